@@ -88,7 +88,7 @@ def packed_forward(
     """Return a forward pass over packed rows, which evaluates shared prefixes once."""
 
     def forward(model: PreTrainedModel, rows: PaddedRows) -> ForwardResult:
-        model.set_attn_implementation(hf_attention.ATTENTION_NAME)
+        hf_attention.switch_to_packed_attention(model)
         start = time.perf_counter()
         packed = pack(rows.token, rows.length)
         packing_seconds = time.perf_counter() - start

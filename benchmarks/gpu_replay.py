@@ -80,11 +80,12 @@ class GraphSampler:
     def start(self) -> None:
         """Prefill the prompts and sample every row's first token."""
         self.decoding = StaticDecodeState(self.new, self.key.device)
-        hidden, slots = prefill(HFBackend(self.model), self.decoding.prefix_cache, self.prompts)
+        backend, prefix_cache = HFBackend(self.model), self.decoding.prefix_cache
+        logits, slots = prefill(backend, self.head, prefix_cache, self.prompts)
         self.decoding.add_rows(slots, self.prompt_index)
         assert self.decoding.is_dense, "prompts differ in their number of rows"
         assert not self.decoding.ragged_prefixes, "prompts differ in length"
-        self._sample_tokens(self.head(hidden)[self.prompt_index], self.decoding.cell)
+        self._sample_tokens(logits[self.prompt_index], self.decoding.cell)
 
     @torch.no_grad()
     def capture_steps(self, stride: int, transform: Callable[..., Any]) -> None:

@@ -69,7 +69,7 @@ def engine_replies(
     model: PreTrainedModel, request: SamplingRequest, context_tokens: int = CONTEXT_TOKENS
 ) -> list[Reply]:
     """Generate with grupo's engine, with at most `context_tokens` in its KV cache."""
-    model.set_attn_implementation(hf_attention.ATTENTION_NAME)
+    hf_attention.switch_to_packed_attention(model)
     tokenizer: Any = None  # needed for stop strings only
     head = LMHead(model.get_output_embeddings())
     stop = StopConditions(request.new_tokens, ())
@@ -101,7 +101,7 @@ def time_compiled_graphs(model: PreTrainedModel, request: SamplingRequest) -> Sa
 def _time_replayed(
     model: PreTrainedModel, request: SamplingRequest, transform: Callable[..., Any]
 ) -> SamplingTime:
-    model.set_attn_implementation(hf_attention.ATTENTION_NAME)
+    hf_attention.switch_to_packed_attention(model)
     sampler = GraphSampler(model, request.requests, request.new_tokens)
     sampler.start()  # warm up
     prefill_seconds = time_once(sampler.start)

@@ -22,6 +22,7 @@ from benchmarks.gpu_machine import (
 )
 from benchmarks.gpu_sizes import ModelShape
 from grupo.inference.sampling_params import Sampling
+from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LMHead
 from grupo.models.token_statistics import LOGITS_PER_CHUNK, TokenDistributions, token_signals
 
@@ -33,7 +34,7 @@ def chunked_logp(chunk: int = LOGITS_PER_CHUNK) -> LogpFunction:
     """Return the log-probabilities of grupo's policies, with `chunk` logits in memory."""
 
     def logp(hidden: Tensor, token: Tensor, head: LMHead) -> Tensor:
-        distributions = TokenDistributions(hidden, token, head, Sampling())
+        distributions = TokenDistributions(HiddenStates(hidden), token, head, Sampling())
         return token_signals(distributions, logits_per_chunk=chunk)["logp"]
 
     return logp

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from grupo.inference.sampling_params import Sampling
+from grupo.kernels.hidden_states import HiddenStates
 from grupo.models.token_statistics import LOGITS_PER_CHUNK, TokenDistributions, token_signals
 
 MIB = 1 << 20
@@ -26,7 +27,7 @@ LossFunction = Callable[[Tensor, Tensor, nn.Linear], Tensor]
 
 def chunked_loss(hidden: Tensor, token: Tensor, head: nn.Linear, *, chunk: int) -> Tensor:
     """Compute log-probabilities and entropies as the policies do, chunk by chunk."""
-    distributions = TokenDistributions(hidden, token, head, Sampling())
+    distributions = TokenDistributions(HiddenStates(hidden), token, head, Sampling())
     signals = token_signals(distributions, ("logp", "entropy"), logits_per_chunk=chunk)
     return (signals["logp"] + signals["entropy"]).sum()
 

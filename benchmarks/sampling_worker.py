@@ -20,6 +20,7 @@ def grupo(workload: Workload, precision: str) -> SampleOnce:
     """Sample with grupo's engine through a policy, including log-probabilities."""
     import asyncio
 
+    from grupo.core.event_loop import run_coroutine
     from grupo.core.types import Rollout
     from grupo.models.causal_lm import CausalLM
 
@@ -41,7 +42,7 @@ def grupo(workload: Workload, precision: str) -> SampleOnce:
         )
         return sum(len(action.items) for action in actions)
 
-    return lambda: asyncio.run(sample_all())
+    return lambda: run_coroutine(sample_all())
 
 
 def dynamic(workload: Workload, precision: str) -> SampleOnce:

@@ -1,16 +1,20 @@
 """A recipe as data: everything that a run chooses."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt
 
 from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.algo.optimizer import Adam
 from grupo.core.component import component
-from grupo.core.interfaces import Env, TurnStrategy, single_action
+from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
+from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
 from grupo.method import Method
 from grupo.models.base import AuxModel, PolicySpec
 from grupo.rollouts.evaluate import SuccessCriterion
+from grupo.rollouts.samplers import FixedGroupSize
 from grupo.tasks.base import TaskSource
 
 
@@ -25,8 +29,8 @@ class Evaluation:
         turn_strategy: How the policy answers one observation, as in training.
     """
 
-    attempts: int = 8
-    every: int = 0
+    attempts: PositiveInt = 8
+    every: NonNegativeInt = 0
     success: SuccessCriterion = SuccessCriterion()
     turn_strategy: TurnStrategy = single_action
 
@@ -42,8 +46,8 @@ class EarlyStopping:
     """
 
     min_solve_rate: float = 2.0
-    max_tokens: int = 0
-    max_seconds: float = 0.0
+    max_tokens: NonNegativeInt = 0
+    max_seconds: NonNegativeFloat = 0.0
 
     def used_fraction(self, tokens: int, seconds: float) -> float:
         """The used fraction of the token limit or of the time limit, whichever is larger."""
@@ -81,24 +85,24 @@ class Recipe:
     """
 
     policy: PolicySpec
-    env: Env
+    env: EnvSpec
     tasks: TaskSource
     eval_tasks: int | TaskSource = 200
     method: Method = Method()
-    max_steps: int = 100
-    prompts_per_step: int = 16
+    max_steps: PositiveInt = 100
+    prompts_per_step: PositiveInt = 16
     learning_rate: float | Schedule = 1e-5
     optimizer: Adam = Adam()
     aux_models: tuple[AuxModel, ...] = ()
     aux_head_learning_rate: float | Schedule = 1e-3
     aux_head_optimizer: Adam = Adam()
-    max_grad_norm: float = 1.0
-    old_logp_tolerance: float = 1e-3
-    max_staleness: int = 0
+    max_grad_norm: Annotated[float, Gt(0), "inf clips nothing"] = 1.0
+    old_logp_tolerance: Annotated[float, Ge(0), "inf never recomputes log-probabilities"] = 1e-3
+    max_staleness: NonNegativeInt = 0
     evaluation: Evaluation = Evaluation()
     early_stopping: EarlyStopping = EarlyStopping()
-    logged_groups: int = 32
-    save_every: int = 10
+    logged_groups: NonNegativeInt = 32
+    save_every: PositiveInt = 10
     seed: int = 0
 
     def replace(self, **changes: Any) -> "Recipe":
@@ -119,7 +123,8 @@ class Recipe:
     @property
     def group_size(self) -> int:
         """Rollouts per group; 0 if the sampler does not fix it in advance."""
-        return getattr(self.method.sampler, "group_size", 0)
+        sampler = self.method.sampler
+        return sampler.group_size if isinstance(sampler, FixedGroupSize) else 0
 
     @property
     def updates_per_step(self) -> int:

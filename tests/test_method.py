@@ -21,8 +21,8 @@ def test_changed_slots_against_another_method():
 
 
 def test_required_signals_are_those_of_the_loss():
-    assert Method().required_signals == frozenset()
-    assert Method(loss=Clip() + 0.1 * KL() + 0.1 * Entropy()).required_signals == {
+    assert Method().requires.all_signals == frozenset()
+    assert Method(loss=Clip() + 0.1 * KL() + 0.1 * Entropy()).requires.all_signals == {
         "logp@ref",
         "entropy",
     }

@@ -18,6 +18,8 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, PositiveInt
+from grupo.core.requires import Requires
 
 
 @runtime_checkable
@@ -75,7 +77,7 @@ class ConstantLength:
     [[0.125, 0.0], [0.125, 0.125]]
     """
 
-    max_length: int
+    max_length: PositiveInt
 
     def __call__(self, batch: Batch) -> PerAction:
         return token_sum(batch) / self.max_length
@@ -131,7 +133,7 @@ def top_fraction_mask(x: Tensor, fraction: float) -> Tensor:
 
     Args:
         x: values, (n,).
-        fraction: share of the values to select, in (0, 1].
+        fraction: share of the values to select, in [0, 1].
 
     >>> top_fraction_mask(torch.tensor([0.1, 2.0, 0.3, 1.5, 0.05]), 0.4).tolist()
     [False, True, False, True, False]
@@ -160,7 +162,7 @@ class TopEntropyMask:
     Source: "Beyond the 80/20 rule", Wang et al., arXiv:2506.01939.
 
     Args:
-        fraction: share of the batch's tokens that are trained on, in (0, 1].
+        fraction: share of the batch's tokens that are trained on, in [0, 1]; at least one is.
         aggregation: weights before the mask.
 
     >>> from grupo.testing.batches import make_batch
@@ -170,13 +172,11 @@ class TopEntropyMask:
     [[0.0, 0.0], [0.3333333333333333, 0.0]]
     """
 
-    fraction: float = 0.2
+    fraction: Fraction = 0.2
     aggregation: Aggregation = token_mean
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """`entropy` of the policy before the update, in nats."""
-        return frozenset({"entropy"})
+    # `entropy` of the policy before the update, in nats
+    requires = Requires(signals=("entropy",))
 
     def __call__(self, batch: Batch) -> PerAction:
         selected = torch.zeros_like(batch.mask)
@@ -231,9 +231,8 @@ class PerClassMean:
     reward_term: str
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that labels classes."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, batch: Batch) -> PerAction:
         trained = batch.mask & (batch.advantage != 0)

@@ -17,10 +17,12 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegativeInt, Number
+from grupo.core.requires import Requires
 from grupo.core.types import Rollout
 
-REQUIRES_SAMPLED = frozenset({"sampled"})
-REQUIRES_OFF_CONTEXT = frozenset({"off_context"})
+REQUIRES_SAMPLED = Requires(signals=("sampled",))
+REQUIRES_OFF_CONTEXT = Requires(signals=("off_context",))
 AdvantageFn = Callable[[Tensor, Batch], Tensor]
 
 
@@ -95,10 +97,7 @@ class SeparateDemos:
     policy_advantage: AdvantageFn
     demo_advantage: AdvantageFn = unit_advantage
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """`sampled`."""
-        return REQUIRES_SAMPLED
+    requires = REQUIRES_SAMPLED
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         is_demo = is_demonstration(batch)
@@ -126,19 +125,13 @@ class TooFewCorrect:
     ([True, True, True], [False, False, False])
     """
 
-    min_correct: int = 1
+    min_correct: NonNegativeInt = 1
     reward_term: str = "correct"
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """`sampled`."""
-        return REQUIRES_SAMPLED
-
-    @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that measures correctness."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return REQUIRES_SAMPLED | Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "R"]:
         is_correct = batch.reward_terms[self.reward_term] > self.success_threshold
@@ -180,10 +173,7 @@ class PerSourceMean:
 
     aggregation: Callable[[Batch], Tensor]
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """`sampled`."""
-        return REQUIRES_SAMPLED
+    requires = REQUIRES_SAMPLED
 
     def __call__(self, batch: Batch) -> PerAction:
         sampled = sampled_mask(batch)

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveInt
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout
 
 
@@ -42,7 +44,7 @@ class KeepMaxVariance:
         num_rollouts: rollouts kept of each group.
     """
 
-    num_rollouts: int
+    num_rollouts: PositiveInt
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [replace(group, rollouts=self._max_variance_subset(group)) for group in groups]
@@ -79,7 +81,7 @@ class KeepBest:
     (0.0,)
     """
 
-    num_rollouts: int
+    num_rollouts: PositiveInt
     score: Callable[[Rollout], float]
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
@@ -113,13 +115,13 @@ class Replay:
     True
     """
 
-    num_rollouts: int = 1
-    success_threshold: float = 0.5
+    num_rollouts: PositiveInt = 1
+    success_threshold: Number = 0.5
 
     @property
-    def num_replays(self) -> int:
-        """Number of best and of worst rollouts that the history must keep for each task."""
-        return self.num_rollouts
+    def requires(self) -> Requires:
+        # number of best and of worst rollouts that the history must keep for each task
+        return Requires(replays=self.num_rollouts)
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [self._with_replays(group) for group in groups]

@@ -8,6 +8,7 @@ import torch
 
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import PositiveInt
 
 
 class UpdatePlan(Protocol):
@@ -40,8 +41,8 @@ class Updates:
         minibatches: optimizer updates per pass.
     """
 
-    epochs: int = 1
-    minibatches: int = 1
+    epochs: PositiveInt = 1
+    minibatches: PositiveInt = 1
 
     def __call__(self, batch: Batch, rng: Random) -> Iterator[Batch]:
         groups = batch.group.unique().tolist()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from grupo.core.component import component
+from grupo.core.ranges import FractionBelowOne, NonNegativeFloat
 
 
 @component
@@ -21,10 +22,10 @@ class Adam:
         weight_decay: decoupled decay per update, relative to the learning rate.
     """
 
-    beta1: float = 0.9
-    beta2: float = 0.99
-    eps: float = 1e-8
-    weight_decay: float = 0.0
+    beta1: FractionBelowOne = 0.9
+    beta2: FractionBelowOne = 0.99
+    eps: NonNegativeFloat = 1e-8
+    weight_decay: NonNegativeFloat = 0.0
 
     def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(
@@ -66,7 +67,6 @@ def optimizer_step(
     gradient = _sample_entries([p.grad for p in parameters if p.grad is not None])
     if norm.isfinite():
         optimizer.step()
-        torch.autograd.graph.increment_version(parameters)  # torch does not count fused changes
     change = _sample_entries(parameters) - before
     optimizer.zero_grad()
     return {

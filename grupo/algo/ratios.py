@@ -14,6 +14,8 @@ from torch import Tensor
 
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative
+from grupo.core.requires import Requires
 
 MAX_LOG_RATIO = 20.0  # nats; bounds the logarithm of products, because float32 overflows at e^89
 
@@ -66,10 +68,8 @@ class SequenceTokenRatio:
     [[1.0, 1.0]]
     """
 
-    @property
-    def has_stop_gradient(self) -> bool:
-        """True: the effect of one token's ratio on another token's value has no gradient."""
-        return True
+    # the effect of one token's ratio on another token's value has no gradient
+    requires = Requires(stop_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         log_ratio = token_log_ratio(pi, batch)
@@ -90,13 +90,8 @@ class CappedRatio:
     [[3.0], [1.0]]
     """
 
-    cap: float
+    cap: NonNegative
     ratio: Callable[[Signals, Batch], Tensor] = token
-
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Signals that the inner ratio reads."""
-        return getattr(self.ratio, "required_signals", frozenset())
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         return self.ratio(pi, batch).clamp(max=self.cap)
@@ -119,9 +114,8 @@ class RatioTo:
     other_policy: str = "sampler"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the other policy."""
-        return frozenset({f"logp@{self.other_policy}"})
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.other_policy}",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         log_ratio = pi.logp - batch.signals[f"logp@{self.other_policy}"]

@@ -3,12 +3,15 @@
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 from rich.table import Table
 
 from grupo.catalogue.entries import Entry, methods
+from grupo.catalogue.parse import literal_type
 from grupo.core.component import to_code
 from grupo.core.paper import TAGS
+from grupo.core.ranges import describe_range
 from grupo.method import Method
 
 GENERATED_NOTICE = (
@@ -163,12 +166,18 @@ def _argument_rows(entry: Entry) -> list[list[str]]:
     return [
         [
             f"`{p.name}`",
-            _code(inspect.formatannotation(p.annotation)),
+            _describe_argument(p.annotation),
             "required" if p.default is p.empty else _code(to_code(p.default)),
             _cell(meanings.get(p.name, "")),
         ]
-        for p in inspect.signature(entry.function).parameters.values()
+        for p in inspect.signature(entry.function, eval_str=True).parameters.values()
     ]
+
+
+def _describe_argument(annotation: Any) -> str:
+    """The type of an argument as code, and its range in words."""
+    code = _code(inspect.formatannotation(literal_type(annotation)))
+    return ", ".join(filter(None, (code, describe_range(annotation))))
 
 
 def _code(text: str) -> str:

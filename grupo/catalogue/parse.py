@@ -2,20 +2,25 @@
 
 import ast
 import inspect
+import math
 import pkgutil
 import re
+import types
+import typing
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import grupo.methods
-from grupo.catalogue.ranges import range_violation
 from grupo.core.component import to_code
+from grupo.core.controllers import Controller
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.field_types import describe_type, matches_type
 from grupo.core.importing import load_module_file
-from grupo.core.serialization import matches_type
+from grupo.core.ranges import range_violation
+from grupo.core.schedules import Schedule
 from grupo.method import Method
 
 METHOD_PATTERN = re.compile(r"(?:(?P<path>.+\.py):)?(?P<call>[^:]*(?:\(.*\))?)", re.DOTALL)
@@ -44,13 +49,31 @@ def parse_method(text: str) -> Method:
             f"method: {name!r} in {text!r} is {_describe_value(member)}, not a function."
         )
     signature = inspect.signature(member, eval_str=True)
-    _check_arguments(signature, name, positional, named, check_ranges=not path)
+    _check_arguments(signature, name, positional, named)
     method = member(*positional, **named)
     if not isinstance(method, Method):
         raise ConfigError(
             f"method: {name!r} must return a Method; it returned {_describe_value(method)}."
         )
     return method
+
+
+def literal_type(hint: Any) -> Any:
+    """A type without ranges, schedules and controllers: the type of its literals.
+
+    >>> from grupo.core.numbers import NonNegative
+    >>> literal_type(tuple[NonNegative, ...])
+    tuple[float, ...]
+    """
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is Annotated:
+        return literal_type(arguments[0])
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        members = [literal_type(m) for m in arguments if m not in (Schedule, Controller)]
+        return typing.Union[tuple(members)]  # noqa: UP007, of a computed number of members
+    if typing.get_origin(hint) is tuple:
+        return tuple[tuple(m if m is ... else literal_type(m) for m in arguments)]
+    return hint
 
 
 def _split_path(text: str) -> tuple[str, str]:
@@ -83,12 +106,15 @@ def _parse_call(call: str, text: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 def _parse_literal(node: ast.expr, where: str) -> Any:
     try:
-        return ast.literal_eval(node)
+        value = ast.literal_eval(node)
     except ValueError as error:
         code = ast.unparse(node)
         raise ConfigError(
             f"{where} is {code!r}; numbers, strings and tuples are allowed."
         ) from error
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}: {value}. Allowed: finite numbers.")
+    return value
 
 
 def _method_module(name: str) -> ModuleType:
@@ -114,13 +140,8 @@ def _check_arguments(
     name: str,
     positional: list[Any],
     keywords: dict[str, Any],
-    *,
-    check_ranges: bool,
 ) -> None:
-    """Raise `ConfigError` for arguments that are unknown, missing or of another type.
-
-    The ranges of numbers are known for the methods of the library only.
-    """
+    """Raise `ConfigError` for arguments that are unknown, missing, of another type or range."""
     parameters = signature.parameters
     arguments = _bind_arguments(parameters, name, positional, keywords)
     required = [p.name for p in parameters.values() if p.default is p.empty]
@@ -130,11 +151,11 @@ def _check_arguments(
         raise ConfigError(f"{name}: {', '.join(missing)} must be given: {name}({call}).")
     for argument, value in arguments.items():
         hint = parameters[argument].annotation
+        allowed = range_violation(value, hint)
         if not _matches_type(value, hint):
-            allowed = inspect.formatannotation(hint)
-            raise ConfigError(f"{name}: {argument} is {value!r}; allowed is {allowed}.")
-        if allowed := check_ranges and range_violation(parameters[argument], value):
-            raise ConfigError(f"{name}: {argument} is {value!r}; allowed is {allowed}.")
+            allowed = describe_type(literal_type(hint))
+        if allowed:
+            raise ConfigError(f"{name}: {argument}: {value!r}. Allowed: {allowed}.")
 
 
 def _bind_arguments(

@@ -108,7 +108,8 @@ def load_recipes(address: str) -> Mapping[str, Recipe]:
     """The dict of recipes at `FILE.py:NAME`; NAME is RECIPES by default."""
     location, colon, name = address.rpartition(":")
     if not colon:
-        location, name = address, "RECIPES"
+        location = address
+        name = "RECIPES"
     variables = vars(parse_option(load_module, "recipes", location))
     if name not in variables:
         dicts = [key for key, value in variables.items() if _are_recipes(value)]

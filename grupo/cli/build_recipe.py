@@ -99,7 +99,8 @@ def load_recipe(address: str) -> Recipe:
     """The recipe at `FILE.py:NAME`; NAME is RECIPE by default."""
     location, colon, name = address.rpartition(":")
     if not colon:
-        location, name = address, "RECIPE"
+        location = address
+        name = "RECIPE"
     variables = vars(load_module(location))
     if name not in variables:
         recipes = [key for key, value in variables.items() if isinstance(value, Recipe)]
@@ -119,7 +120,8 @@ def env_from_reward_functions(addresses: Sequence[str]) -> SingleTurn:
 def _reward_term(address: str) -> RewardTerm:
     name, equals, import_path = address.partition("=")
     if not equals:
-        name, import_path = Path(address).name.rpartition(":")[2], address
+        name = Path(address).name.rpartition(":")[2]
+        import_path = address
     return RewardTerm(name, ImportedReward(import_path))
 
 

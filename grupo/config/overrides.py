@@ -7,7 +7,6 @@ evaluated: calls are parsed, and components are constructed from the parsed argu
 """
 
 import ast
-import types
 import typing
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
@@ -15,21 +14,11 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from grupo.core.component import component_fields, is_component
-from grupo.core.controllers import Controller
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.field_types import coerce_number, describe_type, matches_type
 from grupo.core.protocols import available_components
-from grupo.core.schedules import Schedule
-from grupo.core.serialization import coerce_number, matches_type
 
 C = TypeVar("C")
-
-TYPE_NAMES = {
-    str: "a string",
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    types.NoneType: "None",
-}
 
 
 def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
@@ -55,7 +44,7 @@ def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
     if inner_field:
         value = set_field(values[name], inner_field, text, f"{place}.")
     else:
-        value = parse_value(text, _hints(type(component))[name], place)
+        value = parse_value(text, typing.get_type_hints(type(component))[name], place)
     make = lambda: replace(component, **{name: value})  # noqa: E731
     return _with_field_in_error(make, f"{path}{field}", text)
 
@@ -129,29 +118,6 @@ def field_paths(component: Any) -> Iterator[str]:
         yield from (f"{name}.{inner}" for inner in field_paths(value))
 
 
-def describe_type(hint: Any) -> str:
-    """A type in words, with the components that it admits, for error messages.
-
-    >>> describe_type(float | None), describe_type(tuple[str, ...])
-    ('a number or None', 'a tuple (…,) of which each is a string')
-    """
-    arguments = typing.get_args(hint)
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(map(describe_type, arguments)))
-    if typing.get_origin(hint) is tuple:
-        return f"a tuple (…,) of which each is {describe_type(arguments[0])}"
-    components = sorted(available_components(hint).items())
-    names = [name + "(…)" * isinstance(x, type) for name, x in components]
-    return TYPE_NAMES.get(hint) or " or ".join(names) or "a value that only Python code can spell"
-
-
-def _hints(cls: type) -> dict[str, Any]:
-    """The types of a component's fields; a float may also be a schedule or a controller."""
-    hints = typing.get_type_hints(cls)
-    number = float | Schedule | Controller
-    return {name: number if hint is float else hint for name, hint in hints.items()}
-
-
 def _value(node: ast.expr, hint: Any, field: str) -> Any:
     """A component or function by name, a tuple of values, a literal, or else the code as text."""
     known = available_components(hint)
@@ -177,7 +143,7 @@ def _build_call(call: ast.Call, name: str, known: dict[str, Any], field: str) ->
     if name not in classes:
         raise ConfigError(f"{field}: {name!r} cannot be used here. {suggest(name, classes)}")
     cls = classes[name]
-    hints = _hints(cls)
+    hints = typing.get_type_hints(cls)
     arguments = {}
     for argument, node in _bind_arguments(call, cls, field).items():
         value = _value(node, hints[argument], f"{field}, {argument} of {name}")
@@ -217,7 +183,8 @@ def _with_field_in_error(make: typing.Callable[[], Any], field: str, text: str) 
     try:
         return make()
     except ConfigError as error:
-        message = str(error).removeprefix(f"{_last_segment(field)}: ")
+        place, _, text = str(error).partition(": ")
+        message = text if place.endswith(_last_segment(field)) else str(error)
         raise ConfigError(f"{field}: {message}") from error
     except TypeError as error:
         raise ConfigError(f"{field}: {text!r} does not fit: {error}.") from error

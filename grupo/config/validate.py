@@ -1,32 +1,28 @@
 """Validation of a whole recipe, once and before anything is loaded."""
 
 import math
-import types
-import typing
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import is_dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from grupo.algo.advantages import AdvantageEstimator
-from grupo.config.overrides import TYPE_NAMES, describe_type
-from grupo.config.validate_ranges import check_ranges
 from grupo.config.validate_signals import check_required_signals
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
-from grupo.core.controllers import Controller
 from grupo.core.errors import ConfigError, MissingSignalError, suggest
+from grupo.core.requires import merged_requires
 from grupo.core.schedules import Schedule, resolve_schedules
-from grupo.core.serialization import coerce_number, matches_type, to_data
+from grupo.core.serialization import to_data
 from grupo.core.types import Task
 from grupo.envs import SingleTurn
 from grupo.method import Method
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe
 
+MAX_STEPS_CHECKED = 200  # steps at which schedules are resolved before the run
 MAX_TASKS_CHECKED = 2000  # tasks of a source that are validated; of most sources, all
 
 
@@ -50,9 +46,7 @@ class SelfChecking(Protocol):
 
 def check_recipe(recipe: Recipe) -> None:
     """Raise `ConfigError` for the first field of a recipe that cannot work."""
-    for path, component in _components(recipe, ""):
-        _check_types(component, path)
-        check_ranges(component, path)
+    _check_schedules(recipe)
     _check_learning_rate("learning_rate", recipe.learning_rate, recipe.max_steps)
     _check_learning_rate("aux_head_learning_rate", recipe.aux_head_learning_rate, recipe.max_steps)
     _check_group(recipe)
@@ -68,7 +62,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 def check_columns(method: Method, tasks: Sequence[Task]) -> None:
     """Raise `ConfigError` if no task has a column that the method reads, or a component objects."""
-    for name in sorted(method.required_columns):
+    for name in sorted(method.requires.columns):
         checked = [tasks[i].columns for i in range(min(len(tasks), MAX_TASKS_CHECKED))]
         if not any(name in columns for columns in checked):
             known = dict.fromkeys(column for columns in checked for column in columns)
@@ -106,28 +100,25 @@ def _components(value: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _components(inner, f"{path[:-1]}[{index}].")
 
 
-def _check_types(component: Any, path: str) -> None:
-    """Raise for a value of another type. In a method any float may be a schedule or controller."""
-    hints = typing.get_type_hints(type(component))
-    for name, value in component_fields(component).items():
-        hint = hints[name]
-        is_dynamic = isinstance(value, Schedule | Controller) and path.startswith("method.")
-        if is_dynamic and matches_type(0.0, hint):
-            continue
-        if _is_describable(hint) and not matches_type(coerce_number(value, hint), hint):
-            allowed = describe_type(hint)
-            raise ConfigError(f"{path}{name}: {to_code(value)} does not fit. Allowed: {allowed}.")
+def _check_schedules(recipe: Recipe) -> None:
+    """Raise if a schedule of the method leaves the range of its field during the run."""
+    if not any(isinstance(part, Schedule) for part in walk(recipe.method)):
+        return
+    for step in _checked_steps(recipe.max_steps):
+        try:
+            resolve_schedules(recipe.method, (step + 0.5) / recipe.max_steps)
+        except ConfigError as error:
+            raise ConfigError(f"method, at step {step}: {error}") from error
 
 
-def _is_describable(hint: Any) -> bool:
-    """True if messages can describe the values of a type in words."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple):
-        return all(_is_describable(inner) for inner in typing.get_args(hint) if inner is not ...)
-    return isinstance(hint, type) and (hint in TYPE_NAMES or hint is Schedule or is_dataclass(hint))
+def _checked_steps(max_steps: int) -> Sequence[int]:
+    """The steps of a run, or of a long run some that are equally far apart, the ends included."""
+    count = min(max_steps, MAX_STEPS_CHECKED)
+    return [round(i * (max_steps - 1) / max(count - 1, 1)) for i in range(count)]
 
 
 def _check_learning_rate(name: str, rate: float | Schedule, steps: int) -> None:
-    for step in (0, steps // 2, steps - 1):
+    for step in _checked_steps(steps):
         value = resolve_schedules(rate, (step + 0.5) / steps)
         if not 0 <= value < math.inf:
             when = f", {value} at step {step}" * isinstance(rate, Schedule)
@@ -168,18 +159,18 @@ def _advantages_of_pair(estimator: AdvantageEstimator, groups: tuple[int, int]) 
 
 def _check_roles(recipe: Recipe) -> None:
     """Raise for a policy whose role no rollout of the method has."""
+    roles = recipe.method.provides.roles
     for path, component in _components(recipe, ""):
-        if isinstance(component, RolePolicy) and component.name not in recipe.method.roles:
-            hint = suggest(component.name, recipe.method.roles)
+        if isinstance(component, RolePolicy) and component.name not in roles:
+            hint = suggest(component.name, roles)
             raise ConfigError(f"{path}name: {component.name!r} is no role of the method. {hint}")
 
 
 def _check_staleness(recipe: Recipe) -> None:
     """Raise if generation would run ahead of auxiliary heads that the sampler itself reads."""
-    for component in walk(recipe.method.sampler):
-        if recipe.max_staleness and getattr(component, "requires_heads", False):
-            name = type(component).__name__
-            raise ConfigError(f"max_staleness: {recipe.max_staleness}. Allowed: 0 with {name}.")
+    if recipe.max_staleness and merged_requires(recipe.method.sampler).current_heads:
+        name = type(recipe.method.sampler).__name__
+        raise ConfigError(f"max_staleness: {recipe.max_staleness}. Allowed: 0 with {name}.")
 
 
 def _check_success_criterion(recipe: Recipe) -> None:

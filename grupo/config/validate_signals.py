@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 
-from grupo.core.component import walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.signal_names import is_comparison, is_step_value, split_name, temperature_of
 from grupo.envs import SingleTurn
@@ -14,7 +13,7 @@ from grupo.recipe import Recipe
 def check_required_signals(recipe: Recipe) -> None:
     """Raise `ConfigError` if the method reads something that no part of the recipe provides."""
     _check_aux_models(recipe)
-    check_signal_models(recipe.method.required_signals, _known_models(recipe))
+    check_signal_models(recipe.method.requires.all_signals, _known_models(recipe))
     _check_signals(recipe.method, recipe.policy)
     _check_reward_terms(recipe)
 
@@ -36,8 +35,8 @@ def _known_models(recipe: Recipe) -> Collection[str]:
 def _check_signals(method: Method, policy: PolicySpec) -> None:
     comparisons = [signal for signal in policy.signals if is_comparison(signal)]
     own = [signal for signal in policy.signals if not is_comparison(signal)]
-    own += [*(head.name for head in method.aux_heads), "sampled", "off_context"]
-    for name in sorted(method.required_signals):
+    own += [*(head.name for head in method.requires.heads), "sampled", "off_context"]
+    for name in sorted(method.requires.all_signals):
         signal, model = split_name(name)
         available = comparisons if is_comparison(name) and model else own
         if signal not in available and not is_step_value(name):
@@ -64,9 +63,8 @@ def _check_reward_terms(recipe: Recipe) -> None:
     if not isinstance(recipe.env, SingleTurn):
         return
     provided = [reward.name for reward in recipe.env.rewards]
-    for component in walk(recipe.method.sampler):
-        provided += getattr(component, "provides", ())
-    for name in sorted(recipe.method.required_reward_terms):
+    provided += recipe.method.provides.reward_terms
+    for name in sorted(recipe.method.requires.reward_terms):
         if name.partition("/")[0] not in provided:
             hint = suggest(name, provided)
             raise ConfigError(f"method: it reads {name!r}, which is no reward of the env. {hint}")

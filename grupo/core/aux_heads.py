@@ -1,6 +1,6 @@
 """Auxiliary heads: parameters trained beside the policy because a formula needs them.
 
-A component that needs a head returns it from a property `aux_heads` and reads its output by name:
+A component that needs a head declares it, `Requires(heads=...)`, and reads its output by name:
 `pi["value"]` in a loss, `batch.signals["value"]` in an advantage estimator. Auxiliary heads have
 an optimizer of their own, and their gradients never reach the policy.
 """

@@ -56,7 +56,7 @@ class TaskHistory:
         steps: Training step of each group.
         rewards: Rewards of each group's rollouts; rollouts that could not be scored are left out.
         reward_terms: The components of these rewards, by name: those that a component of the
-            method declares in `required_reward_history`.
+            method declares as `Requires.reward_history`.
     """
 
     steps: tuple[int, ...] = ()

@@ -1,27 +1,127 @@
 """Components: frozen dataclasses, mostly callable, that print as the code that makes them."""
 
-from collections.abc import Iterator, Mapping
+import typing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
+from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar, dataclass_transform
 
+from grupo.core.errors import ConfigError, suggest
+from grupo.core.field_types import coerce_number, describe_type, is_describable, matches_type
+from grupo.core.ranges import has_range, range_violation
+
 C = TypeVar("C", bound=type)
+DECLARATIONS = ("requires", "provides")  # see `grupo.core.requires`
 
 
 @dataclass_transform(frozen_default=True)
 def component(cls: C) -> C:
     """Make a class a frozen dataclass that compares by value and prints as the code that makes it.
 
+    Types of fields, and ranges that their annotations state, are checked when a component is made.
+
+    Raises:
+        TypeError: A class attribute is neither a field nor a declaration: a misspelt `requires`.
+        ConfigError: When the component is made, for a value of another type or out of range.
+
+    >>> from grupo.core.ranges import PositiveFloat
     >>> @component
-    ... class Shift:
-    ...     by: float = 1.0
-    >>> Shift(2.0), Shift(2.0) == Shift(2.0)
-    (Shift(by=2.0), True)
+    ... class Scale:
+    ...     factor: PositiveFloat = 1.0
+    >>> Scale(2.0), Scale(2.0) == Scale(2.0)
+    (Scale(factor=2.0), True)
+    >>> Scale(-1.0)
+    Traceback (most recent call last):
+    grupo.core.errors.ConfigError: Scale.factor: -1.0. Allowed: above 0.
     """
+    _check_class_attributes(cls)
+    cls.__post_init__ = _with_field_checks(cls)
     decorated = dataclass(frozen=True, repr=False)(cls)
-    if decorated.__repr__ is object.__repr__:
+    if decorated.__repr__ in (object.__repr__, float.__repr__):
         decorated.__repr__ = _repr
     return decorated
+
+
+def _check_class_attributes(cls: type) -> None:
+    """Raise for a misspelt declaration: a class attribute without annotation that nothing reads."""
+    fields_of_class = vars(cls).get("__annotations__", {})
+    for name, value in vars(cls).items():
+        if name in DECLARATIONS and not _is_declaration(name, value):
+            kind = name.capitalize()
+            raise TypeError(f"{cls.__name__}.{name}: {value!r}. Allowed: {kind}(…), or a property.")
+        if name in (*fields_of_class, *DECLARATIONS) or name.startswith("_"):
+            continue
+        is_data = not hasattr(value, "__get__") and not isinstance(value, type)
+        if is_data or _returns_declaration(value):
+            raise TypeError(
+                f"{cls.__name__}.{name} is neither a field, because it has no annotation, nor a"
+                f" declaration. {suggest(name, DECLARATIONS)}"
+            )
+
+
+def _is_declaration(name: str, value: object) -> bool:
+    """True for a property, for `requires` a `Requires`, and for `provides` a `Provides`."""
+    return isinstance(value, property) or type(value).__name__ == name.capitalize()
+
+
+def _returns_declaration(value: object) -> bool:
+    """True for a property that returns a `Requires` or a `Provides`."""
+    if not isinstance(value, property) or value.fget is None:
+        return False
+    returned = value.fget.__annotations__.get("return")
+    return getattr(returned, "__name__", returned) in ("Requires", "Provides")
+
+
+def _with_field_checks(cls: type) -> Callable[[Any], None]:
+    """A `__post_init__` that checks the fields before the class's own checks."""
+    post_init: Callable[[Any], None] | None = getattr(cls, "__post_init__", None)
+
+    def __post_init__(self: Any) -> None:
+        _check_fields(self)
+        if post_init:
+            post_init(self)
+
+    return __post_init__
+
+
+def _check_fields(component: Any) -> None:
+    """Raise `ConfigError` for the first field whose value does not fit its type and its range.
+
+    Types that no message can describe, such as functions, are not checked.
+    """
+    for name, hint in _checked_fields(type(component)):
+        value = getattr(component, name)
+        if is_describable(hint) and not matches_type(coerce_number(value, hint), hint):
+            check_field(component, name, False, describe_type(hint))
+        if allowed := range_violation(value, hint):
+            check_field(component, name, False, allowed)
+
+
+def check_field(component: Any, name: str, is_allowed: bool, allowed: str) -> None:
+    """Raise `ConfigError` for a value that does not fit the other fields of a component.
+
+    A `__post_init__` calls it where a range on the field's type cannot state the condition.
+
+    Args:
+        component: The component.
+        name: The field.
+        is_allowed: Whether its value is allowed.
+        allowed: The allowed values in words.
+    """
+    if not is_allowed:
+        value = to_code(getattr(component, name))
+        raise ConfigError(f"{type(component).__name__}.{name}: {value}. Allowed: {allowed}.")
+
+
+@cache
+def _checked_fields(cls: type) -> tuple[tuple[str, Any], ...]:
+    """Name and type of each field that is checked when a component is made."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    checked = (
+        f.name for f in fields(cls) if is_describable(hints[f.name]) or has_range(hints[f.name])
+    )
+    return tuple((name, hints[name]) for name in checked)
 
 
 def to_code(value: object) -> str:

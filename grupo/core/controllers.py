@@ -1,30 +1,31 @@
 """Controllers: numbers computed from the values that one metric had after each earlier step.
 
-A controller can replace any float of a method, such as the coefficient of a KL penalty.
+A controller can take the place of any number of a method, such as the coefficient of a KL penalty.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Annotated
+
+from annotated_types import Interval
 
 from grupo.core.component import component
+from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.ranges import NonNegativeFloat, PositiveFloat, Probability
 
 
-@runtime_checkable
-class Controller(Protocol):
+class Controller(DynamicNumber):
     """A number that is computed from a metric's values after each earlier step, oldest first."""
 
-    @property
-    def metric(self) -> str:
-        """Name of the metric."""
-        ...
+    metric: str  # name of the metric, a field of each controller
 
-    def next_value(self, metric_values: Sequence[float], /) -> float:
+    @abstractmethod
+    def next_value(self, metric_values: Sequence[float]) -> float:
         """The number for the next step."""
-        ...
 
 
 @component
-class LastValue:
+class LastValue(Controller):
     """The metric's value after the last step; `start` before the first step.
 
     >>> controller = LastValue("policy/entropy", 1.0)
@@ -40,7 +41,7 @@ class LastValue:
 
 
 @component
-class AdaptiveKL:
+class AdaptiveKL(Controller):
     """A coefficient that grows while the KL is above `target` and falls while it is below.
 
     b <- b (1 + gain clip(KL / target - 1, -0.2, 0.2)). Ziegler et al., arXiv:1909.08593, section
@@ -49,7 +50,8 @@ class AdaptiveKL:
     Args:
         start: The coefficient before the first step.
         target: The KL to hold, in nats.
-        gain: Largest relative change of the coefficient per step is 0.2 gain.
+        gain: Largest relative change of the coefficient per step is 0.2 gain; below 5, so that the
+            coefficient stays positive.
         metric: The metric to control.
 
     >>> AdaptiveKL(start=1.0, target=0.1).next_value([0.2]), AdaptiveKL(1.0, 0.1).next_value([0.0])
@@ -57,8 +59,8 @@ class AdaptiveKL:
     """
 
     start: float
-    target: float
-    gain: float = 0.1
+    target: PositiveFloat
+    gain: Annotated[float, Interval(gt=0, lt=5)] = 0.1
     metric: str = "policy/kl_ref"
 
     def next_value(self, metric_values: Sequence[float]) -> float:
@@ -70,7 +72,7 @@ class AdaptiveKL:
 
 
 @component
-class TargetEntropy:
+class TargetEntropy(Controller):
     """A coefficient that rises after each step with an entropy of at most `target`, else falls.
 
     It is 0 while the last entropy is above the target. Skywork-OR1, He et al., arXiv:2505.22312,
@@ -87,7 +89,7 @@ class TargetEntropy:
     """
 
     target: float
-    step_size: float
+    step_size: NonNegativeFloat
     start: float = 0.0
     metric: str = "policy/entropy"
 
@@ -101,7 +103,7 @@ class TargetEntropy:
 
 
 @component
-class BangBang:
+class BangBang(Controller):
     """`value_above` if the metric's last value is above `target`, else `value_below`.
 
     Before the first step it is `value_below`.
@@ -121,7 +123,7 @@ class BangBang:
 
 
 @component
-class ExponentialSum:
+class ExponentialSum(Controller):
     """The sum of the metric's values, in which each step counts `decay` times the next one.
 
     >>> ExponentialSum("rollouts/failed", decay=0.5).next_value([4.0, 1.0])
@@ -129,7 +131,7 @@ class ExponentialSum:
     """
 
     metric: str
-    decay: float = 0.9
+    decay: Probability = 0.9
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         total = 0.0

@@ -7,7 +7,7 @@ how the policy answers one observation. `run_rollout` plays one rollout with the
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from grupo.core.batch import Batch, Signals
 from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
@@ -116,7 +116,11 @@ class Scorer(Protocol):
 
 
 class Env(Protocol):
-    """The environment of a task: it returns observations and scores finished rollouts."""
+    """The environment of a task: it returns observations and scores finished rollouts.
+
+    An environment without state of its own, which computes both from the task and the rollouts
+    alone, stands in a recipe as it is; one with sessions is a `StatefulEnv`.
+    """
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         """The next observation; None ends the rollout. The first one is the prompt."""
@@ -125,6 +129,27 @@ class Env(Protocol):
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
         """The reward of each rollout of a group, in the same order."""
         ...
+
+
+@runtime_checkable
+class StatefulEnv(Protocol):
+    """The description of an environment whose rollouts need state, such as sessions of a game.
+
+    A recipe is data: it is compared, printed and stored, and serves many event loops. The state
+    therefore belongs to the object that `open` returns, which serves one step or one evaluation.
+    """
+
+    def open(self) -> Env:
+        """An environment with new state, for use in one event loop."""
+        ...
+
+
+EnvSpec = Env | StatefulEnv  # an environment as a recipe names it
+
+
+def open_env(env: EnvSpec) -> Env:
+    """The environment for one step or one evaluation; an `Env` without state is returned as is."""
+    return env.open() if isinstance(env, StatefulEnv) else env
 
 
 class TurnStrategy(Protocol):

@@ -7,35 +7,18 @@ latency of the environment.
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
-from weakref import WeakKeyDictionary
+from contextlib import contextmanager, nullcontext
 
-_pending_env_steps: WeakKeyDictionary[asyncio.AbstractEventLoop, set[asyncio.Future[None]]] = (
-    WeakKeyDictionary()
-)
+from grupo.core.event_loop import RolloutLoop
 
 
 @contextmanager
 def pending_env_step() -> Iterator[None]:
     """Mark an environment step as pending: generation waits until the block ends.
 
-    The block itself must not wait for the policy.
+    The block itself must not wait for the policy. In an event loop other than a `RolloutLoop` no
+    policy generates, and the mark has no effect.
     """
     loop = asyncio.get_running_loop()
-    step = loop.create_future()
-    pending = _pending_env_steps.setdefault(loop, set())
-    pending.add(step)
-    try:
+    with loop.external_work() if isinstance(loop, RolloutLoop) else nullcontext():
         yield
-    finally:
-        pending.remove(step)
-        step.set_result(None)
-
-
-async def wait_for_env_steps() -> bool:
-    """Wait until no environment step is pending; returns False if there was none to wait for."""
-    pending = _pending_env_steps.setdefault(asyncio.get_running_loop(), set())
-    waited = bool(pending)
-    while pending:
-        await asyncio.wait([*pending])
-    return waited

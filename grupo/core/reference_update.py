@@ -1,6 +1,7 @@
 """How the reference policy, whose log-probabilities are the signal `logp@ref`, is updated."""
 
 from grupo.core.component import component
+from grupo.core.ranges import PositiveInt, Probability
 
 
 @component
@@ -13,5 +14,5 @@ class ReferenceUpdate:
         every: Steps between updates of the reference.
     """
 
-    rate: float = 0.0
-    every: int = 1
+    rate: Probability = 0.0
+    every: PositiveInt = 1

@@ -1,30 +1,32 @@
 """Schedules: numbers that change with the progress of a run.
 
 Progress is 0 at the first step and 1 after the last. A number that depends on a metric instead is a
-controller (`grupo.core.controllers`). Either can replace any float of a method. Components never
-see them: before each step `resolve_schedules` replaces them by plain numbers.
+controller (`grupo.core.controllers`). A field of type `grupo.core.numbers.Number` takes either;
+`resolve_schedules` puts plain numbers in their place before each step.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any
 
 from grupo.core.component import component, component_fields, is_component
 from grupo.core.controllers import Controller
+from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.ranges import PositiveProbability, Probability
 
 
-@runtime_checkable
-class Schedule(Protocol):
+class Schedule(DynamicNumber):
     """A number that depends on the progress of the run, 0 to 1."""
 
-    def value(self, progress: float, /) -> float:
+    @abstractmethod
+    def value(self, progress: float) -> float:
         """The number at that progress."""
-        ...
 
 
 @component
-class Linear:
+class Linear(Schedule):
     """Linear from `start` to `end`.
 
     >>> Linear(1.0, 0.0).value(0.25)
@@ -39,7 +41,7 @@ class Linear:
 
 
 @component
-class Cosine:
+class Cosine(Schedule):
     """Half a cosine from `start` to `end`: end + (start - end) (1 + cos(pi progress)) / 2.
 
     >>> Cosine(1.0, 0.0).value(0.5)
@@ -54,7 +56,7 @@ class Cosine:
 
 
 @component
-class Exponential:
+class Exponential(Schedule):
     """Exponential decay: start exp(-rate progress).
 
     >>> round(Exponential(1.0).value(1.0), 4)
@@ -69,7 +71,7 @@ class Exponential:
 
 
 @component
-class Warmup:
+class Warmup(Schedule):
     """Linear warm-up from 0 over the first `fraction` of the run, then `schedule`.
 
     Args:
@@ -80,7 +82,7 @@ class Warmup:
     (1.0, 1.0)
     """
 
-    fraction: float
+    fraction: PositiveProbability
     schedule: float | Schedule
 
     def value(self, progress: float) -> float:
@@ -90,24 +92,19 @@ class Warmup:
 
 
 @component
-class Switch:
+class Switch(Schedule):
     """`value_before` until the progress `switch_at`, then `value_after`.
 
     >>> Switch(0.25, 0.0, 12.0).value(0.2), Switch(0.25, 0.0, 12.0).value(0.25)
     (0.0, 12.0)
     """
 
-    switch_at: float
+    switch_at: Probability
     value_before: float
     value_after: float
 
     def value(self, progress: float) -> float:
         return self.value_before if progress < self.switch_at else self.value_after
-
-
-def as_float(schedule: Schedule | Controller) -> float:
-    """The same object, typed as the float that it will be replaced by."""
-    return cast(float, schedule)
 
 
 MetricHistory = Mapping[str, Sequence[float]]  # values of each metric, by step

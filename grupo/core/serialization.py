@@ -1,9 +1,7 @@
-"""Components as JSON and back, for `recipe.json` in a run's folder; and type checks of fields."""
+"""Components as JSON and back, for `recipe.json` in a run's folder."""
 
 import math
-import types
-import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 from grupo.core.component import component_fields, is_component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import address_of, import_object
-from grupo.core.protocols import is_protocol, protocol_methods
 
 _JSON_SCALARS = str | int | float | bool | None
 
@@ -30,9 +27,9 @@ def to_data(value: Any, path: str = "recipe") -> Any:
     >>> to_data(KL())["estimator"]
     {'function': 'grupo.algo.divergences:k3'}
     """
-    if isinstance(value, float) and math.isnan(value):
+    if isinstance(value, float) and math.isnan(value) and not is_component(value):
         raise ConfigError(f"{path}: nan. Allowed: a number.")
-    if isinstance(value, _JSON_SCALARS):
+    if isinstance(value, _JSON_SCALARS) and not is_component(value):
         return value
     if isinstance(value, tuple):
         return {"tuple": [to_data(v, f"{path}[{i}]") for i, v in enumerate(value)]}
@@ -78,44 +75,3 @@ def _build_component(cls: Any, arguments: Mapping[str, Any]) -> Any:
         if name not in arguments and field.default is field.default_factory is MISSING:
             raise ConfigError(f"{cls.__name__} lacks its field {name!r}.")
     return cls(**{name: from_data(value) for name, value in arguments.items()})
-
-
-def matches_type(value: Any, hint: Any) -> bool:
-    """True if the value has the type `hint`; for a callable type, any callable does.
-
-    >>> matches_type(0.5, float), matches_type(True, int), matches_type((1, 2), tuple[int, ...])
-    (True, False, True)
-    """
-    origin = typing.get_origin(hint)
-    arguments = typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(matches_type(value, member) for member in arguments)
-    if origin is tuple:
-        return isinstance(value, tuple) and _items_match(value, arguments)
-    if origin is Callable:
-        return callable(value)
-    if hint is Any:
-        return True
-    if hint in (str, int, float, bool, types.NoneType):
-        return isinstance(value, hint) and isinstance(value, bool) == (hint is bool)
-    if is_protocol(hint):
-        return not isinstance(value, type) and protocol_methods(hint) <= set(dir(type(value)))
-    return isinstance(hint, type) and is_component(value) and isinstance(value, hint)
-
-
-def _items_match(value: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
-    if hints[-1:] == (...,):
-        return all(matches_type(item, hints[0]) for item in value)
-    return len(value) == len(hints) and all(map(matches_type, value, hints))
-
-
-def coerce_number(value: Any, hint: Any) -> Any:
-    """The value itself, or as a float if it is an int and `hint` only admits floats.
-
-    >>> coerce_number(1, float), coerce_number(1, int | float)
-    (1.0, 1)
-    """
-    is_int = isinstance(value, int) and not isinstance(value, bool)
-    if is_int and not matches_type(value, hint) and matches_type(float(value), hint):
-        return float(value)
-    return value

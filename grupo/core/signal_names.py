@@ -36,16 +36,6 @@ def is_step_value(name: str) -> bool:
     return name.startswith("step/")
 
 
-def is_recomputed(name: str) -> bool:
-    """True for signals that the policy alone can recompute in every update.
-
-    >>> names = ("entropy", "logp@ref", "step/state", "sampled")
-    >>> [is_recomputed(name) for name in names]
-    [True, False, False, False]
-    """
-    return "@" not in name and not is_step_value(name) and name != "sampled"
-
-
 def temperature_of(model: str) -> float:
     """The factor on the temperature in a model's name; 0 if the name sets none.
 

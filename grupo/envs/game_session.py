@@ -18,9 +18,6 @@ from grupo.envs.session_cache import (
     step_env,
 )
 
-# reward terms with which a self-play sampler assigns a new rollout to a seat of a game
-SEAT, GAME, PLAYERS = "seat", "game", "players"
-
 
 @dataclass
 class MultiplayerGame:
@@ -73,7 +70,8 @@ class MultiplayerGame:
         elif not abandons:
             return
         self.abandoned |= abandons
-        changed, self.changed = self.changed, asyncio.Event()
+        changed = self.changed
+        self.changed = asyncio.Event()
         changed.set()
 
 
@@ -136,7 +134,7 @@ class _SinglePlayerGame:
         self.opponent = opponent
 
     def reset(self, task: Task) -> StepResult:
-        self.seat = int(task.columns.get(SEAT, 0))
+        self.seat = int(task.columns.get("seat", 0))
         self.rng = make_rng(0, "house", task.key)
         return self._play_opponents(reset_env(self.env, task))
 

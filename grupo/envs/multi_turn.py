@@ -3,25 +3,22 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.interfaces import Env
+from grupo.core.ranges import FiniteSeconds, PositiveInt
 from grupo.core.rng import derive_key
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.envs.on_failure import FailureHandler, drop_rollout
-from grupo.envs.scoring import RewardTerm, apply_failure_handler, check_time_limit, score_rollouts
+from grupo.envs.scoring import RewardTerm, apply_failure_handler, score_rollouts
 from grupo.envs.session_cache import EnvFactory, SessionCache, SessionState, turn_texts
 from grupo.envs.timeouts import MAX_CONCURRENT
 
 RESERVED_TERMS = ("env_reward", "turns", "done")  # reward terms that the environment provides
 NUM_LABELS = 1 << 24  # a float32 represents integers up to here
 NO_ROOM_ERROR = "the first observation left no room for an answer"
-
-# per event loop: an environment by its id, kept alive beside its sessions
-_open_caches: WeakKeyDictionary[
-    asyncio.AbstractEventLoop, dict[int, tuple[object, SessionCache]]
-] = WeakKeyDictionary()
 
 
 @component
@@ -47,10 +44,10 @@ class MultiTurn:
 
     env_factory: EnvFactory
     rewards: tuple[RewardTerm, ...] = ()
-    max_turns: int = 16
+    max_turns: PositiveInt = 16
     role: str = ""
-    time_limit: float = 10.0
-    max_concurrent: int = MAX_CONCURRENT
+    time_limit: FiniteSeconds = 10.0
+    max_concurrent: PositiveInt = MAX_CONCURRENT
     on_failure: FailureHandler = drop_rollout
 
     def __post_init__(self) -> None:
@@ -59,10 +56,27 @@ class MultiTurn:
             raise ConfigError(
                 f"rewards: named {names}. Allowed: no name twice, none of {RESERVED_TERMS}."
             )
-        for name, value in (("max_turns", self.max_turns), ("max_concurrent", self.max_concurrent)):
-            if value < 1:
-                raise ConfigError(f"{name}: {value}. Allowed: 1 or more.")
-        check_time_limit(self.time_limit)
+
+    def open(self) -> Env:
+        """The environment with a cache of sessions, for use in one event loop."""
+        return MultiTurnSessions(self, self.session_cache())
+
+    def session_cache(self) -> SessionCache:
+        """An empty cache of sessions."""
+        return SessionCache(self.env_factory, self.time_limit, self.max_concurrent)
+
+
+@dataclass(frozen=True)
+class MultiTurnSessions:
+    """A `MultiTurn` in use: its fields and its sessions.
+
+    Args:
+        config: The description of the environment.
+        session_cache: The sessions by task and texts.
+    """
+
+    config: MultiTurn
+    session_cache: SessionCache
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         state = await self._state(task, rollout)
@@ -73,33 +87,26 @@ class MultiTurn:
         return self._as_message(state.results[-1].observation)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
+        config = self.config
         states = await asyncio.gather(*(self._state(task, rollout) for rollout in rollouts))
         scored = [RewardResult(0.0)] * len(rollouts)
-        if self.rewards:
-            scored = await score_rollouts(self.rewards, task, rollouts, self.time_limit)
+        if config.rewards:
+            scored = await score_rollouts(config.rewards, task, rollouts, config.time_limit)
         results = map(_reward_result, rollouts, states, scored)
-        return apply_failure_handler(task, results, self.on_failure)
+        return apply_failure_handler(task, results, config.on_failure)
 
     async def _state(self, task: Task, rollout: Rollout) -> SessionState:
         """The state of the session after the rollout's turns."""
-        return await self._session_cache.state_after(task, turn_texts(rollout))
+        return await self.session_cache.state_after(task, turn_texts(rollout))
 
     def _is_done(self, rollout: Rollout) -> bool:
         """True if the rollout has taken all its turns, or had no room for its last answer."""
         no_room = any(not action.items for _, action in rollout.turns[-1:])
-        return no_room or len(turn_texts(rollout)) >= self.max_turns
-
-    @property
-    def _session_cache(self) -> SessionCache:
-        caches = _open_caches.setdefault(asyncio.get_running_loop(), {})
-        if id(self) not in caches:
-            cache = SessionCache(self.env_factory, self.time_limit, self.max_concurrent)
-            caches[id(self)] = (self, cache)
-        return caches[id(self)][1]
+        return no_room or len(turn_texts(rollout)) >= self.config.max_turns
 
     def _as_message(self, observation: Observation) -> Observation:
-        if isinstance(observation, str) and self.role:
-            return ({"role": self.role, "content": observation},)
+        if isinstance(observation, str) and self.config.role:
+            return ({"role": self.config.role, "content": observation},)
         return observation
 
 

@@ -1,20 +1,14 @@
 """Games of several players, in which rollouts play against one another."""
 
-import asyncio
-from functools import cached_property
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, field
 
 from grupo.core.component import component
-from grupo.core.types import Observation, Rollout, Task
-from grupo.envs.game_session import GAME, PLAYERS, SEAT, MultiplayerGame, Opponent, VersusOpponent
-from grupo.envs.multi_turn import MultiTurn
+from grupo.core.interfaces import Env
+from grupo.core.types import Observation, Rollout, Seat, Task
+from grupo.envs.game_session import MultiplayerGame, Opponent, VersusOpponent
+from grupo.envs.multi_turn import MultiTurn, MultiTurnSessions
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.envs.session_cache import SessionState, turn_texts
-
-# per event loop: the games by environment id, task key and index of the game
-_open_games: WeakKeyDictionary[
-    asyncio.AbstractEventLoop, dict[tuple[int, str, float], MultiplayerGame]
-] = WeakKeyDictionary()
 
 
 @component
@@ -36,8 +30,13 @@ class MultiplayerEnv(MultiTurn):
 
     opponent: Opponent = RandomOpponent()
 
-    @cached_property
-    def single_player_env(self) -> MultiTurn:
+    def open(self) -> Env:
+        """The environment with its games and sessions, for use in one event loop."""
+        versus_opponent = self.versus_opponent()
+        single_player = MultiTurnSessions(versus_opponent, versus_opponent.session_cache())
+        return MultiplayerSessions(self, self.session_cache(), single_player)
+
+    def versus_opponent(self) -> MultiTurn:
         """The environment of a rollout that plays against `opponent`."""
         return MultiTurn(
             VersusOpponent(self.env_factory, self.opponent),
@@ -49,25 +48,36 @@ class MultiplayerEnv(MultiTurn):
             self.on_failure,
         )
 
+
+@dataclass(frozen=True)
+class MultiplayerSessions(MultiTurnSessions):
+    """A `MultiplayerEnv` in use: its fields, its games, and the sessions of both kinds.
+
+    Args:
+        single_player: Answers rollouts that play against the opponent.
+        games: Games between rollouts, by task key and by the game of a `Seat`.
+    """
+
+    single_player: MultiTurnSessions
+    games: dict[tuple[str, int], MultiplayerGame] = field(default_factory=dict)
+
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        if SEAT not in rollout.reward_terms:
-            return await self.single_player_env.reply(task, rollout)
+        if rollout.seat is None:
+            return await self.single_player.reply(task, rollout)
         state = await self._state(task, rollout)
-        if state.done or self._game(task, rollout).abandoned:
+        if state.done or self._game(task, rollout.seat).abandoned:
             return None
         return self._as_message(state.results[-1].observation)
 
     async def _state(self, task: Task, rollout: Rollout) -> SessionState:
-        if SEAT not in rollout.reward_terms:
-            return await self.single_player_env._state(task, rollout)
-        seat = int(rollout.reward_terms[SEAT])
-        game = self._game(task, rollout)
-        return await game.wait_for_turn(seat, turn_texts(rollout), abandons=self._is_done(rollout))
+        if rollout.seat is None:
+            return await self.single_player._state(task, rollout)
+        game = self._game(task, rollout.seat)
+        abandons = self._is_done(rollout)
+        return await game.wait_for_turn(rollout.seat.number, turn_texts(rollout), abandons=abandons)
 
-    def _game(self, task: Task, rollout: Rollout) -> MultiplayerGame:
-        games = _open_games.setdefault(asyncio.get_running_loop(), {})
-        key = (id(self), task.key, rollout.reward_terms[GAME])
-        if key not in games:
-            num_players = int(rollout.reward_terms[PLAYERS])
-            games[key] = MultiplayerGame(task, self._session_cache, num_players)
-        return games[key]
+    def _game(self, task: Task, seat: Seat) -> MultiplayerGame:
+        key = (task.key, seat.game)
+        if key not in self.games:
+            self.games[key] = MultiplayerGame(task, self.session_cache, seat.players)
+        return self.games[key]

@@ -1,13 +1,12 @@
 """Failure handlers: functions from the result of a rollout that could not be scored to another."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.exit_codes import EXIT_STOPPED, CommandError
+from grupo.core.ranges import Finite
 from grupo.core.types import RewardResult
 
 FailureHandler = Callable[[RewardResult], RewardResult]
@@ -40,11 +39,7 @@ class FallbackReward:
     RewardResult(reward=-1.0, reward_terms={'failed': 1.0}, step_values={}, error='')
     """
 
-    value: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.value):
-            raise ConfigError(f"value: {self.value}. Allowed: a finite number.")
+    value: Finite = 0.0
 
     def __call__(self, result: RewardResult) -> RewardResult:
         terms = {**result.reward_terms, "failed": 1.0}

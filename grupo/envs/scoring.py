@@ -1,7 +1,6 @@
 """Reward terms, and the score of a group's rollouts under them."""
 
 import asyncio
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.ranges import Finite
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.envs.on_failure import FailureHandler
 from grupo.envs.reward_parsing import ParsedReward, parse_group_rewards, parse_rollout_reward
@@ -31,7 +31,7 @@ class RewardTerm:
 
     name: str
     fn: Reward | Callable[..., Any]
-    weight: float = 1.0
+    weight: Finite = 1.0
 
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name or self.name in RESERVED_NAMES:
@@ -39,15 +39,7 @@ class RewardTerm:
                 f"name: {self.name!r}. Allowed: a name without '/' that is none of"
                 f" {RESERVED_NAMES}."
             )
-        if not math.isfinite(self.weight):
-            raise ConfigError(f"weight: {self.weight}. Allowed: a finite number.")
         object.__setattr__(self, "fn", as_reward(self.fn))
-
-
-def check_time_limit(time_limit: float) -> None:
-    """Raises `ConfigError` unless `time_limit` is a finite number of seconds above 0."""
-    if not 0 < time_limit < math.inf:
-        raise ConfigError(f"time_limit: {time_limit}. Allowed: seconds above 0.")
 
 
 async def score_rollouts(

@@ -24,6 +24,8 @@ from grupo.envs.timeouts import CallFailure, call_with_timeout
 MAX_CACHED_ENVS = 2048  # environments kept for rollouts to continue from; the oldest go first
 NO_COUNTS: Mapping[str, float] = MappingProxyType({})
 
+StateKey = tuple[str, str, tuple[str, ...]]  # key and prompt of the task, the policy's texts
+
 
 class StepResult(NamedTuple):
     """The return value of one environment step.
@@ -91,7 +93,8 @@ class SessionState:
             try:
                 return deepcopy(self.env)
             except Exception:  # an environment may forbid copies in any way
-                env, self.env = self.env, None
+                env = self.env
+                self.env = None
                 return env
 
 
@@ -108,21 +111,22 @@ class SessionCache:
         self.env_factory = env_factory
         self.time_limit = time_limit
         self.semaphore = asyncio.Semaphore(max_concurrent)
-        self.states: dict[tuple[str, str, tuple[str, ...]], asyncio.Future[SessionState]] = {}
+        self.states: dict[StateKey, asyncio.Task[SessionState]] = {}
         self.states_with_env: deque[SessionState] = deque()
 
     async def state_after(self, task: Task, texts: tuple[str, ...]) -> SessionState:
         """The state of a session of `task` after these texts of the policy, one per turn."""
         key = (task.key, repr(task.prompt), texts)
         if key not in self.states:
-            self.states[key] = future = asyncio.get_running_loop().create_future()
-            try:
-                future.set_result(await self._compute_state(task, texts))
-            finally:
-                if not future.done():  # cancelled or raised: the next caller computes it again
-                    del self.states[key]
-                    future.cancel()
-        return await self.states[key]
+            computation = asyncio.create_task(self._compute_state(task, texts))
+            computation.add_done_callback(partial(self._forget_failure, key))
+            self.states[key] = computation
+        # shield: a caller that is cancelled does not affect other callers for the same state
+        return await asyncio.shield(self.states[key])
+
+    def _forget_failure(self, key: StateKey, computation: asyncio.Task[SessionState]) -> None:
+        if computation.cancelled() or computation.exception():  # the next caller computes it again
+            del self.states[key]
 
     async def _compute_state(self, task: Task, texts: tuple[str, ...]) -> SessionState:
         previous = await self.state_after(task, texts[:-1]) if texts else SessionState()

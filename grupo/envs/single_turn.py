@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.ranges import FiniteSeconds
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.envs.on_failure import FailureHandler, drop_rollout
-from grupo.envs.scoring import RewardTerm, apply_failure_handler, check_time_limit, score_rollouts
+from grupo.envs.scoring import RewardTerm, apply_failure_handler, score_rollouts
 
 
 @component
@@ -33,14 +34,13 @@ class SingleTurn:
     """
 
     rewards: tuple[RewardTerm, ...]
-    time_limit: float = 10.0
+    time_limit: FiniteSeconds = 10.0
     on_failure: FailureHandler = drop_rollout
 
     def __post_init__(self) -> None:
         names = [term.name for term in self.rewards]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"rewards: named {names}. Allowed: at least one, no name twice.")
-        check_time_limit(self.time_limit)
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         return None if rollout.turns else task.prompt

@@ -3,13 +3,15 @@
 import asyncio
 import inspect
 import traceback
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from time import monotonic
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from grupo.envs import daemon_threads
 
@@ -17,14 +19,57 @@ from grupo.envs import daemon_threads
 MAX_CONCURRENT = 8
 MAX_ERROR_CHARS = 500  # characters kept of an exception's text
 
-_semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-
 
 @dataclass(frozen=True)
 class CallFailure:
     """Takes the place of a call's result: `reason` is why the call has none."""
 
     reason: str
+
+
+class CallSlots:
+    """Limits the calls that run at the same time in this process, whatever their event loop.
+
+    An `asyncio.Semaphore` belongs to one event loop; the interpreter that the calls share does not.
+
+    Args:
+        count: Number of calls that may run at the same time.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.lock = Lock()
+        self.free = count
+        self.waiting = deque[Future[None]]()
+
+    async def __aenter__(self) -> None:
+        slot = Future[None]()
+        with self.lock:
+            self.waiting.append(slot)
+            self._grant_slots()
+        try:
+            await asyncio.wrap_future(slot)
+        except asyncio.CancelledError:
+            if not slot.cancel():  # it was granted before the cancellation
+                self._release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        with self.lock:
+            self.free += 1
+            self._grant_slots()
+
+    def _grant_slots(self) -> None:
+        while self.free and self.waiting:
+            slot = self.waiting.popleft()
+            if slot.set_running_or_notify_cancel():
+                self.free -= 1
+                slot.set_result(None)
+
+
+_call_slots = CallSlots(MAX_CONCURRENT)
 
 
 async def call_all_with_timeout(
@@ -38,8 +83,7 @@ async def call_all_with_timeout(
     others, and cancelled after the time limit. Waiting for a free thread does not count.
     """
     results: list[Any] = []
-    loop = asyncio.get_running_loop()
-    async with _semaphores.setdefault(loop, asyncio.Semaphore(MAX_CONCURRENT)):
+    async with _call_slots:
         while len(results) < len(calls):
             results += await _CallQueue(calls[len(results) :]).run(time_limit)
     return await asyncio.gather(*(_await_with_timeout(time_limit, result) for result in results))

@@ -3,21 +3,17 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Generic, TypeVar
 
-from grupo.core.event_loop import run_on_main_thread
-from grupo.core.pending_env_steps import wait_for_env_steps
+from grupo.core.event_loop import RolloutLoop, run_on_main_thread, running_rollout_loop
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 
-# Turns of the event loop without a new request before a batch starts. A reply takes two turns
-# through each nested `gather` to the coroutine that may send the next request.
-IDLE_TURNS = 50
-
 BatchHandler = Callable[[Sequence[RequestT]], Iterator[tuple[int, ReplyT]]]
 Submit = Callable[[RequestT], Awaitable[ReplyT]]
+PendingBatch = list[tuple[RequestT, asyncio.Future[ReplyT]]]  # requests in order of arrival
 
 
 class _ReplyRelay(Generic[ReplyT]):
@@ -43,10 +39,15 @@ class _ReplyRelay(Generic[ReplyT]):
 class DynamicBatcher(Generic[RequestT, ReplyT]):
     """Collects requests of concurrent coroutines and answers them in one call of `handler`.
 
-    A batch starts once no environment step is running outside the event loop and no request has
-    arrived for `IDLE_TURNS` turns of the loop. It does not wait for reward functions. The handler
-    runs on the main thread, one batch at a time. Each reply is delivered as soon as the handler
-    yields it, so that rewards are computed while other requests are being answered.
+    A batch starts when every coroutine of the event loop waits and neither an environment step nor
+    another batch is running: the batch then has a request of every rollout that can continue. It
+    does not wait for reward functions, timers, or other threads. The handler runs on the main
+    thread, one batch at a time. Each reply is delivered as soon as the handler yields it, so that
+    rewards are computed while other requests are being answered. Only the last one waits for the
+    handler to end: an error after it is thus raised in the coroutine of that request.
+
+    Several batchers of one event loop take turns, so the composition of a batch does not depend on
+    how long the other batchers take.
 
     Args:
         handler: answers a batch; yields the index of a request and its reply.
@@ -54,74 +55,60 @@ class DynamicBatcher(Generic[RequestT, ReplyT]):
 
     def __init__(self, handler: BatchHandler[RequestT, ReplyT]) -> None:
         self.handler = handler
-        self.pending: list[tuple[RequestT, asyncio.Future[ReplyT]]] = []
+        self.pending: PendingBatch[RequestT, ReplyT] = []
         self.task: asyncio.Task[None] | None = None
 
     async def __call__(self, request: RequestT) -> ReplyT:
-        future: asyncio.Future[ReplyT] = asyncio.get_running_loop().create_future()
+        loop = running_rollout_loop()
+        if loop.in_external_work:  # each would wait for the other
+            raise RuntimeError("an environment step must not wait for the policy")
+        future: asyncio.Future[ReplyT] = loop.create_future()
         self.pending.append((request, future))
         if self.task is None:
-            self.task = asyncio.create_task(self._run())
+            self.task = loop.create_task(self._run(loop))
         return await future
 
-    async def _run(self) -> None:
+    async def _run(self, loop: RolloutLoop) -> None:
         try:
             while self.pending:
-                await self._wait_until_idle()
-                # cancelled requests are not answered
-                batch = [(request, future) for request, future in self.pending if not future.done()]
-                self.pending = []
-                await self._handle([request for request, _ in batch], [f for _, f in batch])
+                await loop.wait_until_idle()
+                if batch := self._take_batch():
+                    await self._answer_batch(loop, batch)
+        except Exception as error:
+            _fail(self._take_batch(), error)
         finally:
             self.task = None
 
-    async def _handle(
-        self, requests: Sequence[RequestT], futures: Sequence["asyncio.Future[ReplyT]"]
-    ) -> None:
-        relay = _ReplyRelay[ReplyT](asyncio.get_running_loop())
+    def _take_batch(self) -> PendingBatch[RequestT, ReplyT]:
+        """The pending requests, without those that were cancelled."""
+        batch = [(request, future) for request, future in self.pending if not future.done()]
+        self.pending = []
+        return batch
+
+    async def _answer_batch(self, loop: RolloutLoop, batch: PendingBatch[RequestT, ReplyT]) -> None:
+        relay = _ReplyRelay[ReplyT](loop)
+        futures = [future for _, future in batch]
 
         def work() -> None:
-            for index, reply in self.handler(requests):
+            replies = self.handler([request for request, _ in batch])
+            for index, reply in islice(replies, len(batch) - 1):
                 if all(future.done() for future in futures):
-                    break
+                    return
+                relay.send(futures[index], reply)
+            for index, reply in list(replies):  # list: the handler ends before the last reply
                 relay.send(futures[index], reply)
 
         try:
-            await run_on_main_thread(work)
-            await asyncio.sleep(0)  # let the last replies be delivered
-            failure: Exception = RuntimeError("the engine left some requests unanswered")
-        except Exception as error:  # raised in every coroutine that still waits
-            failure = error
-        for future in futures:
-            if not future.done():
-                future.set_exception(failure)
-
-    async def _wait_until_idle(self) -> None:
-        idle_turns = 0
-        while idle_turns < IDLE_TURNS:
-            count = len(self.pending)
-            waited = await wait_for_env_steps()
-            await asyncio.sleep(0)
-            idle_turns = 0 if waited or count < len(self.pending) else idle_turns + 1
+            with loop.external_work():
+                await run_on_main_thread(work)
+                await asyncio.sleep(0)  # let the last replies be delivered
+            _fail(batch, RuntimeError("the engine left some requests unanswered"))
+        except Exception as error:
+            _fail(batch, error)
 
 
-def merge_batchers(batchers: Sequence[DynamicBatcher[Any, Any]]) -> Sequence[Submit[Any, Any]]:
-    """Submit functions of several batchers whose requests are answered in one common batch.
-
-    With separate batches, the composition of one batcher's batches would depend on how long the
-    other batchers take.
-    """
-
-    def handle(requests: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        for number, batcher in enumerate(batchers):
-            indices = [i for i, (owner, _) in enumerate(requests) if owner == number]
-            if indices:
-                for i, reply in batcher.handler([requests[index][1] for index in indices]):
-                    yield indices[i], reply
-
-    merged = DynamicBatcher(handle)
-    return [partial(_submit, merged, number) for number in range(len(batchers))]
-
-
-async def _submit(batcher: DynamicBatcher[tuple[int, Any], Any], index: int, request: Any) -> Any:
-    return await batcher((index, request))
+def _fail(batch: PendingBatch[RequestT, ReplyT], error: Exception) -> None:
+    """Raise the error in every coroutine that still waits for a reply."""
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

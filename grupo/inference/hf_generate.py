@@ -56,7 +56,8 @@ class HFGenerateEngine:
             while waiting:
                 longest = len(requests[waiting[-1]].tokens) + self.stop_conditions.max_new_tokens
                 count = max(1, self.max_context_tokens // longest)
-                batch, waiting = waiting[-count:], waiting[:-count]
+                batch = waiting[-count:]
+                waiting = waiting[:-count]
                 replies = self._generate_batch([requests[i] for i in batch])
                 yield from zip(batch, replies, strict=True)
 
@@ -77,7 +78,8 @@ class HFGenerateEngine:
                 logits_processor=LogitsProcessorList([sampler]),
                 stopping_criteria=StoppingCriteriaList([_StopCriteria(checker, token.shape[1])]),
             )
-        tokens, logp = output[:, token.shape[1] :], torch.stack(sampler.logp, 1)
+        tokens = output[:, token.shape[1] :]
+        logp = torch.stack(sampler.logp, 1)
         rows = zip(requests, tokens.tolist(), logp.tolist(), strict=True)
         return [checker.truncate(request, *row) for request, *row in rows]
 
@@ -89,7 +91,8 @@ def _default_generation_config(model: PreTrainedModel) -> Iterator[None]:
     `generate` takes values that the given config leaves open, such as penalties, from the model's,
     and these would change the distribution.
     """
-    original, model.generation_config = model.generation_config, GenerationConfig()
+    original = model.generation_config
+    model.generation_config = GenerationConfig()
     try:
         yield
     finally:
@@ -116,7 +119,8 @@ class _StopCriteria(StoppingCriteria):
     """Ends rows by the engine's stop conditions."""
 
     def __init__(self, stop_checker: StopChecker, prompt_width: int) -> None:
-        self.stop_checker, self.prompt_width = stop_checker, prompt_width
+        self.stop_checker = stop_checker
+        self.prompt_width = prompt_width
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # pyright: ignore
         tokens = input_ids[:, self.prompt_width :]

@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import replace
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, Interval
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
 from grupo.core.component import component
-from grupo.core.validation import check_constraints
+from grupo.core.ranges import FractionBelowOne, PositiveProbability
 from grupo.kernels.log_softmax import at_least_float32
 from grupo.kernels.native import log_softmax
 
@@ -28,21 +30,10 @@ class Sampling:
         min_p: keeps tokens at least min_p times as likely as the likeliest.
     """
 
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-
-    def __post_init__(self) -> None:
-        finite = 0 < self.temperature < math.inf
-        check_constraints(
-            [
-                ("temperature", self.temperature, finite, "above 0; greedy decoding is top_k=1"),
-                ("top_p", self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
-                ("top_k", self.top_k, self.top_k >= 0, "1 or more; 0 keeps all"),
-                ("min_p", self.min_p, 0 <= self.min_p < 1, "0 or more, below 1"),
-            ]
-        )
+    temperature: Annotated[float, Interval(gt=0, lt=math.inf), "greedy decoding is top_k=1"] = 1.0
+    top_p: PositiveProbability = 1.0
+    top_k: Annotated[int, Ge(0), "0 keeps all"] = 0
+    min_p: FractionBelowOne = 0.0
 
     def __call__(self, logits: Float[Tensor, "m V"], keep: Int[Tensor, "m"]) -> Tensor:
         """Logits of the distribution, -inf where truncated; tokens in `keep` are never truncated.
@@ -108,7 +99,8 @@ class Sampling:
 
     def _beyond_top_k(self, logits: Tensor) -> Tensor:
         threshold = logits.topk(self.top_k).values[:, -1:]
-        above, equal = logits > threshold, logits == threshold
+        above = logits > threshold
+        equal = logits == threshold
         return ~above & (~equal | (equal.cumsum(-1) > self.top_k - above.sum(-1, keepdim=True)))
 
     def _beyond_top_p(self, logits: Tensor) -> Tensor:

@@ -7,16 +7,23 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
 from grupo.core.errors import ConfigError
 from grupo.inference import vllm_guard
-from grupo.inference.http_client import EngineError, HTTPClient, TransientServerError
+from grupo.inference.http_client import (
+    EngineError,
+    HTTPClient,
+    JsonBody,
+    TransientServerError,
+    check_url,
+    send_one,
+)
 
 POLL_INTERVAL = 0.25  # seconds between two health checks
 HEALTH_TIMEOUT = 5.0  # seconds that one health check may take
@@ -50,8 +57,9 @@ class ExternalServer:
     """
 
     def __init__(self, url: str, request_timeout: float) -> None:
-        HTTPClient(url)  # raises ConfigError for an invalid url
-        self.url, self.request_timeout = url, request_timeout
+        check_url(url)
+        self.url = url
+        self.request_timeout = request_timeout
 
     def wait_ready(self) -> None:
         if not _poll_until(self.request_timeout, lambda: is_healthy(self.url)):
@@ -60,7 +68,6 @@ class ExternalServer:
             )
 
     def handle_failure(self) -> str:
-        time.sleep(POLL_INTERVAL)
         return ""
 
     def close(self) -> None:
@@ -87,9 +94,13 @@ class ManagedServer:
         port: int,
         startup_timeout: float,
     ) -> None:
-        self.command, self.environment, self.folder = command, environment, folder
-        self.port, self.startup_timeout = port, startup_timeout
-        self.url, self.log_file = "", folder / "server.log"
+        self.command = command
+        self.environment = environment
+        self.folder = folder
+        self.port = port
+        self.startup_timeout = startup_timeout
+        self.url = ""
+        self.log_file = folder / "server.log"
         self.shutdown_grace = 10.0  # seconds between SIGTERM and SIGKILL
         self.has_started = False  # whether any server of this object has ever answered
         self.guard_processes: list[subprocess.Popen[bytes]] = []  # none or one
@@ -146,21 +157,26 @@ class ManagedServer:
 
 def is_healthy(url: str) -> bool:
     """Whether the server at `url` answers its health check."""
-    client = HTTPClient(url, HEALTH_TIMEOUT)
     try:
-        with closing(client.connection):
-            client("/health")
+        send_one(url, {}, _request_health, timeout=HEALTH_TIMEOUT)
     except (TransientServerError, EngineError):
         return False
     return True
 
 
+async def _request_health(client: HTTPClient, _: JsonBody) -> None:
+    await client("/health")
+
+
 def _poll_until(timeout: float, condition: Callable[[], bool]) -> bool:
     """Whether the condition becomes true within `timeout` seconds."""
-    deadline = time.monotonic() + timeout
-    while not (result := condition()) and time.monotonic() < deadline:
-        time.sleep(POLL_INTERVAL)
-    return result
+    polls = Retrying(
+        retry=retry_if_result(lambda result: not result),
+        stop=stop_after_delay(timeout),
+        wait=wait_fixed(POLL_INTERVAL),
+        retry_error_callback=lambda _: False,
+    )
+    return polls(condition)
 
 
 def _free_port(port: int) -> int:

@@ -80,7 +80,8 @@ class _SoftThinkingBatch:
     """Left-padded requests that are answered together."""
 
     def __init__(self, engine: SoftThinkingEngine, requests: Sequence[Request]) -> None:
-        self.engine, self.sampling = engine, requests[0].sampling
+        self.engine = engine
+        self.sampling = requests[0].sampling
         self.stop_checker = StopChecker(
             engine.stop_conditions.for_request(requests[0]), engine.tokenizer
         )
@@ -109,9 +110,11 @@ class _SoftThinkingBatch:
         return [Reply(tuple(row.items), tuple(row.logp), row.finish_reason) for row in self.rows]
 
     def _logits(self) -> Tensor:
-        model, config = self.engine.model, self.engine.soft_thinking
+        model = self.engine.model
+        config = self.engine.soft_thinking
         token, score = pad_soft_tokens(self.pending_items, config.top_k)
-        token, score = token.to(model.device), score.to(model.device)
+        token = token.to(model.device)
+        score = score.to(model.device)
         position = (self.attention_mask.long().cumsum(-1) - 1).clamp(min=0)
         output = model.base_model(
             inputs_embeds=config.mix_embeddings(model.get_input_embeddings(), token, score),

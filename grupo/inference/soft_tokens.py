@@ -11,9 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from grupo.core.component import component
-from grupo.core.validation import Constraint
+from grupo.core.ranges import PositiveFloat, PositiveInt, PositiveProbability
 
-NOISE_MIN, NOISE_MAX = -1.5, 3.0  # noise is clamped to this range
+# noise is clamped to this range
+NOISE_MIN = -1.5
+NOISE_MAX = 3.0
 MIN_LOGP = -3.0  # less likely tokens do not count in the likelihood of a mixture
 
 # a token, or the tokens of a mixture with their scores
@@ -32,21 +34,11 @@ class SoftThinkingConfig:
         gumbel_temperature: the weights of a mixture are softmax(score / gumbel_temperature).
     """
 
-    max_soft_steps: int = 16
+    max_soft_steps: PositiveInt = 16
     end_token: str = "</think>"
-    top_k: int = 5
-    top_p: float = 0.95
-    gumbel_temperature: float = 0.1
-
-    @property
-    def constraints(self) -> Sequence[Constraint]:
-        """The allowed values of the fields."""
-        return [
-            ("max_soft_steps", self.max_soft_steps, self.max_soft_steps >= 1, "1 or more"),
-            ("top_k", self.top_k, self.top_k >= 1, "1 or more"),
-            ("top_p", self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
-            ("gumbel_temperature", self.gumbel_temperature, self.gumbel_temperature > 0, "above 0"),
-        ]
+    top_k: PositiveInt = 5
+    top_p: PositiveProbability = 0.95
+    gumbel_temperature: PositiveFloat = 0.1
 
     def sample(
         self, logits: Float[Tensor, "m V"], noise: Float[Tensor, "m k"]

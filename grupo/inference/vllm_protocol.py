@@ -77,9 +77,9 @@ def request_body(request: Request, stop_conditions: StopConditions, version: str
     }
 
 
-def request_completion(client: HTTPClient, body: JsonBody) -> Reply:
+async def request_completion(client: HTTPClient, body: JsonBody) -> Reply:
     """Sends a body and returns the reply; raises TransientServerError if it is invalid."""
-    content = client("/v1/completions", body)
+    content = await client("/v1/completions", body)
     try:
         (choice,) = content["choices"]
         tokens = tuple(int(t.removeprefix("token_id:")) for t in choice["logprobs"]["tokens"])
@@ -100,7 +100,9 @@ def request_completion(client: HTTPClient, body: JsonBody) -> Reply:
 
 def _reply_errors(reply: Reply, body: JsonBody) -> list[str]:
     """The violations of the protocol in a reply to this body."""
-    count, limit, reason = len(reply.tokens), body["max_tokens"], reply.finish_reason
+    count = len(reply.tokens)
+    limit = body["max_tokens"]
+    reason = reply.finish_reason
     eos = body["stop_token_ids"]
     bad_reason = reason not in _allowed_finish_reasons(body, reply.tokens)
     bad_logp = not all(MIN_LOGP < p <= LOGP_TOLERANCE for p in reply.logp)
@@ -120,9 +122,14 @@ def _allowed_finish_reasons(body: JsonBody, tokens: tuple[int, ...]) -> tuple[st
     return ("end", *(("stop",) if body["stop"] else ()), *full)
 
 
-def call_workers(client: HTTPClient, method: str, *args: str) -> Sequence[Mapping[str, Any]]:
-    """Calls a method of `vllm_worker` on every worker; returns the workers' results."""
-    content = client("/collective_rpc", {"method": method, "args": args})
+async def call_workers(client: HTTPClient, call: JsonBody) -> Sequence[Mapping[str, Any]]:
+    """Calls a method of `vllm_worker` on every worker; returns the workers' results.
+
+    Args:
+        client: a connection to the server.
+        call: the name of the method under "method", its arguments under "args".
+    """
+    content = await client("/collective_rpc", call)
     results = content.get("results") if isinstance(content, dict) else None
     if not results or not all(isinstance(result, dict) for result in results):
         raise TransientServerError(f"{client.name} returned no worker results ({content!r:.80})")

@@ -1,6 +1,5 @@
 """Transformer backends: the Hugging Face modules, or a numerically equivalent fast path."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,17 +8,13 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from grupo.kernels.decode_state import DecodeState
+from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.hf_attention import AttentionLayout, AttentionWithLSE
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
-
-Hidden = Float[Tensor, "M h"]  # last hidden states
-
-# (hidden states, tokens, temperature) -> (log-probabilities, entropies), differentiable
-TokenScorer = Callable[[Hidden, Tensor, float], tuple[Tensor, Tensor]]
 
 
 class PrefillLayout(AttentionLayout, AttentionWithLSE, Protocol):
@@ -31,7 +26,11 @@ class PrefillLayout(AttentionLayout, AttentionWithLSE, Protocol):
 
 
 class Backend(Protocol):
-    """Evaluates a model's transformer layers and its head: prefill, decode and forward pass."""
+    """Evaluates a model's transformer layers and its head: prefill, decode and forward pass.
+
+    A backend may keep activations and logits of prefilled and decoded tokens and reuse them in
+    `evaluate`. Its callers cannot notice that, except by the time it takes.
+    """
 
     @property
     def model(self) -> PreTrainedModel: ...
@@ -41,38 +40,28 @@ class Backend(Protocol):
         ...
 
     def prefill(
-        self, token: Tensor, position: Tensor, layout: PrefillLayout, last_index: Tensor
-    ) -> Hidden:
-        """Last hidden states, at `last_index`, of packed prompts, without a gradient."""
+        self,
+        token: Int[Tensor, "M"],
+        position: Int[Tensor, "M"],
+        layout: PrefillLayout,
+        last_index: Int[Tensor, "P"],
+        lm_head: LMHead,
+    ) -> Float[Tensor, "P V"]:
+        """Logits of packed prompts at `last_index`, without a gradient."""
         ...
 
-    def decode(self, token: Tensor, position: Tensor, decode_state: DecodeState) -> Hidden:
-        """Last hidden states of one more token in every row, without a gradient."""
+    def decode(
+        self,
+        token: Int[Tensor, "R"],
+        position: Int[Tensor, "R"],
+        decode_state: DecodeState,
+        lm_head: LMHead,
+    ) -> Float[Tensor, "R V"]:
+        """Logits of one more token in every row, without a gradient."""
         ...
 
-    def logits(
-        self, lm_head: LMHead, hidden: Hidden, activation_index: Int[Tensor, "M"]
-    ) -> Float[Tensor, "M V"]:
-        """Logits of prefilled or decoded tokens; a backend may cache them by activation row."""
-        ...
-
-    def forward_with_grad(
-        self, packed: PackedTokens, index: Int[Tensor, "m"]
-    ) -> tuple[Hidden, Tensor | None]:
-        """Last hidden states (m, h) of some of the packed tokens, differentiable.
-
-        Also returns the rows (m,) of these tokens in the activation cache, or None if they are not
-        cached.
-        """
-        ...
-
-    def token_scorer(
-        self, lm_head: LMHead, activation_index: Int[Tensor, "m"] | None
-    ) -> TokenScorer | None:
-        """A differentiable `(hidden, tokens, temperature) -> (logp, entropy)`.
-
-        Returns None if the caller must compute the logits.
-        """
+    def evaluate(self, packed: PackedTokens, index: Int[Tensor, "m"]) -> HiddenStates:
+        """Last hidden states of the packed tokens at `index`, differentiable."""
         ...
 
 
@@ -86,21 +75,23 @@ class HFBackend:
         pass
 
     def prefill(
-        self, token: Tensor, position: Tensor, layout: AttentionLayout, last_index: Tensor
-    ) -> Hidden:
-        return hf_attention.forward_packed(self.model, token, position, layout)[last_index]
+        self,
+        token: Tensor,
+        position: Tensor,
+        layout: AttentionLayout,
+        last_index: Tensor,
+        lm_head: LMHead,
+    ) -> Tensor:
+        hidden = hf_attention.forward_packed(self.model, token, position, layout)
+        return lm_head(hidden[last_index])
 
-    def decode(self, token: Tensor, position: Tensor, decode_state: DecodeState) -> Hidden:
-        return hf_attention.forward_packed(self.model, token, position, decode_state)
+    def decode(
+        self, token: Tensor, position: Tensor, decode_state: DecodeState, lm_head: LMHead
+    ) -> Tensor:
+        return lm_head(hf_attention.forward_packed(self.model, token, position, decode_state))
 
-    def logits(self, lm_head: LMHead, hidden: Hidden, activation_index: Tensor) -> Tensor:
-        return lm_head(hidden)
-
-    def forward_with_grad(self, packed: PackedTokens, index: Tensor) -> tuple[Hidden, None]:
+    def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
         layout = TreeAttention(packed)
         hidden = hf_attention.forward_packed(self.model, packed.token, packed.position, layout)
         # the gradient of hidden[index] would be summed in an order that depends on the threads
-        return hidden.index_select(0, index), None
-
-    def token_scorer(self, lm_head: LMHead, activation_index: Tensor | None) -> None:
-        return None
+        return HiddenStates(hidden.index_select(0, index))

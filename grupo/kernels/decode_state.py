@@ -76,11 +76,6 @@ class DecodeState:
         rows = torch.arange(len(self.num_generated), device=self.num_generated.device)
         self.activation_index[rows, self.num_generated] = rows + first
 
-    @property
-    def last_activation_index(self) -> Int[Tensor, "R"]:
-        """Row of each current token in the activation cache, or NOT_CACHED."""
-        return self.activation_index.gather(1, self.num_generated[:, None])[:, 0]
-
     def advance(self) -> None:
         """Counts the current token of every row as generated."""
         # a finished row keeps generating until it is removed, and must stay within its buffer
@@ -94,7 +89,9 @@ class DecodeState:
         self.num_generated = self.num_generated[rows]
         self.activation_index = self.activation_index[rows]
         if not len(rows):
-            self.prefix_slots, self.prefix_kv, self.suffix_kv = [], {}, {}
+            self.prefix_slots = []
+            self.prefix_kv = {}
+            self.suffix_kv = {}
             return
         used, self.prefix_index = self.prefix_index.unique(return_inverse=True)
         if len(used) < len(self.prefix_slots):
@@ -111,7 +108,8 @@ class DecodeState:
             slots: slots of each new prefix, as `prefill` returns them.
             prefix_index: which of these prefixes each new row continues.
         """
-        before, rows = len(self.prefix_slots), len(prefix_index)
+        before = len(self.prefix_slots)
+        rows = len(prefix_index)
         self.prefix_slots = [*self.prefix_slots, *slots]
         self.prefix_index = torch.cat([self.prefix_index, prefix_index + before])
         self.num_generated = torch.cat([self.num_generated, torch.zeros_like(prefix_index)])
@@ -119,7 +117,8 @@ class DecodeState:
         self.suffix_kv = kv_tensors.map_kv(
             self.suffix_kv, lambda x: torch.cat([x, x.new_zeros(rows, *x.shape[1:])])
         )
-        old, self.prefix_kv = self.prefix_kv, {}
+        old = self.prefix_kv
+        self.prefix_kv = {}
         self._group_by_prefix()
         for layer, kv in old.items():
             new = self._load_prefix_kv(layer, self.prefix_slots[before:])
@@ -226,7 +225,8 @@ class DecodeState:
 
     def _masked_positions(self, window: float) -> Bool[Tensor, "R c"] | None:
         """Positions of prefix and suffix that a row does not see; None if it sees all."""
-        width, generated = int(self.prefix_length.max()), self.max_generated + 1
+        width = int(self.prefix_length.max())
+        generated = self.max_generated + 1
         within_window = width + generated <= window
         if within_window and self.equal_generated and not self.ragged_prefixes:
             return None

@@ -1,13 +1,17 @@
 """The language-model head: from last hidden states to logits."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from grupo.core.errors import ConfigError
+
+LogitsHead = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]  # for example an `LMHead`
 
 
 @dataclass(frozen=True)

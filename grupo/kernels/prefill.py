@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from grupo.kernels.backend import Backend
+from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import native_attention
 from grupo.kernels.packing.block_attention import AttentionBlock, AttentionConfig, kernel_for
 from grupo.kernels.packing.prefix_trie import PackedTokens, Segment, pack
@@ -91,11 +92,11 @@ class PrefillState:
 
 
 def prefill(
-    backend: Backend, prefix_cache: PrefixCache, prompts: Sequence[Prompt]
-) -> tuple[Float[Tensor, "P H"], list[Tensor]]:
-    """Last hidden state of each prompt, and the slots of its tokens in the prefix cache.
+    backend: Backend, lm_head: LMHead, prefix_cache: PrefixCache, prompts: Sequence[Prompt]
+) -> tuple[Float[Tensor, "P V"], list[Tensor]]:
+    """Logits at the end of each prompt, and the slots of its tokens in the prefix cache.
 
-    The last token of a prompt is always computed, because its hidden state is not cached.
+    The last token of a prompt is always computed, because no logits are read from a cache.
     """
     cached = {prompt: prefix_cache.lookup(prompt[:-1]) for prompt in dict.fromkeys(prompts)}
     prompts_by_prefix: dict[tuple[int, ...], list[Prompt]] = {}
@@ -116,8 +117,8 @@ def prefill(
     packed = prepared.packed.to(device)
     state = PrefillState(TreeAttention(packed), prefix_cache, new_slots.to(device), prefixes)
     last_index = torch.tensor([int(prepared.token_index[p][-1]) for p in prompts], device=device)
-    hidden = backend.prefill(packed.token, packed.position, state, last_index)
-    return hidden, [torch.tensor(slots[prompt], device=device) for prompt in prompts]
+    logits = backend.prefill(packed.token, packed.position, state, last_index, lm_head)
+    return logits, [torch.tensor(slots[prompt], device=device) for prompt in prompts]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveFraction, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,20 +34,22 @@ class DifficultyWeightedAdvantage:
         eps: added to the denominators.
     """
 
-    target_accuracy: float
-    eps: float = 1e-6
-    needs_whole_batch = True
+    target_accuracy: PositiveFraction
+    eps: Number = 1e-6
+
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = chain(Center(), ScaleByStd(self.eps))(x, batch)
-        p, n = group_ops.mean(x, batch.group), group_ops.count(x, batch.group)
+        p = group_ops.mean(x, batch.group)
+        n = group_ops.count(x, batch.group)
         m = (p / n).sum() / (1 / n).sum()
         root = p.clamp(0, 1).sqrt()
         A = A * 0.5 * ((1 - m) / (1 - root + self.eps) + m / (root + self.eps))
         return torch.where(A > 0, A * (m / self.target_accuracy).clamp(max=1), A)
 
 
-def a_grae(group_size: int = 8, target_accuracy: float = 1.0) -> Method:
+def a_grae(group_size: PositiveInt = 8, target_accuracy: PositiveFraction = 1.0) -> Method:
     """GRPO whose weight moves from easy to hard tasks, and to correct answers, as accuracy grows.
 
     The factor (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, m / 2 sqrt p the

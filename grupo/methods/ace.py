@@ -10,7 +10,9 @@ from grupo.algo.advantages.intrinsic import ref_log_ratio
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -37,20 +39,20 @@ class OverconfidencePenalty:
         penalty_fn: phi, a function of c in nats.
     """
 
-    penalty_coef: float
+    penalty_coef: Number
     penalty_fn: Callable[[Tensor], Tensor] = softplus
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the reference, which is the policy before training."""
-        return frozenset({"logp@ref"})
+    # log-probabilities of the reference, which is the policy before training
+    requires = Requires(signals=("logp@ref",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         c = ref_log_ratio(batch).to(x)
         return torch.where(x < 0, x * (1 + self.penalty_coef * self.penalty_fn(c)), x)
 
 
-def ace(group_size: int = 8, penalty_coef: float = 1.0, clip_eps: float = 0.2) -> Method:
+def ace(
+    group_size: PositiveInt = 8, penalty_coef: NonNegative = 1.0, clip_eps: NonNegative = 0.2
+) -> Method:
     """A' = A (1 + penalty_coef softplus(c)) for incorrect answers, A' = A for others; A as in GRPO.
 
     c = log pi_old(y) - log pi_ref(y), in nats and summed over the answer, measures how much

@@ -7,8 +7,10 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import Cosine, as_float
+from grupo.core.requires import Requires
+from grupo.core.schedules import Cosine
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,21 +34,24 @@ class RarityScale:
         reward_term: name of the reward term that labels the format.
     """
 
-    rarity_coef: float
+    rarity_coef: Number
     reward_term: str = "mode"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Label of the format; negative for an unknown one."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        # label of the format; negative for an unknown one
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         mode = batch.reward_terms[self.reward_term]
-        G, F = group_ops.count(x, batch.group), group_ops.count_equal(mode, batch.group)
+        G = group_ops.count(x, batch.group)
+        F = group_ops.count_equal(mode, batch.group)
         return x * (1 + self.rarity_coef * (G / F - 1)) * (mode >= 0)
 
 
-def ada_grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
+def ada_grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
+) -> Method:
     """r' = a r with a = 1 + (G / F - 1) (1 + cos(pi t / T)) / 2, from G / F down to 1 over the run.
 
     F of the group's G rollouts have the format of this one, which the reward term "mode" labels.
@@ -58,7 +63,7 @@ def ada_grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001)
         kl_coef: weight of the KL divergence from the reference policy.
     """
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
-    rarity = RarityScale(as_float(Cosine(1.0, 0.0)))
+    rarity = RarityScale(Cosine(1.0, 0.0))
     return Method(
         sampler=GroupSampler(group_size), advantage=chain(rarity, Center(), ScaleByStd()), loss=loss
     )

@@ -6,7 +6,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +19,8 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("adacot",),
 )
+
+REWARD_TERMS = ("think", "needed", "format")
 
 
 @component
@@ -32,15 +36,14 @@ class ThinkingTriggerPenalty:
         format_penalty: lost by a malformed answer.
     """
 
-    missed_penalty: float
-    overuse_penalty: float
-    format_penalty: float
-    required_reward_terms = ("think", "needed", "format")
+    missed_penalty: Number
+    overuse_penalty: Number
+    format_penalty: Number
+
+    requires = Requires(reward_terms=REWARD_TERMS)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        think, needed, well_formed = (
-            batch.reward_terms[name] > 0.5 for name in self.required_reward_terms
-        )
+        think, needed, well_formed = (batch.reward_terms[name] > 0.5 for name in REWARD_TERMS)
         missed = (needed & ~think).to(x)
         overused = (think & ~needed).to(x)
         malformed = (~well_formed).to(x)
@@ -61,17 +64,19 @@ class MaskDecisionTokens:
     """
 
     aggregation: Aggregation = sequence_mean
-    required_signals = frozenset({"step/decision"})  # 1 at decision tokens that are not trained on
+
+    # 1 at decision tokens, which are not trained on
+    requires = Requires(signals=("step/decision",))
 
     def __call__(self, batch: Batch) -> PerAction:
         return self.aggregation(batch).masked_fill(batch.signals["step/decision"] > 0, 0.0)
 
 
 def adacot(
-    group_size: int = 8,
-    missed_penalty: float = 0.2,
-    overuse_penalty: float = 0.3,
-    format_penalty: float = 1.0,
+    group_size: PositiveInt = 8,
+    missed_penalty: NonNegative = 0.2,
+    overuse_penalty: NonNegative = 0.3,
+    format_penalty: NonNegative = 1.0,
 ) -> Method:
     """r = base - missed_penalty P_miss - overuse_penalty P_over - format_penalty P_fmt.
 

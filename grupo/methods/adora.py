@@ -8,7 +8,9 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -34,12 +36,14 @@ class LongCorrectGroupWeight:
         reduced_weight: factor on the advantages of such groups.
     """
 
-    max_length: int
-    reduced_weight: float
-    required_reward_terms = ("correct",)
+    max_length: PositiveInt
+    reduced_weight: Number
+
+    requires = Requires(reward_terms=("correct",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        L, correct = batch.lengths, batch.reward_terms["correct"] > 0.5
+        L = batch.lengths
+        correct = batch.reward_terms["correct"] > 0.5
         longest_correct = group_ops.max(torch.where(correct, L, -torch.inf), batch.group)
         is_incorrect = ~correct & (self.max_length > L)
         mean_incorrect = group_ops.mean_where(is_incorrect, L, batch.group)
@@ -47,10 +51,10 @@ class LongCorrectGroupWeight:
 
 
 def adora(
-    group_size: int = 16,
-    max_length: int = 3900,
-    reduced_weight: float = 0.1,
-    kl_coef: float = 0.001,
+    group_size: PositiveInt = 16,
+    max_length: PositiveInt = 3900,
+    reduced_weight: NonNegative = 0.1,
+    kl_coef: NonNegative = 0.001,
 ) -> Method:
     """A = w (r - mean(r)) / std(r), w = 1 if the longest correct answer is longer than wrong ones.
 

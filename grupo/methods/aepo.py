@@ -8,8 +8,9 @@ from grupo.algo.losses import Clip, Reinforce, WhereLoss
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.controllers import BangBang
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import as_float
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, MultiTemperature
 
@@ -21,6 +22,7 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("aepo",),
 )
+REQUIRES_TEMPERATURE_SCALED = Requires(reward_terms=("temperature_scaled",))
 
 
 @component
@@ -31,29 +33,40 @@ class TemperedRolloutWeight:
         tempered_coef: advantage of a good tempered rollout.
     """
 
-    tempered_coef: float
-    required_reward_terms = ("temperature_scaled",)
+    tempered_coef: Number
+
+    requires = REQUIRES_TEMPERATURE_SCALED
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         weight = (x > 0.05).to(x) * self.tempered_coef
         return torch.where(batch.reward_terms["temperature_scaled"] > 0, weight, x)
 
 
-def is_tempered(batch: Batch) -> Tensor:
+@component
+class IsTempered:
     """Mask of the rows that were sampled at another temperature, (N, 1)."""
-    return (batch.reward_terms["temperature_scaled"] > 0)[batch.rollout, None]
+
+    requires = REQUIRES_TEMPERATURE_SCALED
+
+    def __call__(self, batch: Batch) -> Tensor:
+        return (batch.reward_terms["temperature_scaled"] > 0)[batch.rollout, None]
 
 
-def is_untempered(batch: Batch) -> Tensor:
+@component
+class IsUntempered:
     """Mask of the rows that were sampled at the usual temperature, (N, 1)."""
-    return ~is_tempered(batch)
+
+    requires = REQUIRES_TEMPERATURE_SCALED
+
+    def __call__(self, batch: Batch) -> Tensor:
+        return ~IsTempered()(batch)
 
 
 def aepo(
-    group_size: int = 8,
-    extra_rollouts: int = 2,
-    target_entropy: float = 0.5,
-    high_temperature: float = 1.2,
+    group_size: PositiveInt = 8,
+    extra_rollouts: PositiveInt = 2,
+    target_entropy: NonNegative = 0.5,
+    high_temperature: Positive = 1.2,
 ) -> Method:
     """grad J = grad J_GRPO + alpha E_{o ~ pi^T}[R(o) grad log pi(o)].
 
@@ -75,10 +88,8 @@ def aepo(
         sampler=MultiTemperature(
             GroupSampler(group_size),
             extra_rollouts,
-            as_float(BangBang(target_entropy, high_temperature, 0.8)),
+            BangBang(target_entropy, high_temperature, 0.8),
         ),
-        advantage=chain(
-            normalised, TemperedRolloutWeight(as_float(BangBang(target_entropy, 1.0, 0.5)))
-        ),
-        loss=WhereLoss(Clip(), is_untempered) + WhereLoss(Reinforce(), is_tempered),
+        advantage=chain(normalised, TemperedRolloutWeight(BangBang(target_entropy, 1.0, 0.5))),
+        loss=WhereLoss(Clip(), IsUntempered()) + WhereLoss(Reinforce(), IsTempered()),
     )

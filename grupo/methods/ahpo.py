@@ -11,6 +11,7 @@ from grupo.algo.losses import (
     SeparateDemos,
     TooFewCorrect,
 )
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -25,7 +26,9 @@ PAPER = Paper(
 )
 
 
-def ahpo(group_size: int = 8, min_correct: int = 1, clip_eps: float = 0.2) -> Method:
+def ahpo(
+    group_size: PositiveInt = 8, min_correct: PositiveInt = 1, clip_eps: NonNegative = 0.2
+) -> Method:
     """GRPO, plus the likelihood of an expert solution y where few rollouts are correct.
 
     loss = GRPO(policy rollouts) - xi / |y| sum_t log pi(y_t), xi = 1 where fewer than min_correct

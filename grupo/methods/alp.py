@@ -6,7 +6,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -28,20 +30,19 @@ class EaseScaledLengthPenalty:
         reward_term: name of the reward term that measures correctness.
     """
 
-    length_coef: float
+    length_coef: Number
     reward_term: str = "correct"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Correct above 1/2."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean((batch.reward_terms[self.reward_term] > 0.5).to(x), batch.group)
         return x - self.length_coef * batch.lengths * p.maximum(1 / group_ops.count(x, batch.group))
 
 
-def alp(group_size: int = 16, length_coef: float = 1e-7) -> Method:
+def alp(group_size: PositiveInt = 16, length_coef: NonNegative = 1e-7) -> Method:
     """r = [correct] - length_coef L max(p, 1 / K), for incorrect answers too; A = (r - mean) / std.
 
     p is the fraction of the group's K rollouts that are correct. Reward term: "correct".

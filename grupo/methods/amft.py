@@ -6,8 +6,9 @@ from grupo.algo.advantages import Whiten
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL, Clip, EntropyBonus, MixSFT, PerSourceMean, SeparateDemos
 from grupo.core.component import component
+from grupo.core.controllers import Controller
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import as_float
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -22,7 +23,7 @@ PAPER = Paper(
 
 
 @component
-class IntegralController:
+class IntegralController(Controller):
     """mu <- clip(mu + gain (target - metric), min_value, max_value) after each step.
 
     Args:
@@ -49,11 +50,11 @@ class IntegralController:
 
 
 def amft(
-    target_entropy: float,
-    group_size: int = 8,
-    initial_sft_weight: float = 0.8,
-    gain: float = 5e-4,
-    clip_eps: float = 0.2,
+    target_entropy: NonNegative,
+    group_size: PositiveInt = 8,
+    initial_sft_weight: Fraction = 0.8,
+    gain: NonNegative = 5e-4,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """(1 - mu) RL + mu SFT, mu <- clip(mu + gain (target_entropy - H), 0.05, 0.95).
 
@@ -79,6 +80,6 @@ def amft(
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=SeparateDemos(Whiten()),
-        loss=MixSFT(as_float(mu), policy_loss, NLL()),
+        loss=MixSFT(mu, policy_loss, NLL()),
         aggregation=PerSourceMean(token_mean),
     )

@@ -3,6 +3,7 @@
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import DualConstraint
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,12 +17,12 @@ PAPER = Paper(
 
 
 def archer(
-    group_size: int = 16,
-    entropy_quantile: float = 0.8,
-    clip_eps: float = 0.2,
-    high_entropy_clip_eps: float = 0.5,
-    kl_coef: float = 0.001,
-    high_entropy_kl_coef: float = 0.0,
+    group_size: PositiveInt = 16,
+    entropy_quantile: Fraction = 0.8,
+    clip_eps: NonNegative = 0.2,
+    high_entropy_clip_eps: NonNegative = 0.5,
+    kl_coef: NonNegative = 0.001,
+    high_entropy_kl_coef: NonNegative = 0.0,
 ) -> Method:
     """PPO's loss with a wider clip at tokens of high entropy, plus k3 elsewhere.
 

@@ -2,6 +2,7 @@
 
 from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,9 @@ PAPER = Paper(
 )
 
 
-def arenarl(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
+def arenarl(
+    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
     """A = (r - mean(r)) / std(r) with r = 1 - place / (G - 1), the reward term "rank".
 
     `rewards.tournament.tournament` computes it with 2 G - 2 comparisons by a judge.

@@ -8,7 +8,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import EntropyBranching
 
@@ -25,7 +27,7 @@ PAPER = Paper(
 class SharedNodeMean:
     """Mean of x over the rollouts that share an action, (N, T): the paper's hard estimate."""
 
-    required_signals = frozenset({"step/node"})
+    requires = Requires(signals=("step/node",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         group = batch.row_group[:, None].expand_as(batch.mask)
@@ -35,11 +37,11 @@ class SharedNodeMean:
 
 
 def arpo_agentic(
-    group_size: int = 16,
-    initial_rollouts: int = 8,
-    branches: int = 2,
-    branch_prob: float = 0.5,
-    entropy_weight: float = 0.2,
+    group_size: PositiveInt = 16,
+    initial_rollouts: PositiveInt = 8,
+    branches: PositiveInt = 2,
+    branch_prob: NonNegative = 0.5,
+    entropy_weight: NonNegative = 0.2,
 ) -> Method:
     """A = (r - mean r) / std r over all leaves of `EntropyBranching`: the paper's soft estimate.
 

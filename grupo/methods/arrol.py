@@ -4,8 +4,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.calibration_counts import CountByBin
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import QualityLoss
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import Switch, as_float
+from grupo.core.schedules import Switch
 from grupo.method import Method
 from grupo.rollouts.samplers import BetaBins, EarlyPruning
 
@@ -19,13 +20,13 @@ PAPER = Paper(
 
 
 def arrol(
-    group_size: int = 16,
-    keep_fraction: float = 0.5,
-    prune_at: int = 512,
-    max_new_tokens_after: int = 16384,
-    always_keep: int = 2,
-    warmup_fraction: float = 0.1,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 16,
+    keep_fraction: Fraction = 0.5,
+    prune_at: PositiveInt = 512,
+    max_new_tokens_after: PositiveInt = 16384,
+    always_keep: PositiveInt = 2,
+    warmup_fraction: Fraction = 0.1,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """GRPO on the keep_fraction of rollouts that are continued after prune_at tokens.
 
@@ -47,7 +48,7 @@ def arrol(
     # posterior are the paper's; the choice of the subset, the constants and a linear head are ours.
     # Votes weighted by h are not implemented.
     posterior = BetaBins.from_history(10, 0.9)
-    fraction = as_float(Switch(warmup_fraction, 1.0, keep_fraction))
+    fraction = Switch(warmup_fraction, 1.0, keep_fraction)
     return Method(
         sampler=EarlyPruning(
             group_size, fraction, prune_at, max_new_tokens_after, always_keep, posterior

@@ -7,6 +7,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -29,9 +30,9 @@ class InverseRatioForPositive:
         cap: largest weight.
     """
 
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    cap: float = 3.0
+    clip_low: NonNegative = 0.2
+    clip_high: NonNegative = 0.2
+    cap: Positive = 3.0
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch)
@@ -41,7 +42,10 @@ class InverseRatioForPositive:
 
 
 def aspo_ratio(
-    group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.2, cap: float = 3.0
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.2,
+    cap: Positive = 3.0,
 ) -> Method:
     """loss = mean over all tokens of -sg(w) A log pi with w = r where A < 0 and 1 / r where A > 0.
 

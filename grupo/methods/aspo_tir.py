@@ -7,7 +7,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -33,12 +35,14 @@ class EarlyToolBonus:
         max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
     """
 
-    bias_coef: float
-    max_bias_fraction: float
-    required_reward_terms = ("correct", "first_call")
+    bias_coef: Number
+    max_bias_fraction: Number
+
+    requires = Requires(reward_terms=("correct", "first_call"))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        p, L = batch.reward_terms["first_call"], batch.lengths
+        p = batch.reward_terms["first_call"]
+        L = batch.lengths
         applies = (batch.reward_terms["correct"] > 0.5) & (p >= 0)
         delay = p - group_ops.mean_where(applies, p, batch.group)
         length = group_ops.mean_where(applies, L, batch.group).clamp(min=1)
@@ -48,7 +52,7 @@ class EarlyToolBonus:
 
 
 def aspo_tir(
-    group_size: int = 8, bias_coef: float = -2.0, max_bias_fraction: float = 0.7
+    group_size: PositiveInt = 8, bias_coef: Number = -2.0, max_bias_fraction: NonNegative = 0.7
 ) -> Method:
     """GRPO whose advantage of correct rollouts grows or shrinks by the position of the first call.
 

@@ -7,6 +7,7 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -28,13 +29,13 @@ class AddConstant:
         constant: added to every advantage.
     """
 
-    constant: float
+    constant: Number
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x + self.constant
 
 
-def asymre(group_size: int = 8, baseline_margin: float = 0.1) -> Method:
+def asymre(group_size: PositiveInt = 8, baseline_margin: NonNegative = 0.1) -> Method:
     """-(r - V) log pi of whole answers, V = mean(r) - baseline_margin, without ratio or clip.
 
     With V below the expected reward off-policy REINFORCE improves the policy; at or above it, it

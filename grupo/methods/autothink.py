@@ -7,7 +7,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -19,6 +21,8 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     catalogue=("autothink",),
 )
+
+REWARD_TERMS = ("correct", "think", "format")
 
 
 @component
@@ -36,20 +40,20 @@ class BalancedModeReward:
         slope: increase of d per unit of the excess share.
     """
 
-    mode_fraction: float
-    length_coef: float
-    slope: float = 2.0
-    required_reward_terms = ("correct", "think", "format")  # true above 1/2
-    needs_whole_batch = True  # the shares of the modes are those of the batch
+    mode_fraction: Fraction
+    length_coef: Number
+    slope: Number = 2.0
+
+    # the terms are true above 1/2; the shares of the modes are those of the batch
+    requires = Requires(reward_terms=REWARD_TERMS, whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        correct, think, well_formed = (
-            batch.reward_terms[name] > 0.5 for name in self.required_reward_terms
-        )
+        correct, think, well_formed = (batch.reward_terms[name] > 0.5 for name in REWARD_TERMS)
         correct = correct & well_formed
         success = correct.to(x)
         r = torch.where(think, success, 3 * success - 1) * well_formed
-        label, L = 2 * batch.group + correct, batch.lengths
+        label = 2 * batch.group + correct
+        L = batch.lengths
         z = (L - group_ops.mean(L, label)) / group_ops.std(L, label).clamp(min=1e-6)
         r = r + (2 * success - 1) * (torch.exp(-self.length_coef * z) - 1)
         think_share = think.to(x).mean()
@@ -58,7 +62,9 @@ class BalancedModeReward:
         return (1 - d) * r + d * torch.where(think, success - 1, 3 * success - 2)
 
 
-def autothink(group_size: int = 8, mode_fraction: float = 0.5, length_coef: float = 0.0) -> Method:
+def autothink(
+    group_size: PositiveInt = 8, mode_fraction: Fraction = 0.5, length_coef: NonNegative = 0.0
+) -> Method:
     """A = (r - mean(r)) / std(r), r by mode (thinking or not), outcome and length.
 
     Stage 1 of the paper: mode_fraction 0.5. Stage 2: mode_fraction 1, no balance. Stage 3: also

@@ -2,6 +2,7 @@
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import AdaptiveClip
+from grupo.core.numbers import Fraction, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def bapo(group_size: int = 8, positive_share: float = 0.5) -> Method:
+def bapo(group_size: PositiveInt = 8, positive_share: Fraction = 0.5) -> Method:
     """PPO's clip with bounds searched for each minibatch.
 
     The lower bound moves from 0.6 to 0.9, then the upper from 1.2 to 3, until tokens with A > 0

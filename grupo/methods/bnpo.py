@@ -8,7 +8,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,17 +34,11 @@ class BetaNormalise:
         max_scale: largest factor.
     """
 
-    max_scale: float = 1e6
+    max_scale: Number = 1e6
 
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the distribution of p is that of all groups."""
-        return True
-
-    @property
-    def bounded_rewards(self) -> tuple[str, ...]:
-        """The reward: a Beta density has no value outside [0, 1]."""
-        return ("reward",)
+    # the distribution of p is that of all groups
+    # the reward: a Beta density has no value outside [0, 1]
+    requires = Requires(whole_batch=True, bounded_rewards=("reward",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean(x, batch.group)
@@ -60,7 +56,9 @@ def _beta_parameters(p: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     return (1 + k * m / 3).clamp(min=1), (1 + k * (1 - m) / 3).clamp(min=1)
 
 
-def bnpo(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
+def bnpo(
+    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
     """A = (r - p) / f(p): a flat f is REINFORCE with a baseline, Beta(3/2, 3/2) is pi / 8 GRPO.
 
     p is the group's pass rate, f a Beta density fitted to the pass rates of the batch.

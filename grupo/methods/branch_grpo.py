@@ -3,6 +3,7 @@
 from grupo.algo.advantages import ClampAdvantage, chain
 from grupo.algo.advantages.tree import ActionMaskFn, DedupTokenMean, NormalizePerDepth
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, NonNegativeInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import SplitTree
@@ -17,12 +18,12 @@ PAPER = Paper(
 
 
 def branch_grpo(
-    split_steps: tuple[int, ...] = (0, 3, 6, 9),
-    clip_eps: float = 1e-3,
+    split_steps: tuple[NonNegativeInt, ...] = (0, 3, 6, 9),
+    clip_eps: NonNegative = 1e-3,
     *,
-    max_advantage: float = 5.0,
-    sibling_correlation: float = 0.0,
-    logp_coef: float = 0.0,
+    max_advantage: NonNegative = 5.0,
+    sibling_correlation: NonNegative = 0.0,
+    logp_coef: NonNegative = 0.0,
     masks: tuple[ActionMaskFn, ...] = (),
 ) -> Method:
     """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.

@@ -3,6 +3,7 @@
 from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import AnytimeBudgets
@@ -17,12 +18,12 @@ PAPER = Paper(
 
 
 def brpo(
-    traces: int = 8,
-    token_budgets: tuple[int, ...] = (2000, 4000, 6000, 8000),
-    answers_per_budget: int = 4,
-    answer_tokens: int = 118,
-    prior: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0),
-    clip_eps: float = 0.2,
+    traces: PositiveInt = 8,
+    token_budgets: tuple[PositiveInt, ...] = (2000, 4000, 6000, 8000),
+    answers_per_budget: PositiveInt = 4,
+    answer_tokens: PositiveInt = 118,
+    prior: tuple[NonNegative, ...] = (1.0, 2.0, 3.0, 4.0),
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """A_s = ret_s - (s V1 + (S - s) V2) / S for the segment of thinking that ends at budget s < S.
 

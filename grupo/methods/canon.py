@@ -8,6 +8,7 @@ from grupo.algo.aggregation import ConstantLength
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -32,13 +33,14 @@ class ConditionalAdvantage:
         high_scale: the same for the half with the higher metric.
     """
 
-    between_weight: float
+    between_weight: Fraction
     metric: AdvantageEstimator = MeanSignal("entropy")
-    low_scale: float = 1.0
-    high_scale: float = 1.0
+    low_scale: Number = 1.0
+    high_scale: Number = 1.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        mu, group = self.between_weight, batch.group
+        mu = self.between_weight
+        group = batch.group
         half = group_ops.count(x, group) // 2
         low = group_ops.lowest_share(self.metric(x, batch), half, group)  # ties share the places
         high = 1 - low
@@ -51,7 +53,9 @@ class ConditionalAdvantage:
         return low * in_low + high * in_high
 
 
-def canon(group_size: int = 8, between_weight: float = 1.0, max_length: int = 8192) -> Method:
+def canon(
+    group_size: PositiveInt = 8, between_weight: Fraction = 1.0, max_length: PositiveInt = 8192
+) -> Method:
     """Dr. GRPO with the mean of the other half of the group, by mean entropy, as the baseline.
 
     Args:

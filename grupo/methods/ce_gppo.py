@@ -2,6 +2,7 @@
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import ClipPreserveGradient, WeightedReinforce
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,11 +17,11 @@ PAPER = Paper(
 
 
 def ce_gppo(
-    group_size: int = 8,
-    clip_low: float = 0.2,
-    clip_high: float = 0.2,
-    low_scale: float = 0.75,
-    high_scale: float = 1.0,
+    group_size: PositiveInt = 8,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.2,
+    low_scale: NonNegative = 0.75,
+    high_scale: NonNegative = 1.0,
 ) -> Method:
     """-sg(w) A log pi; w = r within PPO's clip, and a multiple of the bound beyond it.
 

@@ -3,6 +3,7 @@
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses.dpo import DPOBestWorst
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,9 @@ PAPER = Paper(
 )
 
 
-def cgpo_codpo(group_size: int = 4, beta: float = 0.1, nll_coef: float = 5.0) -> Method:
+def cgpo_codpo(
+    group_size: PositiveInt = 4, beta: Positive = 0.1, nll_coef: NonNegative = 5.0
+) -> Method:
     """DPO between a group's best feasible answer y_w and its worst infeasible one y_l, plus NLL.
 
     loss = -log sigmoid(beta (h(y_w) - h(y_l))) - nll_coef / |y_w| log pi(y_w), a mean over groups,

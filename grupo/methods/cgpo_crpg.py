@@ -9,7 +9,9 @@ from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -26,17 +28,15 @@ PAPER = Paper(
 class CenterBatch:
     """x minus its mean over the rollouts of the batch that have actions."""
 
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the mean is over all groups."""
-        return True
+    # the mean is over all groups
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         has_actions = batch.lengths > 0
         return x - torch.where(has_actions, x, 0.0).sum() / has_actions.sum().clamp(min=1)
 
 
-def cgpo_crpg(group_size: int = 4, max_kl: float = 10.0) -> Method:
+def cgpo_crpg(group_size: PositiveInt = 4, max_kl: Positive = 10.0) -> Method:
     """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / max_kl).
 
     loss = mean over answers of -A mean_t log pi; k = log pi_old(y) - log pi_ref(y). Reward terms:

@@ -4,6 +4,7 @@ from grupo.algo.advantages import chain
 from grupo.algo.advantages.constraints import CalibratedReward, KLGated, best_of_group
 from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,7 @@ PAPER = Paper(
 )
 
 
-def cgpo_crraft(group_size: int = 4, max_kl: float = 10.0) -> Method:
+def cgpo_crraft(group_size: PositiveInt = 4, max_kl: NonNegative = 10.0) -> Method:
     """loss = -R log pi(y) of the group's best y, R = F 1[k <= max_kl] sigmoid(r - r_ref).
 
     The mean is over all rollouts, of which one in a group counts.

@@ -6,8 +6,10 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL, Clip, MixSFT, PerSourceMean, SeparateDemos
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, PositiveFraction, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import as_float
+from grupo.core.ranges import PositiveProbability
+from grupo.core.schedules import Schedule
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -21,7 +23,7 @@ PAPER = Paper(
 
 
 @component
-class CosineDecay:
+class CosineDecay(Schedule):
     """Schedule from `start` to `end` along half a cosine over a fraction of the run; then `end`.
 
     Args:
@@ -32,7 +34,7 @@ class CosineDecay:
 
     start: float
     end: float
-    decay_fraction: float
+    decay_fraction: PositiveProbability
 
     def value(self, progress: float) -> float:
         """The value at a progress in [0, 1]."""
@@ -41,11 +43,11 @@ class CosineDecay:
 
 
 def chord_mu(
-    group_size: int = 8,
-    initial_sft_weight: float = 0.9,
-    final_sft_weight: float = 0.05,
-    decay_fraction: float = 1.0,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 8,
+    initial_sft_weight: Fraction = 0.9,
+    final_sft_weight: Fraction = 0.05,
+    decay_fraction: PositiveFraction = 1.0,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """loss = (1 - mu) GRPO + mu SFT, mu from initial_sft_weight to final_sft_weight along a cosine.
 
@@ -65,6 +67,6 @@ def chord_mu(
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=SeparateDemos(chain(Center(), ScaleByStd())),
-        loss=MixSFT(as_float(mu), Clip(clip_eps, clip_eps), NLL()),
+        loss=MixSFT(mu, Clip(clip_eps, clip_eps), NLL()),
         aggregation=PerSourceMean(token_mean),
     )

@@ -4,6 +4,7 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, MixSFT, PerSourceMean, SeparateDemos, WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -23,7 +24,9 @@ def uncertainty_weight(pi: Signals, batch: Batch) -> PerAction:
     return p * (1 - p)
 
 
-def chord_phi(group_size: int = 8, sft_weight: float = 0.1, clip_eps: float = 0.2) -> Method:
+def chord_phi(
+    group_size: PositiveInt = 8, sft_weight: Fraction = 0.1, clip_eps: NonNegative = 0.2
+) -> Method:
     """loss = (1 - mu) GRPO + mu mean of -sg(p (1 - p)) log p over the tokens of demonstrations.
 
     mu = sft_weight is constant; GRPO of policy rollouts is a mean over its own tokens.

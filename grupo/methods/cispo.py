@@ -7,6 +7,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -30,14 +31,16 @@ class ClippedRatio:
         clip_high: ratios are at most 1 + clip_high.
     """
 
-    clip_low: float
-    clip_high: float
+    clip_low: Number
+    clip_high: Number
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         return ratios.token(pi, batch).clamp(1 - self.clip_low, 1 + self.clip_high)
 
 
-def cispo(group_size: int = 16, clip_high: float = 4.0, clip_low: float = 1.0) -> Method:
+def cispo(
+    group_size: PositiveInt = 16, clip_high: NonNegative = 4.0, clip_low: NonNegative = 1.0
+) -> Method:
     """loss = mean over all tokens of -sg(clip(r, 1 - clip_low, 1 + clip_high)) A log pi.
 
     A = (r - mean(r)) / std(r). With clip_low = 1 there is no lower bound.

@@ -5,7 +5,9 @@ from grupo.algo.losses import Clip, CorrectedLoss
 from grupo.algo.losses.entropy_aware import logp_advantage_covariance
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -28,18 +30,12 @@ class DropHighCovariance:
         max_covariance: upper end of the range, exclusive.
     """
 
-    drop_fraction: float
-    min_covariance: float
-    max_covariance: float
+    drop_fraction: Fraction
+    min_covariance: Number
+    max_covariance: Number
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the covariance uses means of the minibatch."""
-        return True
+    # the covariance uses means of the minibatch
+    requires = Requires(coupled_rows=True, whole_batch=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         cov = logp_advantage_covariance(pi, batch)
@@ -52,11 +48,11 @@ class DropHighCovariance:
 
 
 def clip_cov(
-    group_size: int = 8,
-    drop_fraction: float = 2e-4,
-    min_covariance: float = 1.0,
-    max_covariance: float = 5.0,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 8,
+    drop_fraction: Fraction = 2e-4,
+    min_covariance: NonNegative = 1.0,
+    max_covariance: NonNegative = 5.0,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """PPO's loss without a fraction of the tokens, drawn from those of high covariance.
 

@@ -8,7 +8,9 @@ from grupo.algo.losses import Clip, Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
@@ -40,16 +42,9 @@ class EntropyTargetLoss(Loss):
         target_entropy: in nats.
     """
 
-    target_entropy: float
-    needs_whole_batch = True
+    target_entropy: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"})
-
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(recomputed_signals=("entropy",), whole_batch=True, coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         H = pi.entropy.masked_fill(~batch.mask, 0.0).sum() / batch.mask.sum().clamp(min=1)
@@ -57,7 +52,9 @@ class EntropyTargetLoss(Loss):
 
 
 def confucius3_math(
-    group_size: int = 8, target_entropy: float = 0.55, entropy_coef: float = 0.001
+    group_size: PositiveInt = 8,
+    target_entropy: NonNegative = 0.55,
+    entropy_coef: NonNegative = 0.001,
 ) -> Method:
     """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and a target for the entropy H.
 

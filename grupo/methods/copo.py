@@ -9,7 +9,9 @@ from grupo.algo.losses import Clip, Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -54,10 +56,10 @@ class BlendedClip(Loss):
     """
 
     surrogate: Clip
-    entropy_slope: float
-    entropy_midpoint: float
-    required_reward_terms = ("cluster",)
-    needs_whole_batch = True
+    entropy_slope: Number
+    entropy_midpoint: Number
+
+    requires = Requires(reward_terms=("cluster",), whole_batch=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         differ = group_ops.var(batch.reward, batch.group) > 1e-12
@@ -69,10 +71,10 @@ class BlendedClip(Loss):
 
 
 def copo(
-    group_size: int = 8,
-    clip_eps: float = 0.2,
-    entropy_slope: float = 1.0,
-    entropy_midpoint: float = 0.5,
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    entropy_slope: NonNegative = 1.0,
+    entropy_midpoint: NonNegative = 0.5,
 ) -> Method:
     """Two clipped losses, of GRPO's A and of A between groups, mixed by the entropy of answers.
 

@@ -9,7 +9,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.reward_shaping import RepetitionPenalty
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -37,15 +39,17 @@ class CosineLengthReward:
         margin: in tokens.
     """
 
-    max_length: int
-    correct_rewards: tuple[float, float] = (2.0, 1.0)
-    incorrect_rewards: tuple[float, float] = (-10.0, 0.0)
-    overlong_reward: float = -10.0
-    margin: int = 16
-    required_reward_terms = ("correct",)
+    max_length: PositiveInt
+    correct_rewards: tuple[Number, Number] = (2.0, 1.0)
+    incorrect_rewards: tuple[Number, Number] = (-10.0, 0.0)
+    overlong_reward: Number = -10.0
+    margin: PositiveInt = 16
+
+    requires = Requires(reward_terms=("correct",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        correct, L = batch.reward_terms["correct"] > 0.5, batch.lengths
+        correct = batch.reward_terms["correct"] > 0.5
+        L = batch.lengths
         start = torch.where(correct, self.correct_rewards[0], self.incorrect_rewards[0])
         end = torch.where(correct, self.correct_rewards[1], self.incorrect_rewards[1])
         r = end + (start - end) * (1 + torch.cos(pi * L / self.max_length)) / 2
@@ -53,7 +57,10 @@ class CosineLengthReward:
 
 
 def cosine_length(
-    max_length: int, group_size: int = 16, repetition_coef: float = -0.05, gamma: float = 0.99
+    max_length: PositiveInt,
+    group_size: PositiveInt = 16,
+    repetition_coef: Number = -0.05,
+    gamma: Fraction = 0.99,
 ) -> Method:
     """r = r_L + (r_0 - r_L) (1 + cos(pi L / max_length)) / 2: correct 2 to 1, incorrect -10 to 0.
 

@@ -5,6 +5,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
@@ -20,11 +21,11 @@ PAPER = Paper(
 
 
 def coupled_grpo(
-    group_size: int = 10,
-    clip_eps: float = 0.5,
-    kl_coef: float = 0.01,
-    ref_update_every: int = 64,
-    epochs: int = 2,
+    group_size: PositiveInt = 10,
+    clip_eps: NonNegative = 0.5,
+    kl_coef: NonNegative = 0.01,
+    ref_update_every: PositiveInt = 64,
+    epochs: PositiveInt = 2,
 ) -> Method:
     """A_i = r_i - mean of the other r_j, not scaled.
 

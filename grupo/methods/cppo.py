@@ -5,6 +5,7 @@ from torch import Tensor
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -29,7 +30,7 @@ class TopAdvantageMean:
         prune_fraction: fraction of a group's rows that have weight 0.
     """
 
-    prune_fraction: float
+    prune_fraction: Fraction
 
     def __call__(self, batch: Batch) -> PerAction:
         length = batch.mask.sum(1)
@@ -49,7 +50,10 @@ class TopAdvantageMean:
 
 
 def cppo(
-    group_size: int = 16, prune_fraction: float = 0.5, clip_eps: float = 0.2, kl_coef: float = 0.04
+    group_size: PositiveInt = 16,
+    prune_fraction: Fraction = 0.5,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
 ) -> Method:
     """GRPO's A over the whole group; the loss is a mean over the rollouts of largest |A|.
 

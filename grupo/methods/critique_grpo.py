@@ -12,6 +12,7 @@ from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
 from grupo.algo.losses import EntropyBonus, Loss, PolicyShaping, WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithCritique
@@ -38,9 +39,7 @@ class SelectByContext(Loss):
     on_context_loss: Loss
     off_context_loss: Loss
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return super().required_signals | REQUIRES_OFF_CONTEXT
+    requires = REQUIRES_OFF_CONTEXT
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         off_context = self.off_context_loss(pi, batch)
@@ -54,7 +53,10 @@ class SelectByContext(Loss):
 
 
 def critique_grpo(
-    max_length: int, group_size: int = 8, shaping_constant: float = 0.1, entropy_coef: float = 0.001
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    shaping_constant: NonNegative = 0.1,
+    entropy_coef: NonNegative = 0.001,
 ) -> Method:
     """-r A on the first answers' tokens, -f(pi) A on the refinement's, f(p) = p / (p + constant).
 

@@ -6,8 +6,10 @@ from grupo.algo.advantages.token_table import scatter_tokens, sum_per_rollout
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import PositiveFraction, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import Linear, as_float
+from grupo.core.requires import Requires
+from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -30,12 +32,15 @@ class TopAdvantageTokens:
         token_fraction: fraction of their tokens that are kept.
     """
 
-    rollout_fraction: float
-    token_fraction: float
-    required_signals = frozenset({"entropy"})
+    rollout_fraction: PositiveFraction
+    token_fraction: PositiveFraction
+
+    requires = Requires(signals=("entropy",))
 
     def __call__(self, batch: Batch) -> PerAction:
-        mask, present = batch.mask, batch.lengths > 0  # a minibatch lacks some rollouts
+        # a minibatch lacks some rollouts
+        mask = batch.mask
+        present = batch.lengths > 0
         A = sum_per_rollout(batch.advantage.to(batch.reward), batch) / batch.lengths
         A = A[present]
         n = max(1, round(self.rollout_fraction * len(A)))
@@ -51,7 +56,9 @@ class TopAdvantageTokens:
 
 
 def d3s(
-    group_size: int = 16, rollout_fraction: float = 0.25, token_fraction: float = 0.2
+    group_size: PositiveInt = 16,
+    rollout_fraction: PositiveFraction = 0.25,
+    token_fraction: PositiveFraction = 0.2,
 ) -> Method:
     """GRPO on the rollouts of largest Var(A), and of these on the tokens of largest |A| H.
 
@@ -66,5 +73,5 @@ def d3s(
     # Formulas from two notes on the paper; the schedules and the mean over kept tokens are our
     # choice. "Whole batch" is the minibatch.
     schedules = (Linear(rollout_fraction, 1.0), Linear(token_fraction, 1.0))
-    aggregation = TopAdvantageTokens(*map(as_float, schedules))
+    aggregation = TopAdvantageTokens(*schedules)
     return Method(sampler=GroupSampler(group_size), aggregation=aggregation)

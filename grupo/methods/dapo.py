@@ -4,6 +4,7 @@ from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -22,12 +23,12 @@ PAPER = Paper(
 
 
 def dapo(
-    max_length: int,
-    overlong_buffer: int,
-    group_size: int = 16,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    max_resample_rounds: int = 10,
+    max_length: PositiveInt,
+    overlong_buffer: PositiveInt,
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
+    max_resample_rounds: PositiveInt = 10,
 ) -> Method:
     """Clip-higher, dynamic sampling, token mean and a soft penalty for overlong answers.
 

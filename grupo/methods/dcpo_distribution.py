@@ -4,8 +4,8 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.kl_in_reward import TemperatureRatioBonus
 from grupo.algo.losses import Clip
 from grupo.core.controllers import LastValue
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import as_float
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -19,7 +19,7 @@ PAPER = Paper(
 
 
 def dcpo_distribution(
-    group_size: int = 5, target_entropy: float = 0.25, clip_eps: float = 0.2
+    group_size: PositiveInt = 5, target_entropy: NonNegative = 0.25, clip_eps: NonNegative = 0.2
 ) -> Method:
     """A = (1 - a) A_grpo + a b rho: REINFORCE towards a tempered policy, by importance weights.
 
@@ -34,7 +34,7 @@ def dcpo_distribution(
     """
     # As released (597358816/DCPO, ray_trainer.py): the entropy is 0 before the first update. Where
     # no rollout is correct the code divides by 0; here a is 0. Correct is a score above 0.05.
-    bonus = TemperatureRatioBonus(as_float(LastValue("policy/entropy", 0.0)), target_entropy)
+    bonus = TemperatureRatioBonus(LastValue("policy/entropy", 0.0), target_entropy)
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), bonus),

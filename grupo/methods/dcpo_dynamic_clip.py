@@ -9,6 +9,7 @@ from grupo.algo.losses import ClipWithin, DynamicClipBounds
 from grupo.algo.ratios import CappedRatio
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -29,13 +30,14 @@ class SmoothStandardise:
         eps: added to the standard deviations.
     """
 
-    eps: float = 1e-6
+    eps: Number = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         new = chain(Center(), ScaleByStd(self.eps))(x, batch)
         i, mean, std = _history_statistics(x, batch)
         total = (x - mean) / (std + self.eps)
-        a, b = ((i - 1) * new + total) / i, (new + (i - 1) * total) / i
+        a = ((i - 1) * new + total) / i
+        b = (new + (i - 1) * total) / i
         return torch.where(a.abs() < b.abs(), a, b)
 
 
@@ -55,7 +57,10 @@ def _history_statistics(x: Tensor, batch: Batch) -> Tensor:
 
 
 def dcpo_dynamic_clip(
-    group_size: int = 16, clip_low: float = 0.16, clip_high: float = 0.2, cap: float = 10.0
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.16,
+    clip_high: NonNegative = 0.2,
+    cap: Positive = 10.0,
 ) -> Method:
     """-min(r A, clip(r, lower(q), upper(q)) A), q the token's old probability.
 

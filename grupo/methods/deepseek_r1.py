@@ -2,6 +2,7 @@
 
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
@@ -19,11 +20,11 @@ PAPER = Paper(
 
 
 def deepseek_r1(
-    group_size: int = 16,
-    clip_eps: float = 10.0,
-    kl_coef: float = 0.001,
-    ref_update_every: int = 400,
-    minibatches: int = 16,
+    group_size: PositiveInt = 16,
+    clip_eps: NonNegative = 10.0,
+    kl_coef: NonNegative = 0.001,
+    ref_update_every: PositiveInt = 400,
+    minibatches: PositiveInt = 16,
 ) -> Method:
     """GRPO whose reference is periodically replaced by the policy, with r = accuracy + format.
 

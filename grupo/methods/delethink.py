@@ -3,6 +3,7 @@
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.algo.minibatches import Updates
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,14 +19,14 @@ PAPER = Paper(
 
 
 def delethink(
-    group_size: int = 8,
-    chunk_size: int = 8192,
-    prefix_tokens: int = 100,
-    suffix_tokens: int = 3996,
-    max_chunks: int = 5,
-    clip_low: float = 0.2,
-    clip_high: float = 0.26,
-    cap: float = 2.0,
+    group_size: PositiveInt = 8,
+    chunk_size: PositiveInt = 8192,
+    prefix_tokens: PositiveInt = 100,
+    suffix_tokens: PositiveInt = 3996,
+    max_chunks: PositiveInt = 5,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.26,
+    cap: Positive = 2.0,
 ) -> Method:
     """Thinking in up to max_chunks contexts, each starting with the prompt and a carried excerpt.
 

@@ -8,7 +8,9 @@ from grupo.algo.losses import Loss
 from grupo.algo.losses.entropy_aware import minmax_entropy
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -35,31 +37,29 @@ class HybridRatioClip(Loss):
         entropy_weight: increase of w up to the most uncertain token.
     """
 
-    token_clip: tuple[float, float] = (0.2, 0.28)
-    sequence_clip: tuple[float, float] = (3e-4, 4e-4)
-    base_weight: float = 0.0
-    entropy_weight: float = 1.0
+    token_clip: tuple[NonNegative, NonNegative] = (0.2, 0.28)
+    sequence_clip: tuple[NonNegative, NonNegative] = (3e-4, 4e-4)
+    base_weight: Number = 0.0
+    entropy_weight: Number = 1.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"})
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
+    requires = Requires(recomputed_signals=("entropy",), stop_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         w = self.base_weight + self.entropy_weight * minmax_entropy(pi.entropy, batch)
         A = batch.advantage
-        r, s = ratios.token(pi, batch), ratios.SequenceTokenRatio()(pi, batch)
-        (low, high), (sequence_low, sequence_high) = self.token_clip, self.sequence_clip
+        r = ratios.token(pi, batch)
+        s = ratios.SequenceTokenRatio()(pi, batch)
+        low, high = self.token_clip
+        sequence_low, sequence_high = self.sequence_clip
         clipped_s = s.clamp(1 - sequence_low, 1 + sequence_high)
         mixed = w * r + (1 - w) * s
         clipped = w * r.clamp(1 - low, 1 + high) + (1 - w) * clipped_s
         return -torch.min(mixed * A, clipped * A)
 
 
-def dhpo(group_size: int = 8, base_weight: float = 0.0, entropy_weight: float = 1.0) -> Method:
+def dhpo(
+    group_size: PositiveInt = 8, base_weight: NonNegative = 0.0, entropy_weight: NonNegative = 1.0
+) -> Method:
     """Clipped loss of a mixture of token and sequence ratios; uncertain tokens use their own ratio.
 
     With entropy_weight = 0, base_weight = 0.5 is averaged mixing, 1 is GRPO, 0 is GSPO.

@@ -3,6 +3,7 @@
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import DiscriminativeLoss, TrustRegion
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,10 +18,10 @@ PAPER = Paper(
 
 
 def disco(
-    group_size: int = 8,
-    score_temperature: float = 10.0,
-    trust_region_coef: float = 1000.0,
-    max_kl: float = 1e-4,
+    group_size: PositiveInt = 8,
+    score_temperature: Positive = 10.0,
+    trust_region_coef: Positive = 1000.0,
+    max_kl: NonNegative = 1e-4,
 ) -> Method:
     """-J of each group, J = mean_correct s - tau log mean_incorrect exp(s / tau), + a trust region.
 

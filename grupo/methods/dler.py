@@ -9,6 +9,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
@@ -32,7 +33,7 @@ class ZeroOverlongReward:
         max_length: largest length with a reward, in tokens.
     """
 
-    max_length: int
+    max_length: PositiveInt
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x * (batch.lengths <= self.max_length)
@@ -46,7 +47,7 @@ class KeepInformativeWithinLength:
         max_length: largest length with a reward, in tokens.
     """
 
-    max_length: int
+    max_length: PositiveInt
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [group for group in groups if len(self._distinct_rewards(group)) > 1]
@@ -56,7 +57,10 @@ class KeepInformativeWithinLength:
 
 
 def dler(
-    max_length: int = 4000, group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28
+    max_length: PositiveInt = 4000,
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) over the group.
 

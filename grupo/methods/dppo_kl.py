@@ -7,7 +7,9 @@ from grupo.algo.losses import WeightedReinforce
 from grupo.algo.ratios import CappedRatio, RatioTo
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -36,19 +38,17 @@ class BinaryKLTrustRegion:
         cap: largest weight.
     """
 
-    threshold_low: float = 0.05
-    threshold_high: float = 0.05
-    cap: float = 20.0
+    threshold_low: Number = 0.05
+    threshold_high: Number = 0.05
+    cap: Positive = 20.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the sampler."""
-        return frozenset({"logp@sampler"})
+    requires = Requires(signals=("logp@sampler",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         logp = pi.logp.masked_fill(~batch.mask, -1.0)
         logq = batch.signals["logp@sampler"].masked_fill(~batch.mask, -1.0)
-        p, q = logp.exp(), logq.exp()
+        p = logp.exp()
+        q = logq.exp()
         k = q * (logq - logp) + (1 - q) * ((1 - q + EPS) / (1 - p + EPS)).log()
         may_increase = (k <= self.threshold_high) | (p <= q)
         may_decrease = (k <= self.threshold_low) | (p >= q)
@@ -57,10 +57,10 @@ class BinaryKLTrustRegion:
 
 
 def dppo_kl(
-    group_size: int = 16,
-    threshold_low: float = 0.05,
-    threshold_high: float = 0.05,
-    cap: float = 20.0,
+    group_size: PositiveInt = 16,
+    threshold_low: NonNegative = 0.05,
+    threshold_high: NonNegative = 0.05,
+    cap: Positive = 20.0,
 ) -> Method:
     """loss = mean over all tokens of -sg(min(r, cap) M) A log pi, M the binary KL trust region.
 

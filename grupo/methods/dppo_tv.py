@@ -7,7 +7,9 @@ from grupo.algo.losses import WeightedReinforce
 from grupo.algo.ratios import CappedRatio, RatioTo
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -33,14 +35,11 @@ class BinaryTVTrustRegion:
         cap: largest weight.
     """
 
-    threshold_low: float = 0.15
-    threshold_high: float = 0.15
-    cap: float = 20.0
+    threshold_low: Number = 0.15
+    threshold_high: Number = 0.15
+    cap: Positive = 20.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the sampler."""
-        return frozenset({"logp@sampler"})
+    requires = Requires(signals=("logp@sampler",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         change = pi.logp.exp() - batch.signals["logp@sampler"].exp()
@@ -51,10 +50,10 @@ class BinaryTVTrustRegion:
 
 
 def dppo_tv(
-    group_size: int = 16,
-    threshold_low: float = 0.15,
-    threshold_high: float = 0.15,
-    cap: float = 20.0,
+    group_size: PositiveInt = 16,
+    threshold_low: NonNegative = 0.15,
+    threshold_high: NonNegative = 0.15,
+    cap: Positive = 20.0,
 ) -> Method:
     """loss = mean over all tokens of -sg(min(r, cap) M) A log pi, M the binary TV trust region.
 

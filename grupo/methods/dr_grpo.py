@@ -3,6 +3,7 @@
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,7 +20,9 @@ PAPER = Paper(
 )
 
 
-def dr_grpo(max_length: int, group_size: int = 8, clip_eps: float = 0.2) -> Method:
+def dr_grpo(
+    max_length: PositiveInt, group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2
+) -> Method:
     """A = r - mean(r), and token sums over one constant: no bias by length or by difficulty.
 
     loss = mean over answers of 1 / max_length times the sum over tokens of

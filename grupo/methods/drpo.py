@@ -8,6 +8,7 @@ from grupo.algo.losses import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.contrastive import mean_logp
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -31,20 +32,20 @@ class LengthWeight:
         length_temperature: a small one prefers short answers strongly.
     """
 
-    max_length: int
-    length_temperature: float
+    max_length: PositiveInt
+    length_temperature: Positive
 
     def __call__(self, batch: Batch) -> Tensor:
         return (-batch.lengths / (self.max_length * self.length_temperature)).exp()
 
 
 def drpo(
-    max_length: int,
-    group_size: int = 8,
-    length_temperature: float = 0.1,
-    score_temperature: float = 10.0,
-    trust_region_coef: float = 1000.0,
-    max_kl: float = 1e-4,
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    length_temperature: Positive = 0.1,
+    score_temperature: Positive = 10.0,
+    trust_region_coef: Positive = 1000.0,
+    max_kl: NonNegative = 1e-4,
 ) -> Method:
     """DisCO with correct answers weighted by w = exp((1 - L / max_length) / length_temperature).
 

@@ -2,6 +2,7 @@
 
 from grupo.algo.losses import Clip
 from grupo.algo.ratios import CappedRatio
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,9 @@ PAPER = Paper(
 )
 
 
-def dual_clip(group_size: int = 8, clip_eps: float = 0.2, dual_clip: float = 3.0) -> Method:
+def dual_clip(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, dual_clip: Positive = 3.0
+) -> Method:
     """PPO's clipped loss, at most -dual_clip A where A < 0.
 
     loss = -max(min(r A, clip(r, 1 - clip_eps, 1 + clip_eps) A), dual_clip A) where A < 0, PPO's

@@ -10,7 +10,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -21,6 +23,8 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("e-grpo-entity",),
 )
+
+REWARD_TERMS = ("correct", "entities", "format", "overlong")
 
 
 @component
@@ -34,23 +38,32 @@ class EntityReward:
         entity_coef: largest reward of a wrong answer.
     """
 
-    entity_coef: float
-    required_reward_terms = ("correct", "entities", "format", "overlong")
+    entity_coef: Number
+
+    requires = Requires(reward_terms=REWARD_TERMS)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, m, good, overlong = (batch.reward_terms[name] for name in self.required_reward_terms)
+        right, m, good, overlong = (batch.reward_terms[name] for name in REWARD_TERMS)
         most = group_ops.max(m, batch.group)
         r = torch.where(right > 0.5, 1.0, self.entity_coef * m / torch.where(most > 0, most, 1.0))
         return r * ((good > 0.5) & (overlong <= 0.5))
 
 
-def is_not_overlong(batch: Batch) -> Bool[Tensor, "R"]:
-    """True for rollouts that were not cut off for length."""
-    return batch.reward_terms["overlong"] <= 0.5
+@component
+class IsNotOverlong:
+    """Mask of the rollouts that were not cut off for length, (R,)."""
+
+    requires = Requires(reward_terms=("overlong",))
+
+    def __call__(self, batch: Batch) -> Bool[Tensor, "R"]:
+        return batch.reward_terms["overlong"] <= 0.5
 
 
 def e_grpo(
-    group_size: int = 8, entity_coef: float = 0.3, clip_low: float = 0.2, clip_high: float = 0.28
+    group_size: PositiveInt = 8,
+    entity_coef: NonNegative = 0.3,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """A = (r - mean(r)) / std(r) with the rewards of `EntityReward`.
 
@@ -68,7 +81,7 @@ def e_grpo(
     return Method(
         sampler=GroupSampler(group_size),
         advantage=MaskAdvantage(
-            chain(EntityReward(entity_coef), Center(), ScaleByStd()), is_not_overlong
+            chain(EntityReward(entity_coef), Center(), ScaleByStd()), IsNotOverlong()
         ),
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,

@@ -2,6 +2,7 @@
 
 from grupo.algo.aggregation import NormalisedAggregation, TopEntropyMask
 from grupo.algo.losses import Clip
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,7 @@ PAPER = Paper(
 
 
 def earl_rtl(
-    group_size: int = 8, top_entropy_fraction: float = 0.2, clip_eps: float = 0.2
+    group_size: PositiveInt = 8, top_entropy_fraction: Fraction = 0.2, clip_eps: NonNegative = 0.2
 ) -> Method:
     """loss = sum_t g_t x clipped surrogate / sum_t g_t, with g_t = 1 on the highest-entropy tokens.
 

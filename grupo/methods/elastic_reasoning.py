@@ -1,6 +1,7 @@
 """Elastic Reasoning: thinking and answer have own budgets. Xu et al., 2025, arXiv:2505.05315."""
 
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,12 +17,12 @@ PAPER = Paper(
 
 
 def elastic_reasoning(
-    group_size: int = 8,
-    thinking_tokens: int = 1024,
-    answer_tokens: int = 1024,
+    group_size: PositiveInt = 8,
+    thinking_tokens: PositiveInt = 1024,
+    answer_tokens: PositiveInt = 1024,
     think_end: str = "</think>",
-    clip_eps: float = 0.2,
-    kl_coef: float = 0.001,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
 ) -> Method:
     """GRPO on rollouts with one token budget for the thinking and another for the answer.
 

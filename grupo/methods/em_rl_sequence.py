@@ -5,6 +5,7 @@ from grupo.algo.advantages.intrinsic import SumSignal
 from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import KL, Reinforce
 from grupo.core import group_ops
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,7 @@ PAPER = Paper(
 )
 
 
-def em_rl_sequence(group_size: int = 4, kl_coef: float = 0.001) -> Method:
+def em_rl_sequence(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) -> Method:
     """A_i = r_i - mean of the others, r = sum_t log pi(a_t|s_t), the rollout's log-probability (eq.
     3).
 

@@ -1,6 +1,7 @@
 """EMA-PG: the reference is a moving average of the policy. Zhang and Ba, 2026, arXiv:2602.04417."""
 
 from grupo.algo.losses import Clip, ReverseKL
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
@@ -17,11 +18,11 @@ PAPER = Paper(
 
 
 def ema_pg(
-    group_size: int = 8,
-    kl_coef: float = 1e-3,
-    ref_update_rate: float = 0.05,
-    ref_update_every: int = 10,
-    clip_high: float = 0.28,
+    group_size: PositiveInt = 8,
+    kl_coef: NonNegative = 1e-3,
+    ref_update_rate: Fraction = 0.05,
+    ref_update_every: PositiveInt = 10,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """GRPO with an exact KL divergence from a reference that follows the policy slowly.
 

@@ -7,8 +7,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import component
+from grupo.core.component import check_field, component
+from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -37,13 +40,17 @@ class ClusterFrequency:
     """
 
     reward_term: str = "cluster"
-    min_entropy: float = 0.0
-    max_entropy: float = 1.0
+    min_entropy: Number = 0.0
+    max_entropy: Number = 1.0
+
+    def __post_init__(self) -> None:
+        low, high = self.min_entropy, self.max_entropy
+        if not any(isinstance(bound, DynamicNumber) for bound in (low, high)):
+            check_field(self, "max_entropy", high >= low, f"min_entropy, {low}, or more")
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The cluster labels."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         G = group_ops.count(x, batch.group)
@@ -57,7 +64,10 @@ class ClusterFrequency:
 
 
 def empo(
-    group_size: int = 7, clip_eps: float = 0.2, min_entropy: float = 0.0, max_entropy: float = 1.0
+    group_size: PositiveInt = 7,
+    clip_eps: NonNegative = 0.2,
+    min_entropy: NonNegative = 0.0,
+    max_entropy: NonNegative = 1.0,
 ) -> Method:
     """A = (r - mean(r)) / std(r), r the frequency of the answer's meaning in its group; no KL.
 

@@ -7,7 +7,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.core.batch import Batch, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -28,13 +30,11 @@ class AddEntropy:
         advantage_divisor: the bonus is at most |x| / advantage_divisor (kappa in the paper).
     """
 
-    entropy_coef: float = 0.4
-    advantage_divisor: float = 2.0
+    entropy_coef: Number = 0.4
+    advantage_divisor: Positive = 2.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """The policy's entropy when it sampled."""
-        return frozenset({"entropy"})
+    # the policy's entropy when it sampled
+    requires = Requires(signals=("entropy",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = broadcast_to_tokens(x, batch)
@@ -43,7 +43,9 @@ class AddEntropy:
 
 
 def entropy_advantage(
-    group_size: int = 8, entropy_coef: float = 0.4, advantage_divisor: float = 2.0
+    group_size: PositiveInt = 8,
+    entropy_coef: NonNegative = 0.4,
+    advantage_divisor: Positive = 2.0,
 ) -> Method:
     """A_t = A' + min(entropy_coef H_t, |A'| / advantage_divisor), A' = (r - mean(r)) / std(r).
 

@@ -6,7 +6,9 @@ from grupo.algo.advantages.turn_table import rollout_turn_mean, turn_returns, tu
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -27,18 +29,16 @@ class TurnScores:
         gamma: discount per turn.
     """
 
-    gamma: float = 0.0
+    gamma: Fraction = 0.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """The score of each turn, at any of its tokens."""
-        return frozenset({"step/reward"})
+    # the score of each turn, at any of its tokens
+    requires = Requires(signals=("step/reward",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         return turns_to_tokens(turn_returns(batch, self.gamma), batch)
 
 
-def epo(group_size: int = 1, gamma: float = 0.0) -> Method:
+def epo(group_size: PositiveInt = 1, gamma: Fraction = 0.0) -> Method:
     """loss = mean over rollouts of -1/T sum_t A_t / |a_t| sum_k log pi(a_tk); no ratio, no
     baseline.
 

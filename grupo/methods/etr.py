@@ -6,6 +6,7 @@ from grupo.algo.losses import ClipWithin
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -33,9 +34,9 @@ class ElasticClipBounds:
         variance_coef: strength of the dependence on the variance.
     """
 
-    clip_eps: float = 0.2
-    advantage_coef: float = 0.5
-    variance_coef: float = 0.5
+    clip_eps: NonNegative = 0.2
+    advantage_coef: Number = 0.5
+    variance_coef: Number = 0.5
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         v = 4 * group_ops.population_std(batch.reward, batch.group) ** 2
@@ -46,10 +47,10 @@ class ElasticClipBounds:
 
 
 def etr(
-    group_size: int = 8,
-    clip_eps: float = 0.2,
-    advantage_coef: float = 0.5,
-    variance_coef: float = 0.5,
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    advantage_coef: NonNegative = 0.5,
+    variance_coef: NonNegative = 0.5,
 ) -> Method:
     """-min(r A, clip(r, 1 - e, 1 + e) A), e = clip_eps widened by |A| and the reward variance.
 

@@ -3,6 +3,7 @@
 from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, chain
 from grupo.algo.losses import Clip, ReverseKL
 from grupo.algo.minibatches import Updates
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,11 +18,11 @@ PAPER = Paper(
 
 
 def flow_grpo(
-    group_size: int = 24,
-    clip_eps: float = 1e-4,
-    kl_coef: float = 0.04,
-    max_advantage: float = 5.0,
-    minibatches: int = 2,
+    group_size: PositiveInt = 24,
+    clip_eps: NonNegative = 1e-4,
+    kl_coef: NonNegative = 0.04,
+    max_advantage: NonNegative = 5.0,
+    minibatches: PositiveInt = 2,
 ) -> Method:
     """GRPO whose actions are the denoising steps of an image.
 

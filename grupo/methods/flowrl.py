@@ -5,10 +5,12 @@ from torch import Tensor
 from grupo.algo import ratios
 from grupo.algo.losses import Loss
 from grupo.algo.token_level import row_mean
-from grupo.core.aux_heads import AuxHead, LinearHead
+from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -30,21 +32,16 @@ class FlowBalanceLoss(Loss):
         clip_eps: w is clamped to [1 - clip_eps, 1 + clip_eps].
     """
 
-    reward_scale: float
-    clip_eps: float
+    reward_scale: NonNegative
+    clip_eps: NonNegative
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"logp@ref", "log_partition"})
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
-
-    @property
-    def aux_heads(self) -> tuple[AuxHead, ...]:
-        """Log Z, read from the state before the row's first action."""
-        return (LinearHead("log_partition"),)
+    # log Z, read from the state before the row's first action
+    requires = Requires(
+        signals=("logp@ref",),
+        recomputed_signals=("log_partition",),
+        stop_gradient=True,
+        heads=(LinearHead("log_partition"),),
+    )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         is_first = batch.mask & (batch.mask.cumsum(1) == 1)
@@ -55,7 +52,9 @@ class FlowBalanceLoss(Loss):
         return (w.clamp(1 - self.clip_eps, 1 + self.clip_eps) * imbalance**2).expand_as(pi.logp)
 
 
-def flowrl(group_size: int = 8, reward_scale: float = 15.0, clip_eps: float = 0.2) -> Method:
+def flowrl(
+    group_size: PositiveInt = 8, reward_scale: Positive = 15.0, clip_eps: NonNegative = 0.2
+) -> Method:
     """loss = mean over answers of w (log Z + mean_t log pi - reward_scale A - mean_t log ref)^2.
 
     A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old is held constant.

@@ -4,6 +4,7 @@ from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
 from grupo.algo.aggregation import TopEntropyMask, token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,12 +21,12 @@ PAPER = Paper(
 
 
 def forking_tokens(
-    max_length: int,
-    overlong_buffer: int,
-    group_size: int = 16,
-    top_entropy_fraction: float = 0.2,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    max_length: PositiveInt,
+    overlong_buffer: PositiveInt,
+    group_size: PositiveInt = 16,
+    top_entropy_fraction: Fraction = 0.2,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """DAPO's loss on the batch's highest-entropy tokens, 0 on all others.
 

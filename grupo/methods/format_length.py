@@ -7,7 +7,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -35,25 +37,30 @@ class FormatLengthReward:
         reward_term: reward term that is 1 where the answer can be parsed, else 0.
     """
 
-    max_length: int
-    peak_fraction: float = 0.5
+    max_length: PositiveInt
+    peak_fraction: Number = 0.5
     reward_term: str = "format"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The format, 1 or 0."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        # the format, 1 or 0
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        f, p = batch.reward_terms[self.reward_term], self.peak_fraction
+        f = batch.reward_terms[self.reward_term]
+        p = self.peak_fraction
         share = (batch.lengths / self.max_length).clamp(max=1)
-        rising, falling = 1 - (1 - share / p) ** 2, 1 - 2 * ((share - p) / (1 - p)) ** 2
+        rising = 1 - (1 - share / p) ** 2
+        falling = 1 - 2 * ((share - p) / (1 - p)) ** 2
         r = f + torch.where(share <= p, rising, falling)
         return torch.where(f > 0.5, r, r.clamp(max=0))
 
 
 def format_length(
-    max_length: int = 3072, group_size: int = 8, peak_fraction: float = 0.5, kl_coef: float = 0.001
+    max_length: PositiveInt = 3072,
+    group_size: PositiveInt = 8,
+    peak_fraction: NonNegative = 0.5,
+    kl_coef: NonNegative = 0.001,
 ) -> Method:
     """A = (r - mean(r)) / std(r), r from format and length alone; answers are never compared.
 

@@ -6,6 +6,7 @@ from grupo.algo import ratios
 from grupo.algo.losses import ClipWithin
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -26,14 +27,14 @@ class RootLengthBounds:
         clip_width: b of an answer of one token.
     """
 
-    clip_width: float
+    clip_width: NonNegative
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         b = self.clip_width * batch.mask.sum(1, keepdim=True).to(batch.old_logp).sqrt()
         return (-b).exp(), b.exp()
 
 
-def fspo(group_size: int = 8, clip_width: float = 0.01) -> Method:
+def fspo(group_size: PositiveInt = 8, clip_width: NonNegative = 0.01) -> Method:
     """loss = mean over answers of -min(w A, clip(w, e^-b, e^b) A), w = prod_t r_t.
 
     b = clip_width sqrt(L), L the length of the answer; A = (r - mean(r)) / std(r).

@@ -6,7 +6,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -29,14 +31,13 @@ class ExtrapolatedDistillation:
         base: name of the teacher's base model.
     """
 
-    teacher_scale: float
+    teacher_scale: Number
     teacher: str = "teacher"
     base: str = "ref"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the tokens under the teacher and the base."""
-        return frozenset({f"logp@{self.teacher}", f"logp@{self.base}"})
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.teacher}", f"logp@{self.base}"))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         base = batch.signals[f"logp@{self.base}"]
@@ -45,7 +46,9 @@ class ExtrapolatedDistillation:
         return A.masked_fill(~batch.mask, 0.0).to(x)
 
 
-def g_opd(group_size: int = 1, teacher_scale: float = 1.25, clip_eps: float = 0.2) -> Method:
+def g_opd(
+    group_size: PositiveInt = 1, teacher_scale: NonNegative = 1.25, clip_eps: NonNegative = 0.2
+) -> Method:
     """A_t = teacher_scale (T - b) - (s - b), the log-probabilities of teacher, base and policy.
 
     At teacher_scale 1 the base cancels and A_t = T - s is on-policy distillation; above 1 it

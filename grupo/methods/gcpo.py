@@ -6,7 +6,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,6 +22,8 @@ PAPER = Paper(
     example="gcpo(max_length=64)",
     catalogue=("geometryzero-gcpo",),
 )
+
+REWARD_TERMS = ("correct", "format", "construction")
 
 
 @component
@@ -38,16 +42,18 @@ class ConstructionReward:
         length_coef: weight of the length.
     """
 
-    max_length: int
-    margin: float
-    format_coef: float
-    construction_coef: float
-    length_coef: float
-    required_reward_terms = ("correct", "format", "construction")
+    max_length: PositiveInt
+    margin: Number
+    format_coef: Number
+    construction_coef: Number
+    length_coef: Number
+
+    requires = Requires(reward_terms=REWARD_TERMS)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        a, f, used = (batch.reward_terms[name] for name in self.required_reward_terms)
-        u, g = used > 0.5, batch.group
+        a, f, used = (batch.reward_terms[name] for name in REWARD_TERMS)
+        u = used > 0.5
+        g = batch.group
         length = (batch.lengths / self.max_length).clamp(max=1)
         gap = group_ops.mean_where(u, a, g) - group_ops.mean_where(~u, a, g)
         M = gap.sign() * (gap.abs() > self.margin) * (group_ops.std(u.to(a), g) > 0)
@@ -55,10 +61,10 @@ class ConstructionReward:
 
 
 def gcpo(
-    max_length: int,
-    group_size: int = 8,
-    margin: float = 0.1,
-    reward_weights: tuple[float, float, float] = (0.5, 0.5, 0.1),
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    margin: NonNegative = 0.1,
+    reward_weights: tuple[NonNegative, NonNegative, NonNegative] = (0.5, 0.5, 0.1),
 ) -> Method:
     """GRPO on r = accuracy + format + M construction + length, M = +-1 as the construction helps.
 

@@ -2,6 +2,7 @@
 
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, StandardiseBatch, chain
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,10 +20,10 @@ PAPER = Paper(
 
 
 def gdpo(
-    group_size: int = 8,
+    group_size: PositiveInt = 8,
     reward_terms: tuple[str, ...] = ("correct", "format"),
-    reward_weights: tuple[float, ...] = (1.0, 1.0),
-    clip_eps: float = 0.2,
+    reward_weights: tuple[NonNegative, ...] = (1.0, 1.0),
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """A = whiten(sum_k w_k (r_k - mean(r_k)) / std(r_k)): per group, then over the batch.
 

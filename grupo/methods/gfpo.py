@@ -5,6 +5,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import KeepBest
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.core import group_ops
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.types import Rollout
 from grupo.method import Method
@@ -30,7 +31,10 @@ def efficiency(rollout: Rollout) -> float:
 
 
 def gfpo(
-    group_size: int = 16, num_kept: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001
+    group_size: PositiveInt = 16,
+    num_kept: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
 ) -> Method:
     """Trains on the num_kept shortest rollouts of each group; A = (r - mean) / std among them.
 

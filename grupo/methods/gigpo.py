@@ -15,7 +15,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -35,13 +37,11 @@ class AddAnchorStateAdvantage:
     R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
     """
 
-    gamma: float
-    step_coef: float
+    gamma: Fraction
+    step_coef: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """The reward of each step and the state in which it was taken."""
-        return frozenset({"step/reward", "step/state"})
+    # the reward of each step and the state in which it was taken
+    requires = Requires(signals=("step/reward", "step/state"))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         state = turn_states(batch)
@@ -51,7 +51,10 @@ class AddAnchorStateAdvantage:
 
 
 def gigpo(
-    group_size: int = 8, gamma: float = 0.95, step_coef: float = 1.0, kl_coef: float = 0.01
+    group_size: PositiveInt = 8,
+    gamma: Fraction = 0.95,
+    step_coef: NonNegative = 1.0,
+    kl_coef: NonNegative = 0.01,
 ) -> Method:
     """A = (r - mean r) + `step_coef` (R_t - mean R in the same state); PPO's clip and k3.
 

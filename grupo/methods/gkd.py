@@ -2,6 +2,7 @@
 
 from grupo.algo.advantages.kl_in_reward import zero_advantage
 from grupo.algo.losses import JSD
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def gkd(group_size: int = 1) -> Method:
+def gkd(group_size: PositiveInt = 1) -> Method:
     """loss = mean over rollouts of mean over tokens of JSD(pi, teacher) over the vocabulary.
 
     Sampling is not differentiated, and the reward is not read. The recipe defines "teacher".

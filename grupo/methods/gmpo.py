@@ -7,6 +7,7 @@ from grupo.algo.ratios import token_log_ratio
 from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -31,16 +32,17 @@ class GeometricClip(Loss):
         clip_high: upper bound on log r.
     """
 
-    clip_low: float = 0.4
-    clip_high: float = 0.4
+    clip_low: NonNegative = 0.4
+    clip_high: NonNegative = 0.4
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        d, A = token_log_ratio(pi, batch), batch.advantage
+        d = token_log_ratio(pi, batch)
+        A = batch.advantage
         d = A.sign() * torch.min(A.sign() * d, A.sign() * d.clamp(-self.clip_low, self.clip_high))
         return -A * row_mean(d, batch).exp()
 
 
-def gmpo(group_size: int = 8, clip_eps: float = 0.4) -> Method:
+def gmpo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.4) -> Method:
     """loss = mean over answers of -A (prod_t c_t)^(1/L), the geometric mean of clipped ratios.
 
     c_t = min(r_t, e^clip_eps) where A > 0, max(r_t, e^-clip_eps) where A < 0. Tokens are clipped

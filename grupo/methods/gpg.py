@@ -9,7 +9,9 @@ from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -26,10 +28,8 @@ PAPER = Paper(
 class ScaleByInformative:
     """x B / (B - M): M of the batch's B rollouts are in groups of equal rewards; those get 0."""
 
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the other groups are counted."""
-        return True
+    # the other groups are counted
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         r = batch.reward
@@ -38,7 +38,7 @@ class ScaleByInformative:
         return torch.where(informative, scaled, torch.zeros_like(x))
 
 
-def gpg(group_size: int = 8) -> Method:
+def gpg(group_size: PositiveInt = 8) -> Method:
     """A = alpha (r - mean(r)), alpha = B / (B - M), M the rollouts in groups of equal rewards.
 
     loss = -A log pi, mean over all tokens of the batch (eq. 5 and 7, with F_norm = 1).

@@ -2,6 +2,7 @@
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import ClipPreserveGradient, WeightedReinforce
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,9 @@ PAPER = Paper(
 )
 
 
-def gppo(group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.2) -> Method:
+def gppo(
+    group_size: PositiveInt = 8, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.2
+) -> Method:
     """-sg(w) A log pi, the gradient of -min(r A, clip(r) A) that clipped tokens keep.
 
     w = r, but 1 + clip_high where A > 0 and r is above, 1 - clip_low where A < 0 and r is below. A

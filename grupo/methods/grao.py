@@ -9,6 +9,7 @@ from grupo.algo.losses import PerSourceMean, Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -35,17 +36,15 @@ class AlignmentAdvantage:
         eps: added to the standard deviation (our choice).
     """
 
-    sft_coef: float
-    alignment_coef: float
-    eps: float = 1e-6
+    sft_coef: Number
+    alignment_coef: Number
+    eps: Number = 1e-6
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """The source of each token."""
-        return REQUIRES_SAMPLED
+    requires = REQUIRES_SAMPLED
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        demo, g = is_demonstration(batch), batch.group
+        demo = is_demonstration(batch)
+        g = batch.group
         A = (x - group_ops.mean(x, g)) / (group_ops.population_std(x, g) + self.eps)
         sampled = (~demo).to(x)
         mean = group_ops.sum(A * sampled, g) / group_ops.sum(sampled, g).clamp(min=1)
@@ -53,7 +52,9 @@ class AlignmentAdvantage:
         return torch.where(demo, demo_advantage, (1 + self.alignment_coef) * A)
 
 
-def grao(group_size: int = 8, sft_coef: float = 0.5, alignment_coef: float = 0.5) -> Method:
+def grao(
+    group_size: PositiveInt = 8, sft_coef: NonNegative = 0.5, alignment_coef: NonNegative = 0.5
+) -> Method:
     """J = 1/G sum_i [A_i l(o_i) + sft_coef A_y l(y) + alignment_coef A_i (l(o_i) - l(y))],
     maximised.
 

@@ -1,6 +1,7 @@
 """GRPO: the mean of its group is a rollout's baseline. Shao et al., 2024, arXiv:2402.03300."""
 
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,9 @@ PAPER = Paper(
 )
 
 
-def grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.04) -> Method:
+def grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.04
+) -> Method:
     """A = (r - mean(r)) / std(r) over the group, one advantage for all tokens of an answer.
 
     loss = mean over answers of mean over tokens of

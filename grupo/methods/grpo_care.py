@@ -10,8 +10,10 @@ from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -38,14 +40,16 @@ class ConsistencyBonus:
         likelihood_cap: largest c that counts.
     """
 
-    consistency_coef: float
-    margin: float
-    likelihood_cap: float = 0.95
-    required_reward_terms = ("correct",)
-    required_signals = frozenset({"logp@ref", "step/answer"})
+    consistency_coef: Number
+    margin: Number
+    likelihood_cap: Number = 0.95
+
+    requires = Requires(signals=("logp@ref", "step/answer"), reward_terms=("correct",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        a, c, g = batch.reward_terms["correct"], self.answer_likelihood(batch), batch.group
+        a = batch.reward_terms["correct"]
+        c = self.answer_likelihood(batch)
+        g = batch.group
         right = (a > 0.1) & (a >= group_ops.mean(a, g) - 1e-9)  # a mean can round above
         return x + self.consistency_coef * a * (
             right & (c >= group_ops.mean_where(right, c, g) - self.margin)
@@ -58,7 +62,9 @@ class ConsistencyBonus:
         return c * (answer.lengths > 0)
 
 
-def grpo_care(group_size: int = 8, consistency_coef: float = 0.5, margin: float = 0.01) -> Method:
+def grpo_care(
+    group_size: PositiveInt = 8, consistency_coef: NonNegative = 0.5, margin: NonNegative = 0.01
+) -> Method:
     """GRPO on r + consistency_coef a where the answer is consistent; slow reference, no KL.
 
     Reward terms: "correct". Signal: "step/answer" is 1 between the tags of the answer. The loss is

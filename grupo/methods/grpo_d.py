@@ -1,6 +1,7 @@
 """GRPO-D: the KL weight grows during the run. Liu et al., 2025, arXiv:2503.16081."""
 
 from grupo.algo.losses import KL, Reinforce
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.schedules import Linear
 from grupo.method import Method
@@ -17,7 +18,9 @@ PAPER = Paper(
 
 
 def grpo_d(
-    group_size: int = 8, initial_kl_coef: float = 0.0, final_kl_coef: float = 0.04
+    group_size: PositiveInt = 8,
+    initial_kl_coef: NonNegative = 0.0,
+    final_kl_coef: NonNegative = 0.04,
 ) -> Method:
     """loss = mean over answers of mean over tokens of -A log pi + b k3, with b growing linearly.
 

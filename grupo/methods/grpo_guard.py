@@ -6,7 +6,9 @@ from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -28,8 +30,7 @@ class RegulatedRatio:
     log R has mean -KL and scale 1 / s; the result is centred and comparable at all steps.
     """
 
-    required_signals = frozenset({"reverse_kl@old", "step/std"})
-    recomputed_signals = frozenset({"reverse_kl@old"})
+    requires = Requires(signals=("step/std",), recomputed_signals=("reverse_kl@old",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         unbiased = ratios.token_log_ratio(pi, batch) + pi["reverse_kl@old"]
@@ -45,13 +46,16 @@ class DivideByStepSize:
     """
 
     aggregation: Aggregation = sequence_mean
-    required_signals = frozenset({"step/dt"})
+
+    requires = Requires(signals=("step/dt",))
 
     def __call__(self, batch: Batch) -> PerAction:
         return self.aggregation(batch) / batch.signals["step/dt"].clamp(min=1e-3)
 
 
-def grpo_guard(group_size: int = 24, clip_eps: float = 2e-6, minibatches: int = 2) -> Method:
+def grpo_guard(
+    group_size: PositiveInt = 24, clip_eps: NonNegative = 2e-6, minibatches: PositiveInt = 2
+) -> Method:
     """-min(R' A, clip(R', 1 - clip_eps, 1 + clip_eps) A) / dt, log R' = s (log R + KL(pi, old)).
 
     An action is a denoising step; its log-probability and KL are means over latent dimensions.

@@ -9,7 +9,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -34,18 +36,19 @@ class LengthRewardWhereSolved:
         reward_term: reward term that is above 1/2 for a correct answer.
     """
 
-    top_group_fraction: float
-    length_coef: float
+    top_group_fraction: Fraction
+    length_coef: Number
     reward_term: str = "correct"
-    needs_whole_batch = True  # groups are ranked by their accuracy
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Correctness."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        # groups are ranked by their accuracy
+        return Requires(whole_batch=True, reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, L, g = batch.reward_terms[self.reward_term] > 0.5, batch.lengths, batch.group
+        right = batch.reward_terms[self.reward_term] > 0.5
+        L = batch.lengths
+        g = batch.group
         deviation = L - group_ops.mean_where(right, L, g)
         z = deviation / group_ops.mean_where(right, deviation**2, g).sqrt().clamp(min=1e-4)
         return right * (
@@ -54,13 +57,14 @@ class LengthRewardWhereSolved:
 
     def _is_top_group(self, correct: Tensor, group: Tensor) -> Tensor:
         """True for rollouts of the best-solved groups; equal accuracies are treated alike."""
-        accuracy, count = group_ops.mean(correct, group), group_ops.count(correct, group)
+        accuracy = group_ops.mean(correct, group)
+        count = group_ops.count(correct, group)
         better = ((accuracy[None] > accuracy[:, None]) / count[None]).sum(1).round()  # groups
         return better < ceil(self.top_group_fraction * len(group.unique()) - 1e-9)
 
 
 def grpo_lambda_length_reward(
-    group_size: int = 8, top_group_fraction: float = 0.2, length_coef: float = 0.2
+    group_size: PositiveInt = 8, top_group_fraction: Fraction = 0.2, length_coef: NonNegative = 0.2
 ) -> Method:
     """GRPO with a length reward in the best-solved groups, reward 1 or 0 in all others.
 

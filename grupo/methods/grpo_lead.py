@@ -9,6 +9,7 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -33,11 +34,12 @@ class ShortCorrectReward:
         eps: added to the denominator.
     """
 
-    length_coef: float
-    eps: float = 1e-6
+    length_coef: Number
+    eps: Number = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, length = (x > 0).to(x), batch.lengths
+        right = (x > 0).to(x)
+        length = batch.lengths
         n = group_ops.sum(right, batch.group)
         deviation = length - group_ops.sum(right * length, batch.group) / n.clamp(min=1)
         std = (group_ops.sum(right * deviation**2, batch.group) / (n - 1).clamp(min=1)).sqrt()
@@ -57,10 +59,10 @@ class DifficultyWeight:
         slope: steepness of the fall.
     """
 
-    min_weight: float = 0.4
-    max_weight: float = 1.5
-    midpoint: float = 0.75
-    slope: float = 10.0
+    min_weight: Number = 0.4
+    max_weight: Number = 1.5
+    midpoint: Number = 0.75
+    slope: Number = 10.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean((batch.reward > 0).to(x), batch.group)
@@ -68,7 +70,9 @@ class DifficultyWeight:
         return x * (self.min_weight + (self.max_weight - self.min_weight) * hardness)
 
 
-def grpo_lead(group_size: int = 8, length_coef: float = 0.05, clip_eps: float = 0.2) -> Method:
+def grpo_lead(
+    group_size: PositiveInt = 8, length_coef: NonNegative = 0.05, clip_eps: NonNegative = 0.2
+) -> Method:
     """GRPO on r = exp(-length_coef z) or -1, with advantages weighted by difficulty.
 
     Args:

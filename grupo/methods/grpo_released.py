@@ -2,6 +2,7 @@
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,9 @@ PAPER = Paper(
 )
 
 
-def grpo_released(group_size: int = 5, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
+def grpo_released(
+    group_size: PositiveInt = 5, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
+) -> Method:
     """A = (r - mean(r)) / (std(r) + 1e-6), std divided by G - 1, and a mean over all tokens.
 
     loss = 1 / sum_i L_i times the sum over all tokens of

@@ -3,6 +3,7 @@
 from grupo.algo import ratios
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,9 @@ PAPER = Paper(
 )
 
 
-def gspo(group_size: int = 8, clip_low: float = 3e-4, clip_high: float = 4e-4) -> Method:
+def gspo(
+    group_size: PositiveInt = 8, clip_low: NonNegative = 3e-4, clip_high: NonNegative = 4e-4
+) -> Method:
     """loss = mean over answers of -min(s A, clip(s, 1 - clip_low, 1 + clip_high) A) (eq. 5).
 
     s = (pi(answer) / old(answer))^(1 / length), the geometric mean of its token ratios; A = (r -

@@ -7,7 +7,9 @@ from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -31,16 +33,18 @@ class ScaleByRewardTerm:
     reward_term: str
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The factor w."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x * batch.reward_terms[self.reward_term]
 
 
 def gui_g1(
-    group_size: int = 8, clip_eps: float = 0.2, iou_coef: float = 0.25, box_coef: float = 0.125
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    iou_coef: NonNegative = 0.25,
+    box_coef: NonNegative = 0.125,
 ) -> Method:
     """A = w (r - mean(r)), r = hit + iou_coef iou + box_coef box; token sums divided by 64.
 

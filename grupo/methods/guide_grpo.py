@@ -1,6 +1,7 @@
 """Guide-GRPO: hints where all fail, trained without them. Nath et al., 2025, arXiv:2506.13923."""
 
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithHint
@@ -14,7 +15,9 @@ PAPER = Paper(
 )
 
 
-def guide_grpo(group_size: int = 8, clip_eps: float = 0.2, hint_column: str = "hint") -> Method:
+def guide_grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, hint_column: str = "hint"
+) -> Method:
     """GRPO with hinted rollouts for failed tasks, trained as if without the hint.
 
     Where all group_size plain rollouts are wrong, as many more are sampled with the hint g in the

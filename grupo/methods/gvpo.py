@@ -7,7 +7,9 @@ from grupo.algo.losses.contrastive import mean_per_rollout, rollout_log_ratio
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -29,20 +31,19 @@ class LogRatioRegression(Loss):
         reward_temperature: weight of the KL divergence (beta in the paper).
     """
 
-    reward_temperature: float
+    reward_temperature: NonNegative
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        rho, A = rollout_log_ratio(pi, batch), mean_per_rollout(batch.advantage, batch)
+        rho = rollout_log_ratio(pi, batch)
+        A = mean_per_rollout(batch.advantage, batch)
         k = group_ops.count(rho, batch.group)
         residual = self.reward_temperature * (rho - group_ops.mean(rho, batch.group)) - A
         return broadcast_to_tokens(k / (k - 1).clamp(min=1) * residual**2 / 2, batch)
 
 
-def gvpo(group_size: int = 8, reward_temperature: float = 0.1) -> Method:
+def gvpo(group_size: PositiveInt = 8, reward_temperature: Positive = 0.1) -> Method:
     """loss = mean over groups of sum_i (reward_temperature (rho_i - mean rho) - A_i)^2 / (2 (k -
     1)).
 

@@ -10,6 +10,7 @@ from grupo.algo.losses import EntropyAdaptiveClip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -33,7 +34,7 @@ class StandardiseOnTokens:
         max_advantage: |A| from which GRPO's z-score is used.
     """
 
-    max_advantage: float = 5.0
+    max_advantage: Number = 5.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         weight = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
@@ -43,7 +44,9 @@ class StandardiseOnTokens:
         return torch.where(group_ops.max(A.abs(), batch.group) >= self.max_advantage, z_score, A)
 
 
-def hapo_token(group_size: int = 16, clip_eps: float = 0.2, dual_clip: float = 10.0) -> Method:
+def hapo_token(
+    group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2, dual_clip: Positive = 10.0
+) -> Method:
     """A = (r - m) / s over the group's tokens; clip and A are then modulated by token entropy.
 
     h in [-1, 1] is the log entropy relative to its 0.8-quantile. Upper bound 1 + clip_eps (1 +

@@ -10,7 +10,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -38,18 +40,21 @@ class BudgetReward:
         length_coef: penalty per token over the budget (alpha in the paper).
     """
 
-    max_length: int
-    reward_scale: float
-    length_coef: float
-    required_reward_terms = ("correct", "budget")
+    max_length: PositiveInt
+    reward_scale: NonNegative
+    length_coef: Number
+
+    requires = Requires(reward_terms=("correct", "budget"))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        R, full = self.reward(batch), self._cosine(batch.reward_terms["budget"])
+        R = self.reward(batch)
+        full = self._cosine(batch.reward_terms["budget"])
         return group_ops.mean(R, ByRewardTerm("budget")(batch)) - full + ZSCORE(R, batch)
 
     def reward(self, batch: Batch) -> Tensor:
         """R of each rollout."""
-        b, n = batch.reward_terms["budget"], batch.lengths
+        b = batch.reward_terms["budget"]
+        n = batch.lengths
         R = self._cosine(torch.max(n, b)) - self.length_coef * (n - b).clamp(min=0)
         return torch.where((batch.reward_terms["correct"] > 0.5) & (n <= self.max_length), R, 0.0)
 
@@ -58,10 +63,10 @@ class BudgetReward:
 
 
 def hbpo(
-    group_size: int = 16,
-    max_length: int = 4096,
-    reward_scale: float = 4.0,
-    length_coef: float = 1 / 4096,
+    group_size: PositiveInt = 16,
+    max_length: PositiveInt = 4096,
+    reward_scale: Positive = 4.0,
+    length_coef: NonNegative = 1 / 4096,
 ) -> Method:
     """A = a budget's shortfall from its full reward + (R - mean) / std of the group.
 

@@ -16,7 +16,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -42,35 +44,36 @@ class HistoryGroupedAdvantage:
         weight_exponent: exponent of the weights (alpha in the paper).
     """
 
-    history_turns: int
-    gamma: float
-    weight_exponent: float
+    history_turns: NonNegativeInt
+    gamma: Fraction
+    weight_exponent: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Reward and state label of each step."""
-        return frozenset({"step/reward", "step/state"})
+    # reward and state label of each step
+    requires = Requires(signals=("step/reward", "step/state"))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        R, state = turn_returns(batch, self.gamma), turn_states(batch)
+        R = turn_returns(batch, self.gamma)
+        state = turn_states(batch)
         exists = turn_mask(batch)
         label = batch.group[:, None].expand_as(R)
-        A, total = torch.zeros_like(R), torch.zeros_like(R)
+        A = torch.zeros_like(R)
+        total = torch.zeros_like(R)
         for k in range(1, self.history_turns + 2):
             label = combine_labels(label, shift_right(state, k - 1))
             exists = exists & (shift_right(turn_mask(batch).double(), k - 1) > 0)
             level = center_by_label(R, label, exists)
             w = (k + 1) ** self.weight_exponent * (level.abs() > TINY)
-            A, total = A + w * level, total + w
+            A = A + w * level
+            total = total + w
         return turns_to_tokens(A / total.clamp(min=TINY), batch)
 
 
 def hgpo_history(
-    group_size: int = 8,
-    history_turns: int = 2,
-    gamma: float = 0.95,
-    weight_exponent: float = 1.0,
-    kl_coef: float = 0.01,
+    group_size: PositiveInt = 8,
+    history_turns: PositiveInt = 2,
+    gamma: Fraction = 0.95,
+    weight_exponent: NonNegative = 1.0,
+    kl_coef: NonNegative = 0.01,
 ) -> Method:
     """A = sum_k w_k A_k, A_k relative to steps whose last k states agree, w_k ~ (k +
     1)^weight_exponent.
@@ -84,10 +87,8 @@ def hgpo_history(
         weight_exponent: exponent of the weights (alpha in the paper).
         kl_coef: weight of the KL divergence from the reference policy.
     """
-    credit, loss = (
-        HistoryGroupedAdvantage(history_turns, gamma, weight_exponent),
-        Clip(0.2, 0.2) + kl_coef * KL(),
-    )
+    credit = HistoryGroupedAdvantage(history_turns, gamma, weight_exponent)
+    loss = Clip(0.2, 0.2) + kl_coef * KL()
     return Method(
         sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=token_mean
     )

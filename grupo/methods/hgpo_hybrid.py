@@ -8,7 +8,9 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -35,9 +37,10 @@ class HybridModeAdvantage:
         margin: lead in mean reward that thinking needs.
     """
 
-    mode_coef: float
-    margin: float
-    required_reward_terms = ("mode",)
+    mode_coef: Number
+    margin: Number
+
+    requires = Requires(reward_terms=("mode",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         thinks = batch.reward_terms["mode"] > 0.5
@@ -52,7 +55,9 @@ class HybridModeAdvantage:
         return group_ops.mean_where(thinking, x, group) > mean_without + self.margin
 
 
-def hgpo_hybrid(group_size: int = 4, mode_coef: float = 1.0, margin: float = 0.2) -> Method:
+def hgpo_hybrid(
+    group_size: PositiveInt = 4, mode_coef: NonNegative = 1.0, margin: NonNegative = 0.2
+) -> Method:
     """A = z(best of its mode) + mode_coef z(in the better mode), the latter on the mode's tag
     alone.
 

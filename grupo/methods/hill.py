@@ -10,7 +10,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
+from grupo.core.numbers import Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithSelfHint
 
@@ -32,9 +34,11 @@ class HintRoleAdvantage:
             token.
     """
 
-    transfer_temperature: float
-    required_reward_terms = ("is_hint", "hint_index", "hint_rejected")
-    required_signals = frozenset({"logp@unhinted"})
+    transfer_temperature: Positive
+
+    requires = Requires(
+        signals=("logp@unhinted",), reward_terms=("is_hint", "hint_index", "hint_rejected")
+    )
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         R = self.hint_value(batch)
@@ -62,7 +66,9 @@ class HintRoleAdvantage:
         return torch.where(is_hint & (batch.reward_terms["hint_rejected"] > 0.5), -0.2, R)
 
 
-def hill(group_size: int = 8, num_hints: int = 4, transfer_temperature: float = 0.3) -> Method:
+def hill(
+    group_size: PositiveInt = 8, num_hints: PositiveInt = 4, transfer_temperature: Positive = 0.3
+) -> Method:
     """R = (1 - p^n - (1 - p)^n) exp(min(D, 0) / T), p of n attempts with the hint correct.
 
     The reliance D is the mean over correct attempts of log pi(o | q) - log pi(o | q, hint), per

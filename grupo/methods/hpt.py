@@ -8,7 +8,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.data_source import has_sampled_action
 from grupo.algo.losses import NLL, Clip, PerSourceMean, SelectBySource, SeparateDemos
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, NonNegativeInt, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -34,9 +36,13 @@ class DemonstrationsWhereFailing:
         success_threshold: a rollout is correct where its reward term is above this.
     """
 
-    min_correct: int = 1
+    min_correct: PositiveInt = 1
     reward_term: str = "correct"
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         chosen = [replace(group, rollouts=self._select(group)) for group in groups]
@@ -44,14 +50,18 @@ class DemonstrationsWhereFailing:
 
     def _select(self, group: Group) -> tuple[Rollout, ...]:
         sampled = tuple(r for r in group.rollouts if has_sampled_action(r))
-        rewards = [r.reward_terms.get(self.reward_term, 0.0) for r in sampled]
+        rewards = [r.reward_terms[self.reward_term] for r in sampled]
         num_correct = sum(reward > self.success_threshold for reward in rewards)
         if num_correct >= self.min_correct:
             return sampled
         return tuple(r for r in group.rollouts if not has_sampled_action(r))
 
 
-def hpt(group_size: int = 8, max_correct_for_sft: int = 0, clip_eps: float = 0.2) -> Method:
+def hpt(
+    group_size: PositiveInt = 8,
+    max_correct_for_sft: NonNegativeInt = 0,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
     """SFT on a task's demonstration where at most max_correct_for_sft rollouts are correct, else
     RL.
 

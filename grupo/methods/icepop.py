@@ -1,6 +1,7 @@
 """IcePop: masks tokens on which engine and trainer disagree. Ling Team, 2025, arXiv:2510.18855."""
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,10 @@ PAPER = Paper(
 
 
 def icepop(
-    group_size: int = 8, min_ratio: float = 0.5, max_ratio: float = 5.0, clip_eps: float = 0.2
+    group_size: PositiveInt = 8,
+    min_ratio: NonNegative = 0.5,
+    max_ratio: NonNegative = 5.0,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """loss = M(pi_old / pi_sampler) x PPO's clipped surrogate, M(k) = k in the interval, else 0.
 

@@ -11,7 +11,9 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
 
@@ -48,20 +50,22 @@ class InformationGainReturn:
         scale_fn: scales the gains of a group, by default to z-scores.
     """
 
-    gamma: float
+    gamma: Fraction
     scale_fn: Callable[[Tensor, Tensor], Tensor] = group_ops.zscore
-    required_signals = frozenset({"step/belief"})
+
+    requires = Requires(signals=("step/belief",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        g, exists = information_gains(x, batch), turn_mask(batch)
+        g = information_gains(x, batch)
+        exists = turn_mask(batch)
         A = self.scale_fn(g[exists], batch.group[:, None].expand_as(exists)[exists])
         return turns_to_tokens(discounted_sum(g.masked_scatter(exists, A), self.gamma), batch)
 
 
 def igpo(
-    group_size: int = 16,
-    gamma: float = 1.0,
-    kl_coef: float = 0.001,
+    group_size: PositiveInt = 16,
+    gamma: Fraction = 1.0,
+    kl_coef: NonNegative = 0.001,
     answer_prefix: str = "<answer>",
 ) -> Method:
     """A_t = sum of z(g) over this and later turns, g the gain of exp(mean log pi(answer)), then r.

@@ -8,7 +8,9 @@ from grupo.algo.losses import Loss
 from grupo.algo.losses.contrastive import sum_per_rollout
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -33,21 +35,13 @@ class OutcomeCrossEntropy(Loss):
         reward_term: reward term that holds the label.
     """
 
-    log_ratio_scale: float
+    log_ratio_scale: NonNegative
     reward_term: str = "correct"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"logp@ref"})
-
-    @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The label."""
-        return (self.reward_term,)
-
-    @property
-    def couples_rows(self) -> bool:
-        return True  # a rollout may have several rows
+    def requires(self) -> Requires:
+        # a rollout may have several rows
+        return Requires(signals=("logp@ref",), reward_terms=(self.reward_term,), coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         R = self.log_ratio_scale * sum_per_rollout(pi.logp - batch.signals["logp@ref"], batch)
@@ -56,7 +50,7 @@ class OutcomeCrossEntropy(Loss):
         )
 
 
-def implicit_prm(group_size: int = 8, log_ratio_scale: float = 0.05) -> Method:
+def implicit_prm(group_size: PositiveInt = 8, log_ratio_scale: Positive = 0.05) -> Method:
     """loss = cross-entropy of sigmoid(R) with correctness, R = log_ratio_scale log(pi(y) /
     pi_ref(y)).
 

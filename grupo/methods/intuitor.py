@@ -3,6 +3,7 @@
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,9 @@ PAPER = Paper(
 )
 
 
-def intuitor(group_size: int = 7, clip_eps: float = 0.2, kl_coef: float = 0.005) -> Method:
+def intuitor(
+    group_size: PositiveInt = 7, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.005
+) -> Method:
     """A = (u - mean(u)) / std(u), u = 1 / L sum_t KL(U, pi(.|s_t)), U uniform over the vocabulary.
 
     KL(U, pi) = -1/|V| sum_v log(|V| pi(v)), which grows with the certainty of the policy.

@@ -4,6 +4,7 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,7 +21,9 @@ PAPER = Paper(
 )
 
 
-def justgrpo(max_length: int, group_size: int = 16, clip_eps: float = 0.2) -> Method:
+def justgrpo(
+    max_length: PositiveInt, group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2
+) -> Method:
     """GRPO with A = (r - mean(r)) / (std(r) + 1e-4) and token sums divided by max_length.
 
     loss = mean over the answers of informative groups of 1 / max_length times the sum over tokens

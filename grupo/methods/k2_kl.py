@@ -4,6 +4,7 @@ from grupo.algo.advantages import Center
 from grupo.algo.aggregation import token_mean
 from grupo.algo.divergences import k2
 from grupo.algo.losses import KL, Reinforce
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,7 @@ PAPER = Paper(
 )
 
 
-def k2_kl(group_size: int = 8, kl_coef: float = 0.04) -> Method:
+def k2_kl(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method:
     """loss = mean over tokens of -A log pi + kl_coef (log pi - log ref)^2 / 2, A = r - mean(r).
 
     On policy this has the gradient of kl_coef (log pi - log ref) subtracted from each token's

@@ -3,6 +3,7 @@
 from grupo.algo.aggregation import token_mean
 from grupo.algo.divergences import k2
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.schedules import Linear
 from grupo.method import Method
@@ -19,10 +20,10 @@ PAPER = Paper(
 
 
 def kdrl(
-    group_size: int = 8,
-    initial_kl_coef: float = 5e-3,
-    final_kl_coef: float = 1e-3,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 8,
+    initial_kl_coef: NonNegative = 5e-3,
+    final_kl_coef: NonNegative = 1e-3,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """GRPO with k2 to a teacher in place of the KL to a reference.
 

@@ -6,7 +6,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.reward_shaping import length_reward
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -27,13 +29,12 @@ class BrevityBonus:
         reward_term: reward term that is above 1/2 for a correct answer.
     """
 
-    length_coef: float
+    length_coef: Number
     reward_term: str = "correct"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Correctness."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x + self.length_coef * length_reward(
@@ -41,7 +42,7 @@ class BrevityBonus:
         )
 
 
-def kimi_length(group_size: int = 8, length_coef: float = 1.0) -> Method:
+def kimi_length(group_size: PositiveInt = 8, length_coef: NonNegative = 1.0) -> Method:
     """GRPO on r + length_coef b, b from 1/2 for the shortest of the group to -1/2 for the longest.
 
     Reward terms: "correct". A = (r - mean(r)) / std(r). Section 2.3.3.

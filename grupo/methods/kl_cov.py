@@ -8,7 +8,9 @@ from grupo.algo.losses import Loss
 from grupo.algo.losses.entropy_aware import logp_advantage_covariance
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -30,17 +32,11 @@ class PenaliseHighCovariance(Loss):
         kl_coef: weight of |log R|.
     """
 
-    penalized_fraction: float
-    kl_coef: float
+    penalized_fraction: Fraction
+    kl_coef: Number
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the covariance uses the means of the minibatch."""
-        return True
+    # the covariance uses the means of the minibatch
+    requires = Requires(coupled_rows=True, whole_batch=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         penalized = torch.zeros_like(batch.mask)
@@ -51,7 +47,9 @@ class PenaliseHighCovariance(Loss):
         return -drift.exp() * batch.advantage + self.kl_coef * penalized * drift.abs()
 
 
-def kl_cov(group_size: int = 8, penalized_fraction: float = 2e-4, kl_coef: float = 1.0) -> Method:
+def kl_cov(
+    group_size: PositiveInt = 8, penalized_fraction: Fraction = 2e-4, kl_coef: NonNegative = 1.0
+) -> Method:
     """loss = -R A + kl_coef |log R| on the penalized_fraction of tokens with the greatest
     covariance.
 

@@ -4,8 +4,8 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.kl_in_reward import KLInReward
 from grupo.algo.losses import KL, Clip, MetricsOnly
 from grupo.core.controllers import AdaptiveKL
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import as_float
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,11 +20,11 @@ PAPER = Paper(
 
 
 def kl_in_reward(
-    group_size: int = 8,
-    initial_kl_coef: float = 0.1,
-    target_kl: float = 0.02,
-    gain: float = 0.1,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 8,
+    initial_kl_coef: NonNegative = 0.1,
+    target_kl: NonNegative = 0.02,
+    gain: NonNegative = 0.1,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """GRPO on R = r - b sum_t (log pi_old - log ref), with an adaptive weight b.
 
@@ -43,6 +43,6 @@ def kl_in_reward(
     kl_coef = AdaptiveKL(initial_kl_coef, target_kl, gain)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(KLInReward(as_float(kl_coef)), Center(), ScaleByStd()),
+        advantage=chain(KLInReward(kl_coef), Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + MetricsOnly(KL()),
     )

@@ -1,5 +1,6 @@
 """Knapsack RL: more rollouts where outcomes differ. Li et al., 2025, arXiv:2509.25849."""
 
+from grupo.core.numbers import OpenFraction, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.curricula import Knapsack, ShuffledTasks
@@ -15,7 +16,10 @@ PAPER = Paper(
 
 
 def knapsack_rl(
-    group_size: int = 8, min_group_size: int = 2, max_group_size: int = 128, confidence: float = 0.9
+    group_size: PositiveInt = 8,
+    min_group_size: PositiveInt = 2,
+    max_group_size: PositiveInt = 128,
+    confidence: OpenFraction = 0.9,
 ) -> Method:
     """GRPO with groups of unequal size N_i, min_group_size <= N_i <= max_group_size, on average
     group_size.

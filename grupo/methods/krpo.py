@@ -9,6 +9,7 @@ from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -35,19 +36,21 @@ class KalmanAdvantage:
         eps: added to the denominator.
     """
 
-    process_noise: float = 1e-5
-    observation_noise: float = 1e-2
-    initial_mean: float = 0.0
-    initial_variance: float = 1.0
-    eps: float = 1e-8
+    process_noise: Number = 1e-5
+    observation_noise: Number = 1e-2
+    initial_mean: Number = 0.0
+    initial_variance: Number = 1.0
+    eps: Number = 1e-8
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        A, label = torch.zeros_like(x), batch.group.tolist()
+        A = torch.zeros_like(x)
+        label = batch.group.tolist()
         estimate = dict.fromkeys(label, (self.initial_mean, self.initial_variance))
         for i in _pseudo_random_order(batch).tolist():
             m, P = estimate[label[i]]
             K = (P + self.process_noise) / (P + self.process_noise + self.observation_noise)
-            m, P = m + K * (float(x[i]) - m), (1 - K) * (P + self.process_noise)
+            m = m + K * (float(x[i]) - m)
+            P = (1 - K) * (P + self.process_noise)
             estimate[label[i]] = m, P
             A[i] = (x[i] - m) / (sqrt(P) + self.eps)
         return A
@@ -58,7 +61,9 @@ def _pseudo_random_order(batch: Batch) -> Tensor:
     return (sum_per_rollout(batch.old_logp, batch) * 1e6).frac().argsort(stable=True)
 
 
-def krpo(group_size: int = 12, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
+def krpo(
+    group_size: PositiveInt = 12, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.01
+) -> Method:
     """A_i = (r_i - m_i) / sqrt(P_i), estimates of a one-dimensional Kalman filter for the prompt.
 
     loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef

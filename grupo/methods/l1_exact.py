@@ -5,7 +5,9 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -26,19 +28,18 @@ class BudgetDistancePenalty:
         budget_term: reward term that holds the budget, in tokens.
     """
 
-    length_coef: float
+    length_coef: Number
     budget_term: str = "budget"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The budget."""
-        return (self.budget_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.budget_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x - self.length_coef * (batch.reward_terms[self.budget_term] - batch.lengths).abs()
 
 
-def l1_exact(group_size: int = 8, length_coef: float = 0.0003) -> Method:
+def l1_exact(group_size: PositiveInt = 8, length_coef: NonNegative = 0.0003) -> Method:
     """LCPO-Exact: r = [correct] - length_coef |n - L|, A = (r - mean(r)) / std(r).
 
     Reward terms: "budget", the n tokens that the prompt asks for.

@@ -5,7 +5,9 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -27,14 +29,13 @@ class SoftBudgetLimit:
         budget_term: reward term that holds the budget, in tokens.
     """
 
-    length_coef: float
-    reward_at_budget: float
+    length_coef: Number
+    reward_at_budget: Fraction
     budget_term: str = "budget"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The budget."""
-        return (self.budget_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.budget_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         remaining = batch.reward_terms[self.budget_term] - batch.lengths
@@ -42,7 +43,9 @@ class SoftBudgetLimit:
 
 
 def l1_max(
-    group_size: int = 8, length_coef: float = 0.0003, reward_at_budget: float = 0.5
+    group_size: PositiveInt = 8,
+    length_coef: NonNegative = 0.0003,
+    reward_at_budget: Fraction = 0.5,
 ) -> Method:
     """LCPO-Max: r = [correct] clip(length_coef (n - L) + reward_at_budget, 0, 1).
 

@@ -9,7 +9,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,10 +34,10 @@ class BrevityWhenAllCorrect:
         length_coef: weight of the length bonus.
     """
 
-    max_length: int
-    length_coef: float
+    max_length: PositiveInt
+    length_coef: Number
 
-    required_reward_terms = ("correct",)
+    requires = Requires(reward_terms=("correct",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         brevity = 1 - batch.lengths / self.max_length
@@ -44,11 +46,11 @@ class BrevityWhenAllCorrect:
 
 
 def l_grpo(
-    max_length: int,
-    group_size: int = 8,
-    length_coef: float = 1.0,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    length_coef: NonNegative = 1.0,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """GRPO with clip-higher and token mean; r = 1 + length_coef (1 - L / max_length) if all are
     correct.

@@ -6,10 +6,12 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, Loss
 from grupo.algo.token_level import row_mean
 from grupo.core import group_ops
-from grupo.core.aux_heads import AuxHead, LearnedScalar
+from grupo.core.aux_heads import LearnedScalar
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -31,22 +33,16 @@ class LengthPreferenceLoss(Loss):
     """
 
     loss: Loss
-    length_scale: float
+    length_scale: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return super().required_signals | {"lambda"}
-
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def aux_heads(self) -> tuple[AuxHead, ...]:
-        return (LearnedScalar("lambda"),)
+    requires = Requires(
+        recomputed_signals=("lambda",), heads=(LearnedScalar("lambda"),), coupled_rows=True
+    )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        L, g, exponent = batch.lengths, batch.group, row_mean(pi["lambda"], batch)
+        L = batch.lengths
+        g = batch.group
+        exponent = row_mean(pi["lambda"], batch)
         z = (L - group_ops.mean(L, g)) / (group_ops.population_std(L, g) + 1e-8)
         power = (1 + self.length_scale * z).clamp(min=1e-3).to(exponent) ** exponent
         power = power.masked_fill(batch.row_group[:, None] != g, -torch.inf)
@@ -55,7 +51,7 @@ class LengthPreferenceLoss(Loss):
 
 
 def lambda_grpo_length(
-    group_size: int = 8, length_scale: float = 1 / 9, clip_eps: float = 0.2
+    group_size: PositiveInt = 8, length_scale: NonNegative = 1 / 9, clip_eps: NonNegative = 0.2
 ) -> Method:
     """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + length_scale z_i.
 

@@ -6,7 +6,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,10 +34,11 @@ class ListenerReward:
         min_confidence: probability from which the listener pays.
     """
 
-    correct_coef: float = 0.5
-    listener_coef: float = 0.5
-    min_confidence: float = 0.0
-    required_reward_terms = ("format", "correct", "listener")
+    correct_coef: Number = 0.5
+    listener_coef: Number = 0.5
+    min_confidence: Number = 0.0
+
+    requires = Requires(reward_terms=("format", "correct", "listener"))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = batch.reward_terms["listener"]
@@ -45,11 +48,11 @@ class ListenerReward:
 
 
 def listener(
-    group_size: int = 8,
-    clip_eps: float = 0.2,
-    correct_coef: float = 0.5,
-    listener_coef: float = 0.5,
-    min_confidence: float = 0.0,
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    correct_coef: NonNegative = 0.5,
+    listener_coef: NonNegative = 0.5,
+    min_confidence: NonNegative = 0.0,
 ) -> Method:
     """A = (r - mean(r)) / std(r), r = format + correct_coef c + listener_coef p, 0 if the format
     fails.

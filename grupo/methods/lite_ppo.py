@@ -9,7 +9,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,19 +34,17 @@ class ScaleByBatchStd:
     tensor([-1.,  1.,  0.])
     """
 
-    eps: float = 1e-6
+    eps: Number = 1e-6
 
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the deviation is that of the batch."""
-        return True
+    # the deviation is that of the batch
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         whole_batch = torch.zeros_like(batch.group)
         return x / (group_ops.std(batch.reward, whole_batch) + self.eps).to(x)
 
 
-def lite_ppo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
+def lite_ppo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), the mean of the group, the deviation of the batch's rewards.
 
     loss = mean over all tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), without KL.

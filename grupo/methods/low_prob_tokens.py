@@ -5,6 +5,7 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.batch import Batch, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -26,7 +27,7 @@ class ProbabilityWeight:
         probability_weight: weight of p (alpha in the paper).
     """
 
-    probability_weight: float
+    probability_weight: Fraction
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = batch.old_logp.masked_fill(~batch.mask, 0.0).exp()
@@ -35,7 +36,7 @@ class ProbabilityWeight:
         )
 
 
-def low_prob_tokens(group_size: int = 8, probability_weight: float = 0.3) -> Method:
+def low_prob_tokens(group_size: PositiveInt = 8, probability_weight: Fraction = 0.3) -> Method:
     """A = (probability_weight p + 1 - probability_weight) (r - mean(r)) / std(r), p = pi_old of the
     token.
 

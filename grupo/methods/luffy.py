@@ -3,6 +3,7 @@
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip, PolicyShaping, SelectBySource
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -17,7 +18,10 @@ PAPER = Paper(
 
 
 def luffy(
-    max_length: int, group_size: int = 7, shaping_constant: float = 0.1, clip_eps: float = 0.2
+    max_length: PositiveInt,
+    group_size: PositiveInt = 7,
+    shaping_constant: NonNegative = 0.1,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """Dr. GRPO on sampled and expert rollouts together; expert tokens have f(pi) in place of a
     ratio.

@@ -4,6 +4,7 @@ from grupo.algo import ratios
 from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,7 +20,9 @@ PAPER = Paper(
 )
 
 
-def luspo(group_size: int = 8, clip_low: float = 2e-3, clip_high: float = 2.5e-3) -> Method:
+def luspo(
+    group_size: PositiveInt = 8, clip_low: NonNegative = 2e-3, clip_high: NonNegative = 2.5e-3
+) -> Method:
     """loss = mean over answers of -L min(s A, clip(s, 1 - clip_low, 1 + clip_high) A), L the
     length.
 

@@ -8,7 +8,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -30,20 +32,16 @@ class SecondMomentMask(Loss):
         max_second_moment: bound on the mean of (log r)^2.
     """
 
-    max_second_moment: float = 0.04
+    max_second_moment: Number = 0.04
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the moment is that of the minibatch."""
-        return True
+    # the moment is that of the minibatch
+    requires = Requires(coupled_rows=True, whole_batch=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        d, A = ratios.token_log_ratio(pi, batch), batch.advantage
-        moment, candidates = (d**2).detach(), batch.mask & (d * A > 0)
+        d = ratios.token_log_ratio(pi, batch)
+        A = batch.advantage
+        moment = (d**2).detach()
+        candidates = batch.mask & (d * A > 0)
         keep = ~candidates | (moment < self.drop_threshold(moment[candidates]))
         return -d.exp() * A * keep
 
@@ -54,7 +52,7 @@ class SecondMomentMask(Loss):
         return x[(means <= self.max_second_moment).sum()]
 
 
-def m2po(group_size: int = 8, max_second_moment: float = 0.04) -> Method:
+def m2po(group_size: PositiveInt = 8, max_second_moment: NonNegative = 0.04) -> Method:
     """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2.
 
     A = (r - mean(r)) / std(r). No other clip.

@@ -4,6 +4,7 @@ from grupo.algo.advantages import Center, StandardiseBatch, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,7 +19,9 @@ PAPER = Paper(
 )
 
 
-def magistral(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
+def magistral(
+    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
     """A = r - mean(r) per group, then standardised over the minibatch; no KL (section 2.1).
 
     loss = 1 / sum_i L_i times the sum over all tokens of

@@ -6,6 +6,7 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -36,18 +37,22 @@ class MixedScaleAdvantage:
     tensor([ 2.0490, -0.6830, -0.6830, -0.6830])
     """
 
-    full_score: float = 1.0
-    eps: float = 1e-6
+    full_score: Number = 1.0
+    eps: Number = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        m, s = group_ops.mean(x, batch.group), group_ops.population_std(x, batch.group)
+        m = group_ops.mean(x, batch.group)
+        s = group_ops.population_std(x, batch.group)
         p = group_ops.mean((x >= self.full_score).to(x), batch.group)
         certainty = 1 - 4 * p * (1 - p)
         return (x - m) * ((1 - certainty) / (s + self.eps) + certainty / (m + self.eps))
 
 
 def mapo(
-    group_size: int = 12, full_score: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.01
+    group_size: PositiveInt = 12,
+    full_score: NonNegative = 1.0,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.01,
 ) -> Method:
     """A = (1 - l) (r - mean) / std + l (r - mean) / mean, l = 1 - 4 p (1 - p) (eq. 2, 4 to 6).
 

@@ -18,7 +18,9 @@ from grupo.algo.ratios import CappedRatio
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import SelfPlay
 
@@ -38,12 +40,11 @@ class SeatAdvantage:
     r_k is the reward of turn k, m the mean of r over all turns of its seat (reward term "seat").
     """
 
-    required_reward_terms = ("seat",)
-    required_signals = frozenset({"step/reward"})
-    needs_whole_batch = True
+    requires = Requires(signals=("step/reward",), reward_terms=("seat",), whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        r, exists = sum_per_turn(batch.signals["step/reward"], batch), turn_mask(batch)
+        r = sum_per_turn(batch.signals["step/reward"], batch)
+        exists = turn_mask(batch)
         seat = combine_labels(batch.reward_terms["seat"][:, None].expand_as(r))
         A = discounted_sum(center_by_label(r, seat, exists), 1.0)
         return turns_to_tokens(A - _mean_of_distinct(A, seat, exists), batch)
@@ -58,7 +59,9 @@ def _mean_of_distinct(x: PerTurn, label: Tensor, where: Tensor) -> PerTurn:
     return means[label]
 
 
-def mars_selfplay(games: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.2) -> Method:
+def mars_selfplay(
+    games: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.2
+) -> Method:
     """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
 
     m is the mean reward of a seat's turns, c the mean of its distinct sums, over the whole batch.

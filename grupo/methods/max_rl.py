@@ -7,6 +7,7 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -29,14 +30,14 @@ class RelativeToMean:
     tensor([ 3., -1., -1., -1.])
     """
 
-    eps: float = 1e-6
+    eps: Number = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m = group_ops.mean(x, batch.group)
         return (x - m) / (m + self.eps)
 
 
-def max_rl(group_size: int = 8, clip_eps: float = 0.2) -> Method:
+def max_rl(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / mean(r): the sum over successes is divided by their number.
 
     With r 0 or 1 its expectation is the gradient of sum_(k < G) pass@k / k, the first terms of log

@@ -8,6 +8,7 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -30,7 +31,7 @@ class ScaleByMAD:
         eps: added to the denominator.
     """
 
-    eps: float = 1e-3
+    eps: Positive = 1e-3
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x / (group_ops.median(x.abs(), batch.group) + self.eps)
@@ -48,7 +49,9 @@ def sequence_mean_without_pivots(batch: Batch) -> PerAction:
     return sequence_mean(batch) * rows.sum() / (rows.sum() - pivots).clamp(min=1)
 
 
-def mc_grpo(group_size: int = 9, eps: float = 1e-3, clip_eps: float = 0.2) -> Method:
+def mc_grpo(
+    group_size: PositiveInt = 9, eps: Positive = 1e-3, clip_eps: NonNegative = 0.2
+) -> Method:
     """A = (r - median) / (MAD + eps) over an odd group_size; the median rollout is not counted.
 
     loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A).

@@ -9,7 +9,9 @@ from grupo.algo.losses import WeightedReinforce
 from grupo.algo.ratios import CappedRatio, RatioTo
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -31,23 +33,24 @@ class MaskedSamplerRatio:
         cap: largest importance weight.
     """
 
-    clip_low: float = 0.2
-    clip_high: float = 0.27
-    cap: float = 5.0
+    clip_low: NonNegative = 0.2
+    clip_high: NonNegative = 0.27
+    cap: Positive = 5.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """The sampler's log-probabilities."""
-        return frozenset({"logp@sampler"})
+    requires = Requires(signals=("logp@sampler",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r, A = ratios.token(pi, batch), batch.advantage
+        r = ratios.token(pi, batch)
+        A = batch.advantage
         clipped = ((A > 0) & (r > 1 + self.clip_high)) | ((A < 0) & (r < 1 - self.clip_low))
         return torch.where(clipped, 0.0, CappedRatio(self.cap, RatioTo("sampler"))(pi, batch))
 
 
 def minirl(
-    group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.27, cap: float = 5.0
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.27,
+    cap: Positive = 5.0,
 ) -> Method:
     """loss = mean over answers of sum over tokens of -sg(M min(pi / sampler, cap)) A log pi.
 

@@ -1,6 +1,7 @@
 """Mixed-R1: one reward scale for several kinds of task. Xu et al., 2025, arXiv:2505.24164."""
 
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, chain, identity
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def mixed_r1(group_size: int = 8, format_coef: float = 1.0) -> Method:
+def mixed_r1(group_size: PositiveInt = 8, format_coef: NonNegative = 1.0) -> Method:
     """A = (r - mean(r)) / std(r), r = correct + format_coef format.
 
     Reward terms: "format", and "correct" in [0, 1] by `matching`, `chart` or `bmas` of

@@ -7,7 +7,9 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -33,9 +35,8 @@ class MajorityClusterReward:
     reward_term: str = "cluster"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The cluster labels."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         answered = batch.reward_terms[self.reward_term] >= 0
@@ -43,7 +44,9 @@ class MajorityClusterReward:
         return (answered & (votes == group_ops.max(votes, batch.group))).to(x)
 
 
-def mm_upt(group_size: int = 10, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
+def mm_upt(
+    group_size: PositiveInt = 10, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.01
+) -> Method:
     """A = (r - mean(r)) / std(r), r = 1 for answers with the majority's meaning.
 
     Reward terms: "cluster" labels the meaning of each answer, negative where there is none.

@@ -9,7 +9,9 @@ from grupo.algo.advantages.turn_table import turn_mask, turns_to_tokens
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,16 +34,15 @@ class TurnLevelAdvantage:
         turn_coef: weight of the turn rewards.
     """
 
-    turn_coef: float
+    turn_coef: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """The rewards of turns, without the outcome."""
-        return frozenset({"step/reward"})
+    # the rewards of turns, without the outcome
+    requires = Requires(signals=("step/reward",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         turn_reward = sum_per_rollout(batch.signals["step/reward"], batch).to(x)
-        outcome, turns = ZSCORE(x, batch), ZSCORE(turn_reward, batch)
+        outcome = ZSCORE(x, batch)
+        turns = ZSCORE(turn_reward, batch)
         both = ZSCORE(x + turn_reward, batch)
         is_not_last = shift_left(discounted_sum(turn_mask(batch).double(), 1.0)) > 0
         base = torch.where(is_not_last.any(1), outcome, both)[:, None]
@@ -50,7 +51,10 @@ class TurnLevelAdvantage:
 
 
 def mt_grpo(
-    group_size: int = 8, turn_coef: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.04
+    group_size: PositiveInt = 8,
+    turn_coef: NonNegative = 1.0,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
 ) -> Method:
     """A = A_outcome + turn_coef A_turn in turns before the last, A_outcome in the last.
 

@@ -9,7 +9,9 @@ from grupo.algo.losses.contrastive import is_success
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -29,9 +31,7 @@ class NegativeAwareLoss(Loss):
     The maximum acts on the value; its gradient passes straight through.
     """
 
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
+    requires = Requires(stop_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         correct = is_success(batch)
@@ -43,7 +43,7 @@ class NegativeAwareLoss(Loss):
         return (1 - p) * -log_r.where(correct[batch.rollout, None], negative.log())
 
 
-def nft(group_size: int = 16, max_length: int = 1000) -> Method:
+def nft(group_size: PositiveInt = 16, max_length: PositiveInt = 1000) -> Method:
     """-log R for tokens of correct answers, -log of the implicit negative policy's R for wrong
     ones.
 

@@ -9,6 +9,7 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
@@ -32,8 +33,8 @@ class StandardiseWithSuccess:
         eps: added to the denominator.
     """
 
-    max_reward: float = 1.0
-    eps: float = 1e-6
+    max_reward: Number = 1.0
+    eps: Number = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         n = group_ops.count(x, batch.group)
@@ -50,14 +51,17 @@ class DropSolvedGroups:
         max_reward: largest possible reward.
     """
 
-    max_reward: float = 1.0
+    max_reward: Number = 1.0
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [group for group in groups if any(r < self.max_reward for r in group.rewards)]
 
 
 def ngrpo(
-    group_size: int = 8, max_reward: float = 1.0, clip_low: float = 0.16, clip_high: float = 0.24
+    group_size: PositiveInt = 8,
+    max_reward: Number = 1.0,
+    clip_low: NonNegative = 0.16,
+    clip_high: NonNegative = 0.24,
 ) -> Method:
     """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one virtual max_reward.
 

@@ -3,6 +3,7 @@
 from grupo.algo.advantages import SignAdvantage
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def nsr(group_size: int = 8, clip_eps: float = 0.2) -> Method:
+def nsr(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """A = 0 for a correct answer, -1 for a wrong one: negative sample reinforcement.
 
     loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).

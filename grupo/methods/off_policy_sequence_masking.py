@@ -5,7 +5,9 @@ from grupo.algo.losses import Clip, CorrectedKL, CorrectedLoss
 from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -26,11 +28,9 @@ class OffPolicySequenceMask:
         threshold: largest mean log-ratio, in nats per token.
     """
 
-    threshold: float
+    threshold: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"logp@sampler"})
+    requires = Requires(signals=("logp@sampler",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         drift = row_mean((batch.signals["logp@sampler"] - pi.logp).detach(), batch)
@@ -38,7 +38,10 @@ class OffPolicySequenceMask:
 
 
 def off_policy_sequence_masking(
-    group_size: int = 8, threshold: float = 0.1, clip_eps: float = 0.2, kl_coef: float = 0.001
+    group_size: PositiveInt = 8,
+    threshold: NonNegative = 0.1,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
 ) -> Method:
     """M x PPO's clipped surrogate + kl_coef R k3, M = 0 for bad answers far off policy.
 

@@ -4,6 +4,7 @@ from grupo.algo.advantages import chain
 from grupo.algo.advantages.kl_in_reward import KLPerAction, zero_advantage
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Reinforce
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,7 @@ PAPER = Paper(
 )
 
 
-def opd(group_size: int = 4) -> Method:
+def opd(group_size: PositiveInt = 4) -> Method:
     """A_t = log teacher - log pi_old of each sampled token: minus an estimate of the KL divergence.
 
     loss = mean over tokens of -A log pi. Its gradient is that of KL(pi, teacher) state by state,

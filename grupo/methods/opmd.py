@@ -7,7 +7,9 @@ from grupo.algo.losses import Loss
 from grupo.algo.losses.contrastive import mean_per_rollout, rollout_log_ratio
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -27,11 +29,9 @@ class MirrorDescentLoss(Loss):
         reward_temperature: weight of the quadratic term (tau in the paper).
     """
 
-    reward_temperature: float
+    reward_temperature: NonNegative
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         A = mean_per_rollout(batch.advantage, batch)
@@ -41,7 +41,7 @@ class MirrorDescentLoss(Loss):
         )
 
 
-def opmd(group_size: int = 8, reward_temperature: float = 0.1) -> Method:
+def opmd(group_size: PositiveInt = 8, reward_temperature: Positive = 0.1) -> Method:
     """loss = mean over answers of -(r - mean(r)) log pi + tau / 2 (log pi - log pi_old)^2.
 
     Its gradient is that of (r - tau log Z - tau log(pi / pi_old))^2 with mean(r) for tau log Z,

@@ -6,6 +6,7 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -34,7 +35,7 @@ def center_by_length(x: Tensor, batch: Batch) -> Tensor:
     )
 
 
-def opo(group_size: int = 8) -> Method:
+def opo(group_size: PositiveInt = 8) -> Method:
     """A_i = r_i - sum_j l_j r_j / sum_j l_j, l_j the length of answer j; exactly on policy.
 
     loss = mean over answers of sum over tokens of -A log pi: no ratio, clip, KL or entropy term.

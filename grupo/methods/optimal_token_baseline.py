@@ -7,7 +7,9 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,12 +34,10 @@ class SubtractTokenBaseline:
         eps: added to the denominator.
     """
 
-    eps: float = 1e-8
+    eps: Number = 1e-8
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """sum_v pi(v)^2 when sampled."""
-        return frozenset({"collision"})
+    # sum_v pi(v)^2 when sampled
+    requires = Requires(signals=("collision",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         norm = 1 - 2 * batch.old_logp.exp() + batch.signals["collision"]
@@ -53,7 +53,7 @@ def _group_sums(table: Tensor, batch: Batch) -> Tensor:
     return table.new_zeros(len(groups), table.shape[1]).index_add(0, index, table)[index]
 
 
-def optimal_token_baseline(group_size: int = 4) -> Method:
+def optimal_token_baseline(group_size: PositiveInt = 4) -> Method:
     """A_t = r - B_t with the optimal baseline of each position.
 
     loss = mean over answers of sum over tokens of -A_t log pi. The name is verl's; the paper's is

@@ -9,7 +9,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component
+from grupo.core.numbers import Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,6 +22,8 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("otc-po",),
 )
+
+REWARD_TERMS = ("tool_calls", "correct")
 
 
 @component
@@ -33,13 +37,17 @@ class FewestCallsReward:
         smoothing: c in the paper.
     """
 
-    smoothing: float
-    required_reward_terms = ("tool_calls", "correct")
-    required_reward_history = ("tool_calls", "correct")
-    bounded_rewards = ("tool_calls",)  # a count: m + n of negative counts may be 0
+    smoothing: Positive
+
+    # `tool_calls` is a count: m + n of negative counts may be 0
+    requires = Requires(
+        reward_terms=REWARD_TERMS,
+        reward_history=("tool_calls", "correct"),
+        bounded_rewards=("tool_calls",),
+    )
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        m, o = (batch.reward_terms[name] for name in self.required_reward_terms)
+        m, o = (batch.reward_terms[name] for name in REWARD_TERMS)
         earlier = torch.tensor([fewest_calls(history) for history in batch.history]).to(m)
         now = group_ops.min(m.masked_fill(o <= 0.5, inf), batch.group)
         n = torch.minimum(now, earlier[batch.group])
@@ -59,7 +67,7 @@ def fewest_calls(history: TaskHistory) -> float:
     return min((m for step in steps for m, o in zip(*step, strict=True) if o > 0.5), default=inf)
 
 
-def otc_po(group_size: int = 8, smoothing: float = 4.0) -> Method:
+def otc_po(group_size: PositiveInt = 8, smoothing: Positive = 4.0) -> Method:
     """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls so far, less above and below.
 
     Reward terms: "tool_calls", the number of calls, and "correct". A = (r - mean(r)) / std(r).

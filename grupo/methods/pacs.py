@@ -9,7 +9,9 @@ from grupo.algo.losses.contrastive import is_success, rollout_log_ratio
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,17 +34,17 @@ class ClassificationLoss(Loss):
         log_ratio_scale: factor of the log-ratio (beta in the paper).
     """
 
-    log_ratio_scale: float
+    log_ratio_scale: NonNegative
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        rho, g = self.log_ratio_scale * rollout_log_ratio(pi, batch), batch.group
+        rho = self.log_ratio_scale * rollout_log_ratio(pi, batch)
+        g = batch.group
         y = is_success(batch).to(rho)
         psi = rho - group_ops.leave_one_out_mean(rho, g)
-        size, successes = group_ops.count(y, g), group_ops.sum(y, g)
+        size = group_ops.count(y, g)
+        successes = group_ops.sum(y, g)
         class_size = successes.where(y > 0, size - successes)
         w = (size / (2 * class_size)).where(class_size < size, 1.0)
         return broadcast_to_tokens(
@@ -50,7 +52,7 @@ class ClassificationLoss(Loss):
         )
 
 
-def pacs(group_size: int = 8, log_ratio_scale: float = 1.0) -> Method:
+def pacs(group_size: PositiveInt = 8, log_ratio_scale: Positive = 1.0) -> Method:
     """loss = mean over answers of w BCE(sigmoid(psi), y), y = 1 where the reward is positive.
 
     psi_i = rho_i - mean of the others' rho, rho = log_ratio_scale (log pi - log pi_old) of a whole

@@ -8,7 +8,9 @@ from grupo.algo.divergences import k3_clamped
 from grupo.algo.losses import KL, Clip, Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -35,13 +37,13 @@ class PerceptionLoss(Loss):
         view: name of the masked view among the auxiliary models.
     """
 
-    perception_coef: float
-    entropy_coef: float
+    perception_coef: Number
+    entropy_coef: Number
     view: str = "masked"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({f"logp@{self.view}"})
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.view}",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         m = batch.signals[f"logp@{self.view}"]
@@ -52,11 +54,11 @@ class PerceptionLoss(Loss):
 
 
 def papo(
-    group_size: int = 5,
-    perception_coef: float = 0.02,
-    entropy_coef: float = 0.03,
-    kl_coef: float = 0.01,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 5,
+    perception_coef: NonNegative = 0.02,
+    entropy_coef: NonNegative = 0.03,
+    kl_coef: NonNegative = 0.01,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """GRPO with a reward for tokens that depend on the image.
 

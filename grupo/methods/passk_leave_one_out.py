@@ -7,6 +7,7 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -34,7 +35,7 @@ def marginal_best(x: Tensor, batch: Batch) -> Tensor:
     return torch.where(lone, best - group_ops.max(others, batch.group), torch.zeros_like(x))
 
 
-def passk_leave_one_out(group_size: int = 8) -> Method:
+def passk_leave_one_out(group_size: PositiveInt = 8) -> Method:
     """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = group_size.
 
     loss = mean over answers of sum over tokens of -A log pi.

@@ -8,6 +8,7 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -34,13 +35,14 @@ class PassAtK:
         eps: added to the denominator.
     """
 
-    k: int
-    eps: float = 1e-6
+    k: PositiveInt
+    eps: Number = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         right = (x > 0).to(x)
         n = group_ops.count(x, batch.group)
-        wrong, k = n - group_ops.sum(right, batch.group), n.clamp(max=self.k)
+        wrong = n - group_ops.sum(right, batch.group)
+        k = n.clamp(max=self.k)
         fail = self._all_wrong(wrong, n, k)
         siblings_fail = self._all_wrong(wrong - 1, n - 1, k - 1)
         return (fail - (1 - right) * siblings_fail) / ((fail * (1 - fail)).sqrt() + self.eps)
@@ -53,7 +55,10 @@ class PassAtK:
 
 
 def passk_training(
-    group_size: int = 8, k: int = 4, clip_low: float = 0.2, clip_high: float = 0.28
+    group_size: PositiveInt = 8,
+    k: PositiveInt = 4,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """The advantage is a rollout's effect on pass@k of its group, not on its own reward (section
     2.4).

@@ -2,6 +2,7 @@
 
 from grupo.algo.filters import KeepMaxVariance
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -14,7 +15,9 @@ PAPER = Paper(
 )
 
 
-def pods(group_size: int = 64, num_kept: int = 16, clip_eps: float = 0.2) -> Method:
+def pods(
+    group_size: PositiveInt = 64, num_kept: PositiveInt = 16, clip_eps: NonNegative = 0.2
+) -> Method:
     """GRPO on the num_kept rollouts of each group whose rewards have the greatest variance.
 
     They are the k highest and the num_kept - k lowest for some k (theorem 1); A = (r - mean(r)) /

@@ -7,7 +7,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -35,16 +37,20 @@ class PosteriorReward:
     quality_term: str = "thinking"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Format, outcome and quality."""
-        return (self.format_term, self.outcome_term, self.quality_term)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.format_term, self.outcome_term, self.quality_term))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        f, o, t = (batch.reward_terms[name] for name in self.required_reward_terms)
+        f, o, t = (
+            batch.reward_terms[name]
+            for name in (self.format_term, self.outcome_term, self.quality_term)
+        )
         return f + o + (o >= 1) * t
 
 
-def posterior_grpo(group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
+def posterior_grpo(
+    group_size: PositiveInt = 8, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
     """r = R_f + R_o + [R_o = 1] R_t: quality ranks the correct answers and cannot save a wrong one.
 
     Reward terms: "format", "correct" (all tests pass) and "thinking", a reward model's score in [0,

@@ -11,7 +11,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,8 +34,9 @@ class PerplexityWeight:
         perplexity_coef: strength of the weight (alpha in the paper).
     """
 
-    perplexity_coef: float
-    needs_whole_batch = True
+    perplexity_coef: Number
+
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         w = StandardiseBatch(std=group_ops.population_std)(MeanSignal(factor=-1.0)(x, batch), batch)
@@ -50,9 +53,9 @@ class PositionBonus:
         midpoint: position of half the bonus.
     """
 
-    position_coef: float
-    slope: float = 10.0
-    midpoint: float = 0.5
+    position_coef: Fraction
+    slope: Number = 10.0
+    midpoint: Number = 0.5
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         A = broadcast_to_tokens(x, batch)
@@ -64,7 +67,7 @@ class PositionBonus:
 
 
 def ppl_position(
-    group_size: int = 8, perplexity_coef: float = 0.01, position_coef: float = 0.1
+    group_size: PositiveInt = 8, perplexity_coef: NonNegative = 0.01, position_coef: Fraction = 0.1
 ) -> Method:
     """A' = A (1 - perplexity_coef w), then A' + sign(A') b, w the log-perplexity and b a late
     bonus.

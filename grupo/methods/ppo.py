@@ -5,6 +5,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import ValueLoss
 from grupo.algo.minibatches import Updates
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,7 +21,10 @@ PAPER = Paper(
 
 
 def ppo(
-    group_size: int = 1, clip_eps: float = 0.2, gae_lambda: float = 0.95, epochs: int = 3
+    group_size: PositiveInt = 1,
+    clip_eps: NonNegative = 0.2,
+    gae_lambda: Fraction = 0.95,
+    epochs: PositiveInt = 3,
 ) -> Method:
     """loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + (V - V_target)^2, A by GAE (eq. 7,
     9).

@@ -2,6 +2,7 @@
 
 from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,9 @@ PAPER = Paper(
 )
 
 
-def pref_grpo(group_size: int = 8, clip_eps: float = 1e-4, max_advantage: float = 5.0) -> Method:
+def pref_grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 1e-4, max_advantage: NonNegative = 5.0
+) -> Method:
     """A = (r - mean(r)) / std(r) of the win rate r, clamped to +-max_advantage; no KL.
 
     Reward terms: "win_rate", by `rewards.tournament.WinRate`, with G (G - 1) / 2 comparisons a

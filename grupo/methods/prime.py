@@ -14,7 +14,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -40,14 +42,13 @@ class AddImplicitRewards:
         model: name of the outcome model among the auxiliary models.
     """
 
-    log_ratio_scale: float
-    gamma: float = 1.0
+    log_ratio_scale: NonNegative
+    gamma: Fraction = 1.0
     model: str = "prm"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities under the reward model and its reference."""
-        return frozenset({f"logp@{self.model}", "logp@ref"})
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.model}", "logp@ref"))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         r = self.log_ratio_scale * (batch.signals[f"logp@{self.model}"] - batch.signals["logp@ref"])
@@ -58,10 +59,10 @@ class AddImplicitRewards:
 
 
 def prime(
-    group_size: int = 4,
-    log_ratio_scale: float = 0.05,
-    process_coef: float = 5.0,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 4,
+    log_ratio_scale: Positive = 0.05,
+    process_coef: NonNegative = 5.0,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """A_t = (r - mean of the others) + process_coef times the same of the implicit rewards to come.
 

@@ -9,7 +9,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -33,13 +35,10 @@ class SubtractFutureKL:
         step_length: length of a step, in tokens.
     """
 
-    inverse_kl_coef: float
-    step_length: int
+    inverse_kl_coef: Positive
+    step_length: PositiveInt
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities under the reference policy."""
-        return frozenset({"logp@ref"})
+    requires = Requires(signals=("logp@ref",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         drift = to_token_table(batch.old_logp - batch.signals["logp@ref"], batch)
@@ -52,10 +51,10 @@ class SubtractFutureKL:
 
 
 def prl(
-    group_size: int = 5,
-    inverse_kl_coef: float = 200.0,
-    step_length: int = 256,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 5,
+    inverse_kl_coef: Positive = 200.0,
+    step_length: PositiveInt = 256,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """A_t = (r - mean r) / (std r + 1e-6) - S_e / inverse_kl_coef, e the end of the step that holds
     t.

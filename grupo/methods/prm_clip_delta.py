@@ -17,7 +17,9 @@ from grupo.algo.losses.critic import ValueLoss
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -42,13 +44,11 @@ class ClippedProcessReward:
         process_coef: weight of the process reward.
     """
 
-    score_threshold: float
-    process_coef: float
+    score_threshold: Number
+    process_coef: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Index of each token's step, from 0, and that step's score on all its tokens."""
-        return frozenset({"step/index", "step/prm"})
+    # index of each token's step, from 0, and that step's score on all its tokens
+    requires = Requires(signals=("step/index", "step/prm"))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         steps = with_steps_as_turns(batch)
@@ -62,7 +62,9 @@ class ClippedProcessReward:
 
 
 def prm_clip_delta(
-    group_size: int = 1, score_threshold: float = 0.5, process_coef: float = 0.05
+    group_size: PositiveInt = 1,
+    score_threshold: NonNegative = 0.5,
+    process_coef: NonNegative = 0.05,
 ) -> Method:
     """PPO whose reward is success plus clipped differences of the steps' scores.
 

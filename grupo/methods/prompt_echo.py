@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.types import Rollout, Task
 from grupo.method import Method
@@ -43,7 +44,7 @@ class PromptLikelihood(PerRolloutReward):
         return mean_prompt_logp(self.logp_fn(task, rollout))
 
 
-def prompt_echo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
+def prompt_echo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / std(r) with r = minus the cross-entropy of the prompt.
 
     Reward terms: "echo", r. Actions are denoising steps.

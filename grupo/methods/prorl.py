@@ -4,6 +4,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
@@ -20,12 +21,12 @@ PAPER = Paper(
 
 
 def prorl(
-    group_size: int = 16,
-    clip_low: float = 0.2,
-    clip_high: float = 0.4,
-    kl_coef: float = 0.0001,
-    ref_update_every: int = 400,
-    max_resample_rounds: int = 10,
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.4,
+    kl_coef: NonNegative = 0.0001,
+    ref_update_every: PositiveInt = 400,
+    max_resample_rounds: PositiveInt = 10,
 ) -> Method:
     """DAPO's clip and dynamic sampling, plus kl_coef k3 to a reference that is reset to the policy.
 

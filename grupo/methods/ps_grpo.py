@@ -10,6 +10,7 @@ from grupo.algo.advantages import (
     identity,
 )
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import ParaphraseSampler
@@ -24,7 +25,10 @@ PAPER = Paper(
 
 
 def ps_grpo(
-    group_size: int = 4, accuracy_coef: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.04
+    group_size: PositiveInt = 4,
+    accuracy_coef: NonNegative = 1.0,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
 ) -> Method:
     """r = mean similarity to answers to the other paraphrases + accuracy_coef times the accuracy.
 

@@ -6,7 +6,9 @@ from grupo.algo.advantages import ByRewardTerm, Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import FirstTurnTree
 
@@ -30,9 +32,10 @@ class PlanReward:
         format_coef: weight of the format.
     """
 
-    plan_coef: float
-    format_coef: float
-    required_reward_terms = ("correct", "format", "first_turn")
+    plan_coef: Number
+    format_coef: Number
+
+    requires = Requires(reward_terms=("correct", "format", "first_turn"))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         correct = batch.reward_terms["correct"]
@@ -41,7 +44,10 @@ class PlanReward:
 
 
 def pta_grpo(
-    num_plans: int = 4, chains_per_plan: int = 4, plan_coef: float = 0.5, format_coef: float = 0.1
+    num_plans: PositiveInt = 4,
+    chains_per_plan: PositiveInt = 4,
+    plan_coef: NonNegative = 0.5,
+    format_coef: NonNegative = 0.1,
 ) -> Method:
     """GRPO over num_plans x chains_per_plan rollouts, R = correct + plan_coef V(plan) + format_coef
     format.

@@ -11,6 +11,7 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -35,8 +36,8 @@ class QuantileBaseline:
         eps: added to the denominator.
     """
 
-    quantile_level: float
-    eps: float = 1e-6
+    quantile_level: Fraction
+    eps: Number = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         b = torch.zeros_like(x)
@@ -49,11 +50,11 @@ class QuantileBaseline:
 
 
 def qae(
-    group_size: int = 16,
-    quantile_level: float = 0.4,
-    clip_low: float = 0.2,
-    clip_high: float = 0.28,
-    max_resample_rounds: int = 10,
+    group_size: PositiveInt = 16,
+    quantile_level: Fraction = 0.4,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
+    max_resample_rounds: PositiveInt = 10,
 ) -> Method:
     """A = (r - b) / std(r), b the quantile of the group's rewards at quantile_level.
 

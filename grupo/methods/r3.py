@@ -6,6 +6,7 @@ from grupo.algo.advantages.replay import ByPrompt, ScaleReplayed
 from grupo.algo.filters import Replay
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithReflection
@@ -21,12 +22,12 @@ PAPER = Paper(
 
 
 def r3(
-    max_length: int,
-    group_size: int = 8,
-    num_replays: int = 1,
-    replay_scale: float = 0.5,
-    failure_threshold: float = 0.25,
-    kl_coef: float = 0.001,
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    num_replays: PositiveInt = 1,
+    replay_scale: NonNegative = 0.5,
+    failure_threshold: Number = 0.25,
+    kl_coef: NonNegative = 0.001,
 ) -> Method:
     """GRPO that keeps groups mixed by replaying past rollouts.
 

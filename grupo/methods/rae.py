@@ -9,6 +9,7 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -33,7 +34,7 @@ class SubtractMovingMean:
         decay: decay of the moving average, per rollout.
     """
 
-    decay: float = 0.95
+    decay: Fraction = 0.95
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         b = torch.zeros_like(x)
@@ -50,7 +51,7 @@ class SubtractMovingMean:
         return b
 
 
-def rae(group_size: int = 1, decay: float = 0.95) -> Method:
+def rae(group_size: PositiveInt = 1, decay: Fraction = 0.95) -> Method:
     """A = R - b, b <- decay b + (1 - decay) R: the moving mean of this task's returns (eq. 2).
 
     loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task

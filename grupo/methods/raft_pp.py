@@ -8,6 +8,7 @@ from torch import Tensor
 
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
@@ -36,7 +37,9 @@ def constant_one(x: Tensor, batch: Batch) -> Tensor:
     return torch.ones_like(x)
 
 
-def raft_pp(group_size: int = 4, clip_low: float = 0.2, clip_high: float = 0.2) -> Method:
+def raft_pp(
+    group_size: PositiveInt = 4, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.2
+) -> Method:
     """A = 1 for correct answers; the others are dropped before the update (eq. 6).
 
     loss = mean over correct answers of mean over tokens of -min(R, clip(R, 1 - clip_low, 1 +

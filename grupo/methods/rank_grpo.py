@@ -11,7 +11,9 @@ from grupo.algo.ratios import turn
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -46,7 +48,7 @@ class RankAdvantage:
 
     reward_fn: Callable[[Tensor], Tensor] = own_hits
 
-    required_signals = frozenset({"step/hit"})
+    requires = Requires(signals=("step/hit",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         K = int(batch.turn.max()) + 1 if batch.turn.numel() else 0
@@ -59,7 +61,10 @@ class RankAdvantage:
 
 
 def rank_grpo(
-    group_size: int = 8, clip_low: float = 0.06, clip_high: float = 0.08, kl_coef: float = 1e-3
+    group_size: PositiveInt = 8,
+    clip_low: NonNegative = 0.06,
+    clip_high: NonNegative = 0.08,
+    kl_coef: NonNegative = 1e-3,
 ) -> Method:
     """A = (R - mean) / std per rank over the group; an item's ratio is its geometric mean.
 

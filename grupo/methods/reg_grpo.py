@@ -9,7 +9,9 @@ from grupo.algo.losses.contrastive import mean_per_rollout, rollout_log_ratio
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -26,12 +28,11 @@ PAPER = Paper(
 class AdvantageRegression(Loss):
     """(A - (rho - mean rho) / std rho)^2, rho a rollout's log-ratio; std is 1 if all are equal."""
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        rho, g = rollout_log_ratio(pi, batch), batch.group
+        rho = rollout_log_ratio(pi, batch)
+        g = batch.group
         centred = rho - group_ops.mean(rho, g)
         var = group_ops.mean(centred**2, g)
         std = torch.where(var > 1e-12, var, 1.0).sqrt()
@@ -40,7 +41,7 @@ class AdvantageRegression(Loss):
         )
 
 
-def reg_grpo(group_size: int = 8, kl_coef: float = 0.04) -> Method:
+def reg_grpo(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method:
     """loss = mean over answers of (A_i - Ahat_i)^2 + kl_coef k3, Ahat = (rho - mean(rho)) /
     std(rho).
 

@@ -14,7 +14,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -38,13 +40,10 @@ class ReturnMinusKL:
         gamma: discount per token.
     """
 
-    kl_coef: float
-    gamma: float = 1.0
+    kl_coef: Number
+    gamma: Fraction = 1.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities under the reference policy."""
-        return frozenset({"logp@ref"})
+    requires = Requires(signals=("logp@ref",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         k1 = divergences.k1(batch.old_logp, batch.signals["logp@ref"])
@@ -52,7 +51,9 @@ class ReturnMinusKL:
         return from_token_table(discounted_sum(to_token_table(reward, batch), self.gamma), batch)
 
 
-def reinforce_pp(group_size: int = 1, kl_coef: float = 0.01, clip_eps: float = 0.2) -> Method:
+def reinforce_pp(
+    group_size: PositiveInt = 1, kl_coef: NonNegative = 0.01, clip_eps: NonNegative = 0.2
+) -> Method:
     """A_t = whiten(G_t) over all tokens of the batch, G_t = r - kl_coef sum_(s >= t) log(old /
     ref).
 

@@ -4,6 +4,7 @@ from grupo.algo import divergences
 from grupo.algo.advantages import Center, Whiten, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,7 +21,7 @@ PAPER = Paper(
 
 
 def reinforce_pp_baseline(
-    group_size: int = 8, kl_coef: float = 0.01, clip_eps: float = 0.2
+    group_size: PositiveInt = 8, kl_coef: NonNegative = 0.01, clip_eps: NonNegative = 0.2
 ) -> Method:
     """A = whiten(r - mean(r)): mean of the group, deviation over all tokens of the batch.
 

@@ -3,6 +3,7 @@
 from grupo.algo.advantages import SignAdvantage
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def reinforce_rej(group_size: int = 4, clip_eps: float = 0.2) -> Method:
+def reinforce_rej(group_size: PositiveInt = 4, clip_eps: NonNegative = 0.2) -> Method:
     """A = 1 for a correct answer, -1 for a wrong one, in groups that have both (eq. 5).
 
     loss = mean over answers of mean over tokens of

@@ -8,7 +8,9 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
 
@@ -36,15 +38,14 @@ class SubtractRewardTerm:
     reward_term: str
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that is subtracted."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x - batch.reward_terms[self.reward_term].to(x)
 
 
-def remax(group_size: int = 1, kl_coef: float = 0.0) -> Method:
+def remax(group_size: PositiveInt = 1, kl_coef: NonNegative = 0.0) -> Method:
     """A = r - r(greedy answer to the same prompt), for every token of the answer.
 
     loss = mean over answers of sum over tokens of -A log pi (algorithm 1). kl_coef log(old / ref)

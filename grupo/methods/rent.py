@@ -3,6 +3,7 @@
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def rent(group_size: int = 5, clip_eps: float = 0.2) -> Method:
+def rent(group_size: PositiveInt = 5, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), r = -1 / L sum_t H(pi(.|s_t)), the entropy when sampled.
 
     Args:

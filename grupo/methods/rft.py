@@ -7,7 +7,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.data_source import unit_advantage
 from grupo.algo.losses import NLL
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -30,12 +32,11 @@ class KeepCorrect:
     """
 
     reward_term: str = "correct"
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Correctness."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         filtered = [replace(group, rollouts=self._correct(group)) for group in groups]
@@ -43,13 +44,11 @@ class KeepCorrect:
 
     def _correct(self, group: Group) -> tuple:
         return tuple(
-            r
-            for r in group.rollouts
-            if r.reward_terms.get(self.reward_term, 0.0) > self.success_threshold
+            r for r in group.rollouts if r.reward_terms[self.reward_term] > self.success_threshold
         )
 
 
-def rft(group_size: int = 8) -> Method:
+def rft(group_size: PositiveInt = 8) -> Method:
     """loss = mean over the tokens of correct rollouts of -log pi: rejection-sampling fine-tuning.
 
     It is the policy gradient of a reward of 1 or 0 without a baseline, divided by the fraction that

@@ -8,8 +8,9 @@ from grupo.algo.advantages.risk import bundle_scores, mixed_risk, std_or_one, tr
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.controllers import LastValue
+from grupo.core.numbers import NonNegative, Number, PositiveFraction, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import as_float
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -39,12 +40,13 @@ class MixedRiskAdvantage:
         quantile_high: high quantile after the last step.
     """
 
-    bundle_size: int
-    quantile_levels: tuple[float, float]
-    cvar_weight: float
-    quantile_low: float
-    quantile_high: float
-    needs_whole_batch = True
+    bundle_size: PositiveInt
+    quantile_levels: tuple[PositiveFraction, PositiveFraction]
+    cvar_weight: Number
+    quantile_low: Number
+    quantile_high: Number
+
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         S, bundle, index = bundle_scores(x, batch, self.bundle_size)
@@ -65,11 +67,11 @@ class MixedRiskAdvantage:
 
 
 def riskpo(
-    group_size: int = 5,
-    bundle_size: int = 5,
-    quantile_low: float = 0.2,
-    quantile_high: float = 0.9,
-    cvar_weight: float = 1.5,
+    group_size: PositiveInt = 5,
+    bundle_size: PositiveInt = 5,
+    quantile_low: PositiveFraction = 0.2,
+    quantile_high: PositiveFraction = 0.9,
+    cvar_weight: NonNegative = 1.5,
 ) -> Method:
     """A <= 0 on bundles of the i-th rollouts of bundle_size tasks; 0 above the high quantile.
 
@@ -85,6 +87,6 @@ def riskpo(
     # The authors' code (credit_assign_mode "std") bundles tasks and rollouts in the order they
     # come, drops rollouts that fill no bundle, and adds 1e-6 to a bundle's std of 0.
     advantage = MixedRiskAdvantage(
-        bundle_size, (quantile_low, quantile_high), cvar_weight, *map(as_float, PREVIOUS_QUANTILES)
+        bundle_size, (quantile_low, quantile_high), cvar_weight, *PREVIOUS_QUANTILES
     )
     return Method(sampler=GroupSampler(group_size), advantage=advantage)

@@ -5,6 +5,7 @@ from grupo.algo.advantages.kl_in_reward import KLInReward
 from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,7 +21,7 @@ PAPER = Paper(
 )
 
 
-def rloo(group_size: int = 4, kl_coef: float = 0.03) -> Method:
+def rloo(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.03) -> Method:
     """A_i = R_i - mean of the other R_j, R = r - kl_coef log(pi / ref) of the whole answer.
 
     loss = mean over answers of -A_i log pi(y_i), the answer being one action.

@@ -10,7 +10,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,14 +23,16 @@ PAPER = Paper(
     tags=("reward", "filtering"),
     checked=("golden", "properties", "run"),
 )
-WITH_REASONING, WITHOUT_REASONING = "answer_probability", "answer_probability_alone"
+WITH_REASONING = "answer_probability"
+WITHOUT_REASONING = "answer_probability_alone"
+REQUIRES_PROBABILITIES = Requires(reward_terms=(WITH_REASONING, WITHOUT_REASONING))
 
 
 @component
 class DebiasedProbability:
     """clip(p - p0, 0, 1): the gain in likelihood of the reference answer from the reasoning."""
 
-    required_reward_terms = (WITH_REASONING, WITHOUT_REASONING)
+    requires = REQUIRES_PROBABILITIES
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return (batch.reward_terms[WITH_REASONING] - batch.reward_terms[WITHOUT_REASONING]).clamp(
@@ -44,7 +48,9 @@ class KeepMinStd:
         min_std: smallest standard deviation.
     """
 
-    min_std: float
+    min_std: Number
+
+    requires = REQUIRES_PROBABILITIES
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [group for group in groups if pstdev(self._debiased(group)) >= self.min_std]
@@ -57,7 +63,10 @@ class KeepMinStd:
 
 
 def rlpr(
-    group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.27, min_std: float = 0.05
+    group_size: PositiveInt = 8,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.27,
+    min_std: NonNegative = 0.05,
 ) -> Method:
     """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= min_std.
 

@@ -6,7 +6,9 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -30,14 +32,13 @@ class SearchReward:
         reward_term: reward term of the effort, scored without regard to the answer.
     """
 
-    short_penalty: float = 1000.0
-    outcome_weight: float = 0.8
+    short_penalty: Number = 1000.0
+    outcome_weight: Fraction = 0.8
     reward_term: str = "effort"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The effort."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         outcome = x - self.short_penalty / batch.lengths.clamp(min=1)
@@ -48,11 +49,11 @@ class SearchReward:
 
 
 def rlsp(
-    group_size: int = 8,
-    clip_eps: float = 0.2,
-    short_penalty: float = 1000.0,
-    outcome_weight: float = 0.8,
-    kl_coef: float = 0.05,
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    short_penalty: NonNegative = 1000.0,
+    outcome_weight: Fraction = 0.8,
+    kl_coef: NonNegative = 0.05,
 ) -> Method:
     """A = (R - mean(R)) / std(R), R = w (r - short_penalty / n) + (1 - w) e, w = outcome_weight.
 

@@ -5,7 +5,9 @@ from torch import Tensor
 from grupo.algo.advantages import Center, chain
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import EarlyExits
 
@@ -31,16 +33,17 @@ class DecayingReward:
     [1.0, 0.0, 0.5]
     """
 
-    required_reward_terms = ("exit_index",)
+    requires = Requires(reward_terms=("exit_index",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        index, group = batch.reward_terms["exit_index"], batch.group
+        index = batch.reward_terms["exit_index"]
+        group = batch.group
         earlier = (group[:, None] == group) & (index[:, None] >= index)
         n = (earlier & (x > 0)).sum(1).clamp(min=1)
         return x / 2.0 ** (n - 1)
 
 
-def s_grpo(num_exits: int = 7, think_end: str = "</think>") -> Method:
+def s_grpo(num_exits: PositiveInt = 7, think_end: str = "</think>") -> Method:
     """A = r - mean(r), r = 1, 1/2, 1/4 ... for the first, second, third correct exit of one
     reasoning path.
 

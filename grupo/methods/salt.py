@@ -16,7 +16,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, NonNegativeInt, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -38,16 +40,15 @@ class SharedStepMean:
         history_turns: earlier steps that must agree.
     """
 
-    history_turns: int
+    history_turns: NonNegativeInt
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Labels of each turn's state and action."""
-        return frozenset({"step/state", "step/action"})
+    # labels of each turn's state and action
+    requires = Requires(signals=("step/state", "step/action"))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         exists = turn_mask(batch)
-        step, rollout = self._step_labels(batch)[exists], exists.nonzero()[:, 0]
+        step = self._step_labels(batch)[exists]
+        rollout = exists.nonzero()[:, 0]
         weight = 1 / group_ops.count(x[rollout], combine_labels(step, rollout))  # 1 per rollout
         mean = group_ops.sum(weight * x[rollout], step) / group_ops.sum(weight, step)
         return turns_to_tokens(x.new_zeros(exists.shape).masked_scatter(exists, mean), batch)
@@ -64,7 +65,9 @@ class SharedStepMean:
         )
 
 
-def salt(group_size: int = 8, history_turns: int = 3, clip_eps: float = 0.2) -> Method:
+def salt(
+    group_size: PositiveInt = 8, history_turns: PositiveInt = 3, clip_eps: NonNegative = 0.2
+) -> Method:
     """A_step = mean of the GRPO advantages of the rollouts that share the step.
 
     A step is an edge of the graph of a task's rollouts: from one state by one action to the next.

@@ -7,6 +7,7 @@ from grupo.algo.losses import Loss
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -32,17 +33,20 @@ class SoftGateLoss(Loss):
         negative_temperature: tau elsewhere.
     """
 
-    positive_temperature: float = 1.0
-    negative_temperature: float = 1.05
+    positive_temperature: Positive = 1.0
+    negative_temperature: Positive = 1.05
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r, A = ratios.token(pi, batch), batch.advantage
+        r = ratios.token(pi, batch)
+        A = batch.advantage
         tau = torch.where(A > 0, self.positive_temperature, self.negative_temperature).to(A)
         return -A * torch.sigmoid(tau * (r - 1)) * 4 / tau
 
 
 def sapo(
-    group_size: int = 8, positive_temperature: float = 1.0, negative_temperature: float = 1.05
+    group_size: PositiveInt = 8,
+    positive_temperature: Positive = 1.0,
+    negative_temperature: Positive = 1.05,
 ) -> Method:
     """loss = mean over answers of mean over tokens of -A sigmoid(tau (r - 1)) 4 / tau.
 

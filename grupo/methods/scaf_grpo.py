@@ -1,8 +1,9 @@
 """Scaf-GRPO: the weakest sufficient hint, for one rollout. Zhang et al., 2025, arXiv:2510.19807."""
 
 from grupo.algo.losses import Clip
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import Switch, as_float
+from grupo.core.schedules import Switch
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithScaffold
 
@@ -16,10 +17,10 @@ PAPER = Paper(
 
 
 def scaf_grpo(
-    group_size: int = 8,
-    max_levels: int = 12,
-    warmup_fraction: float = 0.15,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 8,
+    max_levels: PositiveInt = 12,
+    warmup_fraction: Fraction = 0.15,
+    clip_eps: NonNegative = 0.2,
     hint_column: str = "hints",
 ) -> Method:
     """Where all rollouts are wrong, one is replaced by a hinted rollout of the weakest sufficient
@@ -38,6 +39,6 @@ def scaf_grpo(
     """
     # The script warms up for 50 steps. The released builder tries 8 levels, of two of the three
     # tiers; the paper, and this, all 12.
-    num_levels = as_float(Switch(warmup_fraction, 0.0, float(max_levels)))
+    num_levels = Switch(warmup_fraction, 0.0, float(max_levels))
     sampler = WithScaffold(GroupSampler(group_size), num_levels, hint_column)
     return Method(sampler=sampler, loss=Clip(clip_eps, clip_eps))

@@ -8,7 +8,9 @@ from grupo.algo.advantages import Center, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -45,9 +47,10 @@ class ScaleByCertainty:
         scale_fn: f, one of `linear`, `exponential` and `focal`.
     """
 
-    uncertainty_coef: float
+    uncertainty_coef: Number
     scale_fn: Callable[[Tensor], Tensor] = linear
-    required_reward_terms = ("cluster",)
+
+    requires = Requires(reward_terms=("cluster",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         G = group_ops.count(x, batch.group)
@@ -55,7 +58,7 @@ class ScaleByCertainty:
         return x * self.scale_fn(self.uncertainty_coef * SE / G.clamp(min=2).log())
 
 
-def seed_grpo(group_size: int = 8, uncertainty_coef: float = 0.5) -> Method:
+def seed_grpo(group_size: PositiveInt = 8, uncertainty_coef: NonNegative = 0.5) -> Method:
     """A = (r - mean(r)) f(uncertainty_coef SE / log G), SE the semantic entropy of the answers.
 
     Args:

@@ -6,6 +6,7 @@ from grupo.algo.losses import KL
 from grupo.algo.losses.turn_level import ReverseClip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,7 +21,10 @@ PAPER = Paper(
 
 
 def seeupo(
-    group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.002, epochs: int = 10
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.002,
+    epochs: PositiveInt = 10,
 ) -> Method:
     """A = z-score over the batch of r - mean r, clamped to [-3, 3]; `epochs` updates a step.
 

@@ -2,6 +2,7 @@
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
 from grupo.algo.token_level import row_sum
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,7 +19,9 @@ PAPER = Paper(
 )
 
 
-def seq_mis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
+def seq_mis(
+    group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2
+) -> Method:
     """loss = w x PPO's clipped surrogate, w = prod_t pi_old / pi_sampler up to `cap`, 0 above.
 
     Rows above cap have no gradient and still count in the mean. Advantages are GRPO's.

@@ -2,6 +2,7 @@
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.algo.token_level import row_sum
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,9 @@ PAPER = Paper(
 )
 
 
-def seq_tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
+def seq_tis(
+    group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2
+) -> Method:
     """loss = min(prod_t pi_old / pi_sampler, cap) x PPO's clipped surrogate.
 
     All tokens of a row have one constant weight: the unbiased importance ratio of the answer,

@@ -5,8 +5,8 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.algo.losses.regularizers import EntropyBonus
 from grupo.core.controllers import TargetEntropy
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import as_float
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -19,10 +19,10 @@ PAPER = Paper(
 
 
 def skywork_or1(
-    group_size: int = 16,
-    clip_eps: float = 0.2,
-    target_entropy: float = 0.2,
-    entropy_coef_step: float = 0.005,
+    group_size: PositiveInt = 16,
+    clip_eps: NonNegative = 0.2,
+    target_entropy: NonNegative = 0.2,
+    entropy_coef_step: NonNegative = 0.005,
 ) -> Method:
     """loss = mean over all tokens of -min(R A, clip(R, 1 -+ clip_eps) A) - a_k H, no KL.
 
@@ -38,7 +38,7 @@ def skywork_or1(
     """
     # The released scripts cap c_k at 0.005 and change it by 0.0001. Truncated answers keep their 0;
     # the staged length limit, on-policy updates and temperature 1 are choices of a recipe.
-    bonus = EntropyBonus(as_float(TargetEntropy(target_entropy, entropy_coef_step)))
+    bonus = EntropyBonus(TargetEntropy(target_entropy, entropy_coef_step))
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

@@ -1,6 +1,7 @@
 """SofT-GRPO: trains soft thoughts sampled by Gumbel noise. Zheng et al., 2025, arXiv:2511.06411."""
 
 from grupo.algo.losses import KL, Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,9 @@ PAPER = Paper(
 )
 
 
-def soft_grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
+def soft_grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
+) -> Method:
     """GRPO with k3 whose actions are both soft thoughts and tokens.
 
     The log-probability of a thought is that of the noise that yields its scores u: the mean over

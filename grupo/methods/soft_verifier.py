@@ -4,6 +4,7 @@ from grupo.algo.advantages import StandardiseBatch, UseRewardTerm, chain
 from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -22,7 +23,7 @@ def soft_reward(judgement: str, probability: float) -> float:
     return {"1": probability, "0": 1 - probability}.get(judgement.strip(), 0.0)
 
 
-def soft_verifier(group_size: int = 1) -> Method:
+def soft_verifier(group_size: PositiveInt = 1) -> Method:
     """A = (r - mean(r)) / std(r) over the batch, r = the judge's probability, by `soft_reward`.
 
     Reward terms: "verified", r in [0, 1]. loss = mean over answers of -A log pi(answer): plain

@@ -6,6 +6,7 @@ from itertools import permutations
 from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.types import Rollout, Task
 from grupo.method import Method
@@ -46,7 +47,7 @@ class PreferenceWinRate:
         return win_rates(mean)
 
 
-def spo_selfplay(group_size: int = 8, clip_eps: float = 0.2) -> Method:
+def spo_selfplay(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), r = fraction of the other rollouts that are beaten.
 
     Reward terms: "win_rate". No reward is learned: a fixed point is a minimax winner of the

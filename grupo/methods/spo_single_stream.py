@@ -7,6 +7,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.curricula import UncertaintyWeighted, beta_mean
@@ -30,7 +31,7 @@ class SubtractBetaMean:
         decay: factor on the counts of the Beta at each new reward.
     """
 
-    decay: float
+    decay: Fraction
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         values = [beta_mean(history, self.decay) for history in batch.history]
@@ -38,7 +39,10 @@ class SubtractBetaMean:
 
 
 def spo_single_stream(
-    group_size: int = 1, decay: float = 0.875, clip_low: float = 0.2, clip_high: float = 0.28
+    group_size: PositiveInt = 1,
+    decay: Fraction = 0.875,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """A = whitened r - v, r in [0, 1]; v is the mean of a Beta distribution that each reward
     updates.

@@ -8,7 +8,9 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import EntropyWeightedMix, PerSourceMean, SeparateDemos
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -30,12 +32,11 @@ class SignedCorrectness:
     """
 
     reward_term: str = "correct"
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Correctness."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return torch.where(
@@ -43,7 +44,9 @@ class SignedCorrectness:
         ).to(x)
 
 
-def srft(group_size: int = 8, sft_coef: float = 0.5, rl_coef: float = 0.1) -> Method:
+def srft(
+    group_size: PositiveInt = 8, sft_coef: NonNegative = 0.5, rl_coef: NonNegative = 0.1
+) -> Method:
     """SFT and RL of demonstrations, and REINFORCE of sampled rollouts, in one loss.
 
       demonstrations: w log-likelihood, w = sft_coef e^-H, and -A pi, A = (r - mean(r)) / std(r)

@@ -1,6 +1,7 @@
 """SRPO: RL on correct rollouts, distillation on wrong ones. Li et al., 2026, arXiv:2604.02288."""
 
 from grupo.algo.losses import Clip, SelfDistillOnFailure, TeacherConfidence
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
@@ -16,10 +17,10 @@ PAPER = Paper(
 
 
 def srpo(
-    group_size: int = 8,
-    distill_coef: float = 1.0,
-    entropy_temperature: float = 1.0,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 8,
+    distill_coef: NonNegative = 1.0,
+    entropy_temperature: Positive = 1.0,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """GRPO, but a wrong rollout with a correct sibling learns from a teacher that was shown the
     sibling.

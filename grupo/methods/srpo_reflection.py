@@ -6,7 +6,9 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +19,8 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     catalogue=("srpo-reflection",),
 )
+
+REWARD_TERMS = ("first", "correct", "format", "reflection", "first_length")
 
 
 @component
@@ -33,13 +37,14 @@ class ReflectionReward:
         brevity_coef: weight of the length (alpha in the release).
     """
 
-    corrected_reward: float
-    reflection_reward: float
-    brevity_coef: float
-    required_reward_terms = ("first", "correct", "format", "reflection", "first_length")
+    corrected_reward: Number
+    reflection_reward: Number
+    brevity_coef: Number
+
+    requires = Requires(reward_terms=REWARD_TERMS)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        terms = [batch.reward_terms[name] for name in self.required_reward_terms]
+        terms = [batch.reward_terms[name] for name in REWARD_TERMS]
         first, last, form, reflects, s = terms
         correct = (last > 0.5).to(first)
         effect = torch.where(first > 0.5, correct / 2 - 0.25, self.corrected_reward * correct)
@@ -50,10 +55,10 @@ class ReflectionReward:
 
 
 def srpo_reflection(
-    group_size: int = 8,
-    corrected_reward: float = 0.5,
-    reflection_reward: float = 0.25,
-    brevity_coef: float = 0.1,
+    group_size: PositiveInt = 8,
+    corrected_reward: NonNegative = 0.5,
+    reflection_reward: NonNegative = 0.25,
+    brevity_coef: NonNegative = 0.1,
 ) -> Method:
     """GRPO on a reward of the first answer, its format, the effect of the reflection, and the
     length.

@@ -13,6 +13,7 @@ from grupo.algo.advantages import (
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.group_ops import population_std
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -37,7 +38,7 @@ class BlendAdvantages:
         second: advantage estimator.
     """
 
-    weight: float
+    weight: Number
     first: AdvantageEstimator
     second: AdvantageEstimator
 
@@ -46,7 +47,7 @@ class BlendAdvantages:
 
 
 def stratified_grpo(
-    group_size: int = 8, stratum_weight: float = 0.8, stratum_term: str = "tool_calls"
+    group_size: PositiveInt = 8, stratum_weight: NonNegative = 0.8, stratum_term: str = "tool_calls"
 ) -> Method:
     """A = stratum_weight A_stratum + (1 - stratum_weight) A_group, each (r - mean) / std.
 

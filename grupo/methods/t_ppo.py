@@ -6,7 +6,9 @@ from grupo.algo.losses import Clip, Loss
 from grupo.algo.losses.critic import OutcomeValueLoss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -30,13 +32,8 @@ class FinishedValueLoss(Loss):
     reward_term: str = "cut"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The truncation."""
-        return (self.reward_term,)
-
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return OutcomeValueLoss().required_signals
+    def requires(self) -> Requires:
+        return Requires(recomputed_signals=("value",), reward_terms=(self.reward_term,))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return (
@@ -46,7 +43,10 @@ class FinishedValueLoss(Loss):
 
 
 def t_ppo(
-    group_size: int = 8, gae_lambda: float = 0.95, clip_low: float = 0.2, clip_high: float = 0.28
+    group_size: PositiveInt = 8,
+    gae_lambda: Fraction = 0.95,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """The policy is trained on all answers by EGAE, the value function on finished ones by the
     outcome.

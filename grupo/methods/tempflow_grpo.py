@@ -7,7 +7,9 @@ from grupo.algo.losses import Clip, ReverseKL
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, NonNegativeInt, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import SingleStepBranching
 
@@ -30,7 +32,8 @@ class NoiseWeighted:
     """
 
     aggregation: Aggregation = sequence_mean
-    required_signals = frozenset({"step/std"})
+
+    requires = Requires(signals=("step/std",))
 
     def __call__(self, batch: Batch) -> PerAction:
         s = batch.signals["step/std"][batch.mask]
@@ -41,11 +44,11 @@ class NoiseWeighted:
 
 
 def tempflow_grpo(
-    branches_per_step: int = 8,
-    branch_steps: tuple[int, ...] = (),
-    clip_eps: float = 1e-4,
-    kl_coef: float = 0.04,
-    max_advantage: float = 5.0,
+    branches_per_step: PositiveInt = 8,
+    branch_steps: tuple[NonNegativeInt, ...] = (),
+    clip_eps: NonNegative = 1e-4,
+    kl_coef: NonNegative = 0.04,
+    max_advantage: NonNegative = 5.0,
 ) -> Method:
     """A = (r - mean(r)) / std(r) over images that share all but the noise of one step.
 

@@ -7,7 +7,9 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -22,9 +24,11 @@ PAPER = Paper(
 
 def prefix_tree_paths(batch: Batch, items: Tensor) -> list[list[int]]:
     """The nodes of the prefix tree that each row passes, starting at the root."""
-    nodes, paths = {}, []
+    nodes = {}
+    paths = []
     for row, mask in enumerate(batch.mask):
-        turns, row_items = batch.turn[row][mask].tolist(), items[row][mask].tolist()
+        turns = batch.turn[row][mask].tolist()
+        row_items = items[row][mask].tolist()
         path = [nodes.setdefault((int(batch.row_group[row]), *turns[:1]), len(nodes))]
         for turn_item in zip(turns, row_items, strict=True):
             path.append(nodes.setdefault((-1 - path[-1], *turn_item), len(nodes)))
@@ -40,7 +44,7 @@ class PrefixTreeAdvantage:
     tokens.
     """
 
-    required_signals = frozenset({"step/item"})
+    requires = Requires(signals=("step/item",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = (x - group_ops.mean(x, batch.group))[batch.rollout, None].repeat(1, batch.mask.shape[1])
@@ -55,7 +59,7 @@ class PrefixTreeAdvantage:
         return A / (group_ops.std(x, batch.group)[batch.rollout, None] + 1e-6)
 
 
-def tempo(group_size: int = 8) -> Method:
+def tempo(group_size: PositiveInt = 8) -> Method:
     """The group-relative advantage of the rollout plus the token's change of value, over one std.
 
     Args:

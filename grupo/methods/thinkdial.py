@@ -9,7 +9,9 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +23,8 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("thinkdial",),
 )
+
+REWARD_TERMS = ("mode", "correct", "leak")
 
 
 @component
@@ -34,20 +38,21 @@ class EffortModeReward:
         length_coefs: weight of b in each mode.
     """
 
-    length_coefs: tuple[float, ...]
-    required_reward_terms = ("mode", "correct", "leak")
-    bounded_rewards = ("mode",)  # an index of `length_coefs`
+    length_coefs: tuple[Number, ...]
+
+    # `mode` is an index of `length_coefs`
+    requires = Requires(reward_terms=REWARD_TERMS, bounded_rewards=("mode",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        mode, o, leak = (batch.reward_terms[name] for name in self.required_reward_terms)
+        mode, o, leak = (batch.reward_terms[name] for name in REWARD_TERMS)
         b = length_reward(o > 0.5, batch)
         return o + value_for_label(self.length_coefs, mode) * b + 0.5 - (leak > 0.5).to(o)
 
 
 def thinkdial(
-    group_size: int = 16,
-    length_coefs: tuple[float, ...] = (0.0, 0.5, 1.0),
-    max_resample_rounds: int = 10,
+    group_size: PositiveInt = 16,
+    length_coefs: tuple[NonNegative, ...] = (0.0, 0.5, 1.0),
+    max_resample_rounds: PositiveInt = 10,
 ) -> Method:
     """DAPO with r = outcome + length_coefs[mode] brevity +- 1/2; modes: high, medium, low effort.
 

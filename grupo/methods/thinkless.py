@@ -6,7 +6,9 @@ from grupo.algo.advantages import Center, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +19,8 @@ PAPER = Paper(
     checked=("golden", "properties", "reference"),
     catalogue=("thinkless-degrpo",),
 )
+
+REWARD_TERMS = ("correct", "think")
 
 
 @component
@@ -29,11 +33,12 @@ class ShortThinkingReward:
         thinking_reward: reward of a correct answer with thinking.
     """
 
-    thinking_reward: float
-    required_reward_terms = ("correct", "think")
+    thinking_reward: Number
+
+    requires = Requires(reward_terms=REWARD_TERMS)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        correct, think = (batch.reward_terms[name] > 0.5 for name in self.required_reward_terms)
+        correct, think = (batch.reward_terms[name] > 0.5 for name in REWARD_TERMS)
         return (1 + (self.thinking_reward - 1) * think.to(x)).where(correct, -1.0)
 
 
@@ -45,7 +50,7 @@ class ControlTokenMean:
         control_coef: weight of the first tokens (alpha in the paper).
     """
 
-    control_coef: float
+    control_coef: Number
 
     def __call__(self, batch: Batch) -> PerAction:
         control = batch.mask & (batch.mask.cumsum(1) == 1)
@@ -55,11 +60,11 @@ class ControlTokenMean:
 
 
 def thinkless(
-    group_size: int = 8,
-    control_coef: float = 0.001,
-    thinking_reward: float = 0.5,
-    clip_eps: float = 0.2,
-    kl_coef: float = 0.001,
+    group_size: PositiveInt = 8,
+    control_coef: NonNegative = 0.001,
+    thinking_reward: NonNegative = 0.5,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
 ) -> Method:
     """loss = control_coef mean of l over first tokens + mean of l over all others; A = r - mean(r).
 

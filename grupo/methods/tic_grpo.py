@@ -2,6 +2,7 @@
 
 from grupo.algo import ratios
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -15,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def tic_grpo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
+def tic_grpo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """loss = mean over rollouts of -min(w A, clip(w, 1 - clip_eps, 1 + clip_eps) A), w = prod_t
     r_t.
 

@@ -1,6 +1,7 @@
 """TIS: truncated importance weights, trainer over engine. Yao et al., 2025, blog post."""
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,7 @@ PAPER = Paper(
 )
 
 
-def tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
+def tis(group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2) -> Method:
     """loss = min(pi_old / pi_sampler, cap) x PPO's clipped surrogate, token by token.
 
     pi_old is the trainer's policy before the update, pi_sampler the engine that sampled; the weight

@@ -6,7 +6,9 @@ from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, ScaleByStd, c
 from grupo.algo.advantages.reward_shaping import value_for_label
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -31,19 +33,14 @@ class LevelLengthPenalty:
         level_term: reward term with the level that the prompt requires.
     """
 
-    max_length: int
-    length_coefs: tuple[float, ...]
+    max_length: PositiveInt
+    length_coefs: tuple[Number, ...]
     level_term: str = "level"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The level: 0, 1, 2 ..."""
-        return (self.level_term,)
-
-    @property
-    def bounded_rewards(self) -> tuple[str, ...]:
-        """The level: an index of `length_coefs`."""
-        return (self.level_term,)
+    def requires(self) -> Requires:
+        # the level is an index of `length_coefs`
+        return Requires(reward_terms=(self.level_term,), bounded_rewards=(self.level_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         length = (batch.lengths / self.max_length).clamp(max=1)
@@ -52,7 +49,9 @@ class LevelLengthPenalty:
 
 
 def tldr(
-    max_length: int, group_size: int = 8, length_coefs: tuple[float, ...] = (0.5, 0.25, 0.0)
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    length_coefs: tuple[NonNegative, ...] = (0.5, 0.25, 0.0),
 ) -> Method:
     """r' = r (1 - p L / max_length), p the length penalty of the level; A among equal levels.
 

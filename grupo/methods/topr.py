@@ -8,6 +8,7 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -28,7 +29,7 @@ class SubtractConstant:
         baseline: the constant.
     """
 
-    baseline: float
+    baseline: Number
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x - self.baseline
@@ -43,7 +44,7 @@ class TaperedRatio:
         return torch.where(batch.advantage >= 0, 1.0, w)
 
 
-def topr(group_size: int = 8, baseline: float = 0.5) -> Method:
+def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
     """loss = mean over rollouts of -sg(w) (r - baseline) log pi(rollout), w = 1 for good ones.
 
     For r < baseline w = min(pi(rollout) / old(rollout), 1): rollouts that have become unlikely are

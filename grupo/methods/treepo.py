@@ -12,7 +12,9 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import SegmentTree
@@ -37,11 +39,13 @@ class AncestorAdvantage:
         leaf_exponent: exponent of the number of leaves in the weights.
     """
 
-    leaf_exponent: float = 0.0
-    required_signals = frozenset({"step/node"})
+    leaf_exponent: Number = 0.0
+
+    requires = Requires(signals=("step/node",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        token_rollout, R = rollout_and_turn(batch)[0], len(x)
+        token_rollout = rollout_and_turn(batch)[0]
+        R = len(x)
         node = combine_labels(batch.group[token_rollout], batch.signals["step/node"][batch.mask])
         roots = torch.stack([torch.arange(R), batch.group])
         edges = torch.stack([token_rollout, node + R]).unique(dim=1)
@@ -53,10 +57,10 @@ class AncestorAdvantage:
 
 
 def treepo(
-    group_size: int = 16,
-    segment_tokens: int = 512,
-    max_depth: int = 14,
-    max_resample_rounds: int = 10,
+    group_size: PositiveInt = 16,
+    segment_tokens: PositiveInt = 512,
+    max_depth: PositiveInt = 14,
+    max_resample_rounds: PositiveInt = 10,
 ) -> Method:
     """A = whitened mean over a leaf's ancestors, the group among them, of r - mean(r of their
     leaves).

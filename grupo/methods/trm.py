@@ -3,6 +3,7 @@
 from grupo.algo.divergences import k3
 from grupo.algo.losses import Clip, CorrectedLoss, RejectionMask
 from grupo.algo.token_level import row_max, row_mean
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,10 +20,10 @@ PAPER = Paper(
 
 
 def trm(
-    group_size: int = 8,
-    max_token_kl: float = 0.05,
-    max_mean_kl: float = 0.002,
-    clip_eps: float = 0.2,
+    group_size: PositiveInt = 8,
+    max_token_kl: NonNegative = 0.05,
+    max_mean_kl: NonNegative = 0.002,
+    clip_eps: NonNegative = 0.2,
 ) -> Method:
     """loss = [max_t k3 <= max_token_kl] [mean_t k3 <= max_mean_kl] x PPO's clipped surrogate.
 

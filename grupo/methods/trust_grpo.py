@@ -7,8 +7,10 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
-from grupo.core.schedules import Exponential, as_float
+from grupo.core.requires import Requires
+from grupo.core.schedules import Exponential
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -31,18 +33,18 @@ class TrustWeightedReward:
         quality_term: reward term of the judge's score t in [0, 1].
     """
 
-    thinking_coef: float
+    thinking_coef: Number
     outcome_term: str = "correct"
     quality_term: str = "thinking"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Outcome and score."""
-        return (self.outcome_term, self.quality_term)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.outcome_term, self.quality_term))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        a, t = (batch.reward_terms[name] for name in self.required_reward_terms)
-        correct, g = a >= 0.5, batch.group
+        a, t = (batch.reward_terms[name] for name in (self.outcome_term, self.quality_term))
+        correct = a >= 0.5
+        g = batch.group
         gap = group_ops.mean_where(correct, t, g) - group_ops.mean_where(~correct, t, g)
         has_correct = group_ops.max(a, g) >= 0.5  # else there is no gap
         trust = (gap.clamp(max=0) * has_correct).exp()
@@ -50,7 +52,10 @@ class TrustWeightedReward:
 
 
 def trust_grpo(
-    group_size: int = 8, thinking_coef: float = 0.3, clip_eps: float = 0.2, kl_coef: float = 0.04
+    group_size: PositiveInt = 8,
+    thinking_coef: NonNegative = 0.3,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
 ) -> Method:
     """r = a + gamma thinking_coef e^(-s / S) t at step s of S; gamma < 1 where wrong rollouts score
     higher.
@@ -65,7 +70,7 @@ def trust_grpo(
     """
     # The release judges only rollouts with a >= 0.2, so gamma is seldom below 1, and none where all
     # or none are correct; its S is 500. The paper is followed.
-    reward = TrustWeightedReward(as_float(Exponential(thinking_coef)))
+    reward = TrustWeightedReward(Exponential(thinking_coef))
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(reward, Center(), ScaleByStd()),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
@@ -27,13 +28,15 @@ class KeepFirst:
         num_kept: rollouts of a group that are trained on.
     """
 
-    num_kept: int
+    num_kept: PositiveInt
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [replace(group, rollouts=group.rollouts[: self.num_kept]) for group in groups]
 
 
-def ttrl(group_size: int = 64, num_kept: int = 32, clip_eps: float = 0.2) -> Method:
+def ttrl(
+    group_size: PositiveInt = 64, num_kept: PositiveInt = 32, clip_eps: NonNegative = 0.2
+) -> Method:
     """group_size rollouts vote for the label, num_kept of them are trained on with A = (r -
     mean(r)) / std(r).
 

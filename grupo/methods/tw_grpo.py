@@ -7,7 +7,9 @@ from grupo.algo.token_level import row_max
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -32,9 +34,10 @@ class DisagreementWeighted:
         aggregation: aggregation that is weighted.
     """
 
-    max_weight: float
+    max_weight: Number
     aggregation: Aggregation = token_mean
-    required_signals = frozenset({"disagreement"})
+
+    requires = Requires(signals=("disagreement",))
 
     def __call__(self, batch: Batch) -> PerAction:
         D = batch.signals["disagreement"].double()
@@ -45,7 +48,9 @@ class DisagreementWeighted:
         return self.aggregation(batch) * focus.to(batch.old_logp)
 
 
-def tw_grpo(group_size: int = 8, max_weight: float = 1.4, clip_eps: float = 0.2) -> Method:
+def tw_grpo(
+    group_size: PositiveInt = 8, max_weight: NonNegative = 1.4, clip_eps: NonNegative = 0.2
+) -> Method:
     """loss = sum w_t l / number of tokens, w_t = 1 + (max_weight - 1) (D_t - min D) / (max D - min
     D).
 

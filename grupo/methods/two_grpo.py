@@ -3,6 +3,7 @@
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,7 +18,7 @@ PAPER = Paper(
 )
 
 
-def two_grpo(group_size: int = 2, clip_eps: float = 0.2) -> Method:
+def two_grpo(group_size: PositiveInt = 2, clip_eps: NonNegative = 0.2) -> Method:
     """GRPO with G = 2: A = +1 and -1 for a better and a worse answer, 0 for equal ones.
 
     loss = mean over answers of mean over tokens of

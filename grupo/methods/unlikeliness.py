@@ -9,6 +9,7 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -33,7 +34,7 @@ class UnlikelinessReward:
         rank_coef: weight of the rank.
     """
 
-    rank_coef: float
+    rank_coef: Fraction
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         rank = group_ops.rank(MeanSignal()(x, batch), batch.group)
@@ -41,11 +42,11 @@ class UnlikelinessReward:
 
 
 def unlikeliness(
-    group_size: int = 32,
-    rank_coef: float = 0.25,
-    clip_eps: float = 0.2,
-    kl_coef: float = 0.1,
-    epochs: int = 2,
+    group_size: PositiveInt = 32,
+    rank_coef: Fraction = 0.25,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.1,
+    epochs: PositiveInt = 2,
 ) -> Method:
     """GRPO on r (1 - rank_coef rank / G): equally correct answers differ, and solved groups are
     trained on.

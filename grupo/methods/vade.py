@@ -1,5 +1,6 @@
 """VADE: samples tasks by their expected information. Hu et al., 2025, arXiv:2511.18902."""
 
+from grupo.core.numbers import Fraction, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.curricula import Thompson
@@ -16,10 +17,10 @@ PAPER = Paper(
 
 
 def vade(
-    group_size: int = 8,
-    decay_per_group: float = 0.9,
-    decay_per_step: float = 0.999,
-    pool_factor: int = 16,
+    group_size: PositiveInt = 8,
+    decay_per_group: Fraction = 0.9,
+    decay_per_step: Fraction = 0.999,
+    pool_factor: PositiveInt = 16,
 ) -> Method:
     """GRPO on the tasks of greatest p (1 - p)^2 in a pool, p ~ Beta(a + 1, b + 1).
 

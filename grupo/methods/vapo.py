@@ -7,7 +7,9 @@ from grupo.algo.losses.critic import OutcomeValueLoss
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -28,16 +30,11 @@ class CorrectNLL(Loss):
     """
 
     reward_term: str = "correct"
-    needs_whole_batch = True  # counts the tokens of correct rollouts
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Correctness."""
-        return (self.reward_term,)
-
-    @property
-    def couples_rows(self) -> bool:
-        return True  # counts the tokens of correct rollouts in the minibatch
+    def requires(self) -> Requires:
+        # counts the tokens of correct rollouts in the minibatch
+        return Requires(whole_batch=True, reward_terms=(self.reward_term,), coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         correct = (batch.reward_terms[self.reward_term] > 0.5)[batch.rollout, None] & batch.mask
@@ -45,10 +42,10 @@ class CorrectNLL(Loss):
 
 
 def vapo(
-    group_size: int = 16,
-    lambda_length_scale: float = 0.05,
-    clip_high: float = 0.28,
-    nll_coef: float = 0.1,
+    group_size: PositiveInt = 16,
+    lambda_length_scale: Positive = 0.05,
+    clip_high: NonNegative = 0.28,
+    nll_coef: NonNegative = 0.1,
 ) -> Method:
     """PPO by token mean with clip-higher, length-adaptive GAE, and NLL of correct answers.
 

@@ -4,6 +4,7 @@ from grupo.algo.advantages.gae import GAE
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import OutcomeValueLoss
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,9 @@ PAPER = Paper(
 )
 
 
-def vc_ppo(group_size: int = 1, gae_lambda: float = 0.95, clip_eps: float = 0.2) -> Method:
+def vc_ppo(
+    group_size: PositiveInt = 1, gae_lambda: Fraction = 0.95, clip_eps: NonNegative = 0.2
+) -> Method:
     """PPO with decoupled GAE: lambda = gae_lambda for advantages, 1 for the value's target.
 
     A_t = sum_k gae_lambda^k d_(t+k), d_t = r_t + V_(t+1) - V_t; the value is fitted to r.

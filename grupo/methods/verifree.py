@@ -4,11 +4,14 @@ import torch
 from torch import Tensor
 
 from grupo.algo.aggregation import token_sum
+from grupo.algo.data_source import REQUIRES_SAMPLED, sampled_mask
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -33,18 +36,18 @@ class ReasoningThenAnswerAdvantage:
     reward_term: str = "answer_probability"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The probability of the reference answer."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        # the probability of the reference answer
+        return REQUIRES_SAMPLED | Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         R = batch.reward_terms[self.reward_term]
         A = R - group_ops.leave_one_out_mean(R, batch.group)
-        sampled = batch.signals["sampled"] > 0
+        sampled = sampled_mask(batch)
         return torch.where(sampled, A[batch.rollout, None], R[batch.rollout, None]) * batch.mask
 
 
-def verifree(group_size: int = 8) -> Method:
+def verifree(group_size: PositiveInt = 8) -> Method:
     """Gradient of E[pi(answer | question, reasoning)]: A log pi(reasoning) + R log pi(answer).
 
     loss = mean over rollouts of -sum_t A_t log pi(a_t), A by `ReasoningThenAnswerAdvantage`. A

@@ -8,6 +8,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -32,11 +33,12 @@ class GammaKernel:
         negative_params: k and decay where A < 0.
     """
 
-    positive_params: tuple[float, float] = (2.0, 3.0)
-    negative_params: tuple[float, float] = (3.0, 2.0)
+    positive_params: tuple[Number, Number] = (2.0, 3.0)
+    negative_params: tuple[Number, Number] = (3.0, 2.0)
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
-        w, A = ratios.product(pi, batch), batch.advantage
+        w = ratios.product(pi, batch)
+        A = batch.advantage
         k, decay = (
             torch.where(A >= 0, p, n).to(A)
             for p, n in zip(self.positive_params, self.negative_params, strict=True)
@@ -45,9 +47,9 @@ class GammaKernel:
 
 
 def vespo(
-    group_size: int = 8,
-    positive_params: tuple[float, float] = (2.0, 3.0),
-    negative_params: tuple[float, float] = (3.0, 2.0),
+    group_size: PositiveInt = 8,
+    positive_params: tuple[NonNegative, NonNegative] = (2.0, 3.0),
+    negative_params: tuple[NonNegative, NonNegative] = (3.0, 2.0),
 ) -> Method:
     """loss = mean over all tokens of -sg(phi(w)) A log pi, phi(w) = w^k e^(decay (1 - w)).
 

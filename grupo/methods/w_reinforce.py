@@ -3,6 +3,7 @@
 from grupo.algo.advantages import SignAdvantage
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,7 +17,7 @@ PAPER = Paper(
 
 
 def w_reinforce(
-    group_size: int = 8, positive_advantage: float = 0.1, clip_eps: float = 0.2
+    group_size: PositiveInt = 8, positive_advantage: NonNegative = 0.1, clip_eps: NonNegative = 0.2
 ) -> Method:
     """A = positive_advantage for a correct answer, -1 for a wrong one.
 

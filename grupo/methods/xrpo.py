@@ -8,6 +8,7 @@ from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -32,8 +33,8 @@ class NoveltyBonus:
         max_bonus_fraction: largest bonus, as a fraction of A.
     """
 
-    novelty_coef: float
-    max_bonus_fraction: float
+    novelty_coef: Number
+    max_bonus_fraction: NonNegative
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         s = MeanSignal()(x, batch)
@@ -42,7 +43,9 @@ class NoveltyBonus:
         return x + torch.min(bonus, self.max_bonus_fraction * x.clamp(min=0))
 
 
-def xrpo(group_size: int = 8, novelty_coef: float = 2.5, max_bonus_fraction: float = 0.5) -> Method:
+def xrpo(
+    group_size: PositiveInt = 8, novelty_coef: NonNegative = 2.5, max_bonus_fraction: Positive = 0.5
+) -> Method:
     """GRPO whose positive advantages grow where s, the mean log-probability, is low.
 
     Only this third of the paper is implemented, not its allocation of rollouts and its worked

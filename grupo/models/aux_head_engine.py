@@ -55,7 +55,7 @@ class AuxHeadEngine:
 
     def _predict_batch(self, token: Tensor, length: Tensor, head_names: Sequence[str]) -> Tensor:
         row = torch.arange(len(token))
-        hidden, _ = self.evaluator.hidden_states(token, length, row, length - 1)
+        hidden = self.evaluator.hidden_states(token, length, row, length - 1).values
         names = dict.fromkeys(head_names)
         values = {name: self.aux_heads.predict(name, hidden).cpu() for name in names}
         return torch.stack([values[name][i] for i, name in enumerate(head_names)])

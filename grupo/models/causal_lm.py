@@ -11,22 +11,21 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.dtypes import DTYPES
+from grupo.core.dtypes import DtypeName
 from grupo.core.errors import ConfigError
+from grupo.core.optional_deps import optional_dependency
+from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS, is_comparison, split_name
 from grupo.core.types import Observation, Rollout, Task
 from grupo.core.validation import (
-    Constraint,
-    check_constraints,
     check_context_room,
     check_prompt_lengths,
-    generation_constraints,
 )
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
-from grupo.kernels.lm_head import lm_head_of
+from grupo.kernels.lm_head import LogitsHead, lm_head_of
 from grupo.models import loading, padding
 from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import AuxHeads
@@ -37,9 +36,11 @@ from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.detokenize import token_texts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loading import Lora
+from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.scorers import DistributionScorer, scatter_to_batch
 from grupo.models.token_statistics import (
     TOKEN_SIGNALS,
+    HeadInContext,
     TokenDistributions,
     disagreement,
     token_signals,
@@ -68,13 +69,13 @@ class CausalLM:
 
     model: str
     lora: Lora | None = None
-    dtype: str = "float32"
+    dtype: DtypeName = "float32"
     device: str = "auto"
     sampling: Sampling = Sampling()
-    max_new_tokens: int = 256
-    stop_strings: tuple[str, ...] = ()
+    max_new_tokens: PositiveInt = 256
+    stop_strings: tuple[NonEmptyString, ...] = ()
     apply_chat_template: bool = False
-    tokens_per_microbatch: int = 16384
+    tokens_per_microbatch: PositiveInt = 16384
     gradient_checkpointing: bool = False
     engine: Vllm | None = None
 
@@ -88,20 +89,8 @@ class CausalLM:
         """Models that need no configuration."""
         return BUILTIN_MODELS
 
-    @property
-    def constraints(self) -> Sequence[Constraint]:
-        """Allowed values of the fields."""
-        allowed_dtypes = " or ".join(DTYPES)
-        return [
-            *generation_constraints(
-                self.max_new_tokens, self.tokens_per_microbatch, self.stop_strings
-            ),
-            ("dtype", self.dtype, self.dtype in DTYPES, allowed_dtypes),
-        ]
-
     def check(self) -> None:
-        """Raise `ConfigError` for values that are not allowed and for a missing device."""
-        check_constraints(self.constraints)
+        """Raise `ConfigError` for a missing device."""
         loading.resolve_device(self.device)
 
     def build(self) -> "CausalPolicy":
@@ -133,8 +122,9 @@ class CausalPolicy(TrainablePolicy):
             tokens_per_microbatch=spec.tokens_per_microbatch,
             dtype=dtype,
         )
-        self.lm_head = lm_head_of(self.hf_model)
-        self.evaluator = self._make_evaluator()
+        with quiet_transformers():  # some models warn of the token sequences of the checks
+            self.lm_head = lm_head_of(self.hf_model)
+            self.evaluator = self._make_evaluator()
         self.weight_sync: LMWeightSync = self._make_weight_sync()
         if spec.gradient_checkpointing:
             loading.enable_gradient_checkpointing(self.hf_model)
@@ -202,9 +192,9 @@ class CausalPolicy(TrainablePolicy):
             others = {name: self.scorers[name].distributions(batch) for name in compared}
         values = token_signals(own, dict.fromkeys(("logp", *per_token)), others)
         for name in sorted(self.aux_heads.names.intersection(names)):
-            values[name] = self.aux_heads.predict(name, own.hidden)
+            values[name] = self.aux_heads.predict(name, own.hidden.values)
         if "disagreement" in names:
-            column = batch.mask.nonzero()[:, 1].to(own.hidden.device)
+            column = batch.mask.nonzero()[:, 1].to(own.hidden.values.device)
             values["disagreement"] = disagreement(own, column, len(batch.mask))
         return scatter_to_batch(batch, values)
 
@@ -216,10 +206,9 @@ class CausalPolicy(TrainablePolicy):
         # transformers checkpoints gradients in training mode only; dropout is off
         self.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
         with self.autocast():
-            hidden, activation_index = self.evaluator.hidden_states(token, length, row, column - 1)
-            token_scorer = self.evaluator.token_scorer(self.lm_head, activation_index)
-        actions = token[row, column].to(hidden.device)
-        return TokenDistributions(hidden, actions, self._logits, self.spec.sampling, token_scorer)
+            hidden = self.evaluator.hidden_states(token, length, row, column - 1)
+        actions = token[row, column].to(hidden.values.device)
+        return TokenDistributions(hidden, actions, self.logits_head, self.spec.sampling)
 
     def attach_aux_models(
         self,
@@ -249,7 +238,8 @@ class CausalPolicy(TrainablePolicy):
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices of micro-batches of `tokens_per_microbatch`; shared prefixes count once."""
-        token, length = batch.inputs["token"], batch.inputs["length"]
+        token = batch.inputs["token"]
+        length = batch.inputs["length"]
         self.max_rows = 0
         for rows in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
             self.max_rows = max(self.max_rows, len(rows))
@@ -295,9 +285,14 @@ class CausalPolicy(TrainablePolicy):
     def _make_weight_sync(self) -> LMWeightSync:
         if not self.spec.engine:
             return SharedWeights(self.hf_model, self.make_engine)
-        server = self.spec.engine.build(self.spec.model, self.stop_conditions)
+        with optional_dependency("aiohttp", "vllm"):
+            from grupo.inference.vllm_engine import VllmEngine
+        server = VllmEngine(self.spec.engine, self.spec.model, self.stop_conditions)
         return ServerWeights(self, server)
 
-    def _logits(self, hidden: Tensor) -> Tensor:
-        with self.autocast():
-            return self.lm_head(hidden)
+    @property
+    def logits_head(self) -> LogitsHead:
+        """The LM head, computed in the policy's dtype."""
+        if self.dtype == torch.float32:
+            return self.lm_head
+        return HeadInContext(self.autocast, self.lm_head)

@@ -11,17 +11,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.inference.local import LocalEngine
-from grupo.kernels import native
-from grupo.kernels.backend import Backend, HFBackend, TokenScorer
+from grupo.kernels.backend import Backend, HFBackend
+from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.prefix_trie import common_prefix_lengths, pack
-from grupo.models.prompt_logprobs import ForwardOutput, HiddenStateReader, PromptLogprobEngine
-
-NO_COMPILER_WARNING = (
-    "No C compiler works here (CC, otherwise cc): on a CPU, everything is about half as fast."
-)
+from grupo.models.prompt_logprobs import HiddenStateReader, PromptLogprobEngine
 
 
 class Evaluator(HiddenStateReader, Protocol):
@@ -35,10 +31,6 @@ class Evaluator(HiddenStateReader, Protocol):
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
     ) -> Engine:
         """Inference engine that generates from the model."""
-        ...
-
-    def token_scorer(self, head: LMHead, activation_index: Tensor | None) -> TokenScorer | None:
-        """Fused log-probability and entropy of tokens, or None if full logits are needed."""
         ...
 
     @property
@@ -74,14 +66,11 @@ class PackedEvaluator:
 
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
-    ) -> ForwardOutput:
+    ) -> HiddenStates:
         # tokens after a row's last requested column are not needed
         length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
         packed = pack(token, length).to(self.model.device)
-        return self.backend.forward_with_grad(packed, packed.token_index[row, column])
-
-    def token_scorer(self, head: LMHead, activation_index: Tensor | None) -> TokenScorer | None:
-        return self.backend.token_scorer(head, activation_index)
+        return self.backend.evaluate(packed, packed.token_index[row, column])
 
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
         rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]
@@ -99,7 +88,8 @@ class PackedEvaluator:
                     break
                 take = min(take - 1, take * max_tokens // size)
             yield order[:take].sort().values
-            order, num_new = order[take:], num_new[take:]
+            order = order[take:]
+            num_new = num_new[take:]
 
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
@@ -109,8 +99,7 @@ class PackedEvaluator:
 
     @property
     def warning(self) -> str:
-        on_cpu = self.model.device.type == "cpu"
-        return NO_COMPILER_WARNING if on_cpu and native.library(torch.float32) is None else ""
+        return ""
 
 
 def _num_packed_tokens(token: Tensor, length: Tensor, rows: Tensor) -> int:
@@ -128,13 +117,10 @@ class PaddedEvaluator:
 
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
-    ) -> ForwardOutput:
+    ) -> HiddenStates:
         token = token[:, : int(length.max())].to(self.model.device)
         hidden = self.model.base_model(input_ids=token, use_cache=False).last_hidden_state
-        return hidden[row, column], None
-
-    def token_scorer(self, head: LMHead, activation_index: Tensor | None) -> None:
-        return None
+        return HiddenStates(hidden[row, column])
 
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
         order = length.argsort(descending=True, stable=True)

@@ -3,20 +3,21 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
 from grupo.core.aux_heads import AuxHead, LinearHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import component
-from grupo.core.dtypes import DTYPES
+from grupo.core.component import check_field, component
+from grupo.core.dtypes import DtypeName
 from grupo.core.errors import ConfigError
+from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import is_comparison, split_name
 from grupo.core.types import Observation, Rollout, Task
-from grupo.core.validation import Constraint, check_constraints
 from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.aux_models import load_aux_models
@@ -52,13 +53,18 @@ class Flow:
 
     model: str
     lora: Lora | None = None
-    dtype: str = "float32"
+    dtype: DtypeName = "float32"
     device: str = "auto"
-    num_steps: int = 10
+    num_steps: PositiveInt = 10
     sde_window: tuple[int, ...] = ()
-    noise_level: float = 0.7
-    guidance_scale: float = 1.0
-    tokens_per_microbatch: int = 2048
+    noise_level: PositiveFloat = 0.7
+    guidance_scale: Annotated[float, Ge(0), "none == 1"] = 1.0
+    tokens_per_microbatch: PositiveInt = 2048
+
+    def __post_init__(self) -> None:
+        last = self.num_steps - 1
+        in_window = all(0 <= step <= last for step in self.sde_window)
+        check_field(self, "sde_window", in_window, f"indices of steps, 0 to {last}")
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -71,32 +77,13 @@ class Flow:
         return (*BUILTIN_MODELS, OLD)
 
     def check(self) -> None:
-        """Raise `ConfigError` for values that are not allowed and for a missing device."""
-        check_constraints(self._constraints())
+        """Raise `ConfigError` for a missing device."""
         loading.resolve_device(self.device)
 
     def build(self) -> "FlowPolicy":
         """Load the model; raise `ConfigError` if it cannot be used."""
         self.check()
         return FlowPolicy(self)
-
-    def _constraints(self) -> Sequence[Constraint]:
-        window, steps = self.sde_window, self.num_steps
-        microbatch = self.tokens_per_microbatch
-        in_window = all(0 <= step < steps for step in window)
-        return [
-            ("num_steps", steps, steps >= 1, "1 or more"),
-            ("sde_window", window, in_window, f"indices of steps, 0 to {steps - 1}"),
-            ("noise_level", self.noise_level, self.noise_level > 0, "above 0"),
-            (
-                "guidance_scale",
-                self.guidance_scale,
-                self.guidance_scale >= 0,
-                "0 or more; 1 is none",
-            ),
-            ("tokens_per_microbatch", microbatch, microbatch >= 1, "1 or more"),
-            ("dtype", self.dtype, self.dtype in DTYPES, " or ".join(DTYPES)),
-        ]
 
 
 class FlowPolicy(TrainablePolicy):

@@ -15,17 +15,18 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils import logging
 
 from grupo.core.component import component
 from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.validation import check_constraints
+from grupo.core.ranges import PositiveFloat, PositiveInt
+from grupo.models.quiet_loading import quiet_transformers
 
 BFLOAT16_WARNING = (
     "This processor has no instructions for bfloat16: it computes in float32, faster."
 )
-CAUSAL, MASKED = AutoModelForCausalLM, AutoModelForMaskedLM
+CAUSAL = AutoModelForCausalLM
+MASKED = AutoModelForMaskedLM
 KIND_NAMES = {CAUSAL: "causal language model", MASKED: "masked language model"}
 PIPELINE_INDEX = "model_index.json"  # marks the folder of a diffusers pipeline
 LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
@@ -41,17 +42,9 @@ class Lora:
         targets: names of the linear layers with adapters, or "all-linear".
     """
 
-    rank: int = 16
-    alpha: float = 32.0
+    rank: PositiveInt = 16
+    alpha: PositiveFloat = 32.0
     targets: str | tuple[str, ...] = "all-linear"
-
-    def __post_init__(self) -> None:
-        check_constraints(
-            [
-                ("rank", self.rank, self.rank >= 1, "1 or more"),
-                ("alpha", self.alpha, self.alpha > 0, "above 0"),
-            ]
-        )
 
 
 def resolve_device(name: str) -> torch.device:
@@ -107,11 +100,10 @@ def load(
         device: where the model lives.
         kind: `CAUSAL` or `MASKED`.
     """
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
     _check_folder(path)
-    tokenizer = _tokenizer(path)
-    model = _model(path, dtype, kind)
+    with quiet_transformers():
+        tokenizer = _tokenizer(path)
+        model = _model(path, dtype, kind)
     model_size = model.config.get_text_config().vocab_size
     tokenizer_size = len(tokenizer.get_vocab())
     if tokenizer_size > model_size:

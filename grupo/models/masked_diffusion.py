@@ -9,18 +9,16 @@ from transformers import PreTrainedModel
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import component
+from grupo.core.component import check_field, component
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Scorer
+from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import COMPARISONS, is_comparison, split_name, temperature_of
 from grupo.core.types import Rollout, Task
 from grupo.core.validation import (
-    Constraint,
-    check_constraints,
     check_context_room,
     check_prompt_lengths,
-    generation_constraints,
 )
 from grupo.inference.sampling_params import Sampling
 from grupo.models import loading
@@ -61,10 +59,10 @@ class MaskedDiffusion:
     sampling: Sampling = Sampling()
     order: UnmaskingOrder = LeftToRight()
     logp_estimator: LogpEstimator = CoupledEstimator()
-    max_new_tokens: int = 64
-    stop_strings: tuple[str, ...] = ()
+    max_new_tokens: PositiveInt = 64
+    stop_strings: tuple[NonEmptyString, ...] = ()
     apply_chat_template: bool = False
-    tokens_per_microbatch: int = 16384
+    tokens_per_microbatch: PositiveInt = 16384
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -76,20 +74,12 @@ class MaskedDiffusion:
         """Models that need no configuration."""
         return BUILTIN_MODELS
 
-    @property
-    def constraints(self) -> Sequence[Constraint]:
-        """Allowed values of the fields; an exact estimator fits one order only."""
+    def __post_init__(self) -> None:
         fits = not self.logp_estimator.is_exact or self.order == LeftToRight()
-        return [
-            *generation_constraints(
-                self.max_new_tokens, self.tokens_per_microbatch, self.stop_strings
-            ),
-            ("order", self.order, fits, f"LeftToRight() with {self.logp_estimator}"),
-        ]
+        check_field(self, "order", fits, f"LeftToRight() with {self.logp_estimator}")
 
     def check(self) -> None:
-        """Raise `ConfigError` for values that are not allowed and for a missing device."""
-        check_constraints(self.constraints)
+        """Raise `ConfigError` for a missing device."""
         loading.resolve_device(self.device)
 
     def build(self) -> "MaskedPolicy":

@@ -15,7 +15,6 @@ from grupo.core.interfaces import Scorer
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
-from grupo.inference.batcher import merge_batchers
 from grupo.models.base import AuxModel, AuxModels, Policy, Reprompter
 from grupo.models.multi_policy_inputs import (
     InputsByRole,
@@ -72,12 +71,7 @@ class LoadedMultiPolicy:
     def actor(self, key: int) -> RoleActor:
         """Return a handle on all policies; the main policy's streams are those it has alone."""
         keys = {role: derive_key(key, "role", role) if role else key for role in self.roles}
-        actors: list[Any] = [policy.actor(keys[role]) for role, policy in self.by_role.items()]
-        batchers = merge_batchers([actor.batcher for actor in actors])
-        merged = [
-            replace(actor, batcher=batcher) for actor, batcher in zip(actors, batchers, strict=True)
-        ]
-        return RoleActor(dict(zip(self.roles, merged, strict=True)))
+        return RoleActor({role: policy.actor(keys[role]) for role, policy in self.by_role.items()})
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """Text of each item of each action, by the policy of the rollout's role."""

@@ -11,11 +11,11 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from grupo.inference.base import Engine, Reply, Request, StopConditions, batchable_groups
-from grupo.models.token_statistics import LogitsHead, TokenDistributions
+from grupo.kernels.hidden_states import HiddenStates
+from grupo.kernels.lm_head import LogitsHead
+from grupo.models.token_statistics import TokenDistributions
 
 TOKENS_PER_BATCH = 1 << 15  # tokens scored at once
-# last hidden states (m, H), and where a backend stored the activations of these tokens, if it did
-ForwardOutput = tuple[Tensor, Tensor | None]
 
 
 class HiddenStateReader(Protocol):
@@ -30,8 +30,8 @@ class HiddenStateReader(Protocol):
         length: Int[Tensor, "N"],
         row: Int[Tensor, "m"],
         column: Int[Tensor, "m"],
-    ) -> ForwardOutput:
-        """Hidden states (m, H) at the positions (row, column)."""
+    ) -> HiddenStates:
+        """Hidden states at the m positions (row, column)."""
         ...
 
     def microbatches(
@@ -91,8 +91,8 @@ class PromptLogprobEngine:
         columns = torch.arange(token.shape[1]).expand_as(token)
         scored = (columns >= (length - num_scored)[:, None]) & (columns < length[:, None])
         row, column = scored.nonzero(as_tuple=True)
-        hidden, _ = self.evaluator.hidden_states(token, length, row, column - 1)
-        actions = token[row, column].to(hidden.device)
+        hidden = self.evaluator.hidden_states(token, length, row, column - 1)
+        actions = token[row, column].to(hidden.values.device)
         distributions = TokenDistributions(hidden, actions, self.lm_head, requests[0].sampling)
         signals = distributions.compute_signals(("logp", "entropy"))
         counts = num_scored.tolist()

@@ -16,7 +16,6 @@ from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
-from grupo.core.validation import check_constraints, prefix_constraints
 from grupo.inference import soft_tokens
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.soft_thinking import SoftThinkingEngine
@@ -63,9 +62,8 @@ class SoftThinkingLM:
         return BUILTIN_MODELS
 
     def check(self) -> None:
-        """Raise `ConfigError` for values that are not allowed, and for `lora` and `engine`."""
+        """Raise `ConfigError` for a missing device, and for `lora` and `engine`."""
         self.base.check()
-        check_constraints(prefix_constraints("soft_thinking.", self.soft_thinking.constraints))
         for name in ("lora", "engine"):
             if value := getattr(self.base, name):
                 allowed = "Allowed: None, soft thinking does not support it."
@@ -154,7 +152,8 @@ class SoftThinkingPolicy(CausalPolicy):
         return SoftTokenEvaluator(self.hf_model, self.soft_spec.soft_thinking)
 
     def _hidden_states(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        width, device = int(inputs["length"].max()), self.hf_model.device
+        width = int(inputs["length"].max())
+        device = self.hf_model.device
         keys = ("mixture_token", "mixture_score")
         token, score = (inputs[key][:, :width].to(device) for key in keys)
         embedding = self.hf_model.get_input_embeddings()
@@ -193,7 +192,7 @@ class SoftThinkingPolicy(CausalPolicy):
         mixture_score: Tensor,
         is_soft: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        logits = self._logits(hidden).float()
+        logits = self.logits_head(hidden).float()
         hard = log_softmax.logp_and_entropy(logits, token, self.spec.sampling.temperature)
         soft = soft_tokens.soft_logp_and_entropy(logits, mixture_token, mixture_score)
         logp, entropy = (torch.where(is_soft, *x) for x in zip(soft, hard, strict=True))

@@ -14,7 +14,8 @@ from torch.utils.checkpoint import checkpoint
 from grupo.algo.divergences_full import forward_kl, jsd, reverse_kl
 from grupo.core.signal_names import split_name
 from grupo.inference.sampling_params import Sampling
-from grupo.kernels.backend import TokenScorer
+from grupo.kernels.hidden_states import HiddenStates, Scores
+from grupo.kernels.lm_head import LogitsHead
 from grupo.kernels.log_softmax import logp_and_entropy
 
 # logits computed at once, 128 MiB in float32: few chunks, so few sums of gradients
@@ -22,8 +23,6 @@ LOGITS_PER_CHUNK = 1 << 25
 # logits kept for the backward pass instead of being recomputed, 512 MiB in float32
 MAX_SAVED_LOGITS = 1 << 27
 ONE_PASS_SIGNALS: tuple[str, ...] = "logp", "entropy"  # computed in one pass over the logits
-
-LogitsHead = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]
 
 
 def logp_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
@@ -69,18 +68,16 @@ class TokenDistributions:
         token: the tokens that were sampled.
         head: computes logits of hidden states.
         sampling: temperature and truncation.
-        token_scorer: fused computation of log-probability and entropy without full logits.
     """
 
-    hidden: Float[Tensor, "M H"]
+    hidden: HiddenStates
     token: Int[Tensor, "M"]
     head: LogitsHead
     sampling: Sampling
-    token_scorer: TokenScorer | None = None
 
     def logp(self) -> Float[Tensor, "M V"]:
         """Log-probabilities of the whole vocabulary."""
-        return self.sampling(self.head(self.hidden), self.token).log_softmax(-1)
+        return self.sampling(self.head(self.hidden.values), self.token).log_softmax(-1)
 
     def compute_signals(self, names: Collection[str]) -> dict[str, Float[Tensor, "M"]]:
         """The signals in `names` of each token."""
@@ -94,16 +91,16 @@ class TokenDistributions:
         self, context: Callable[[], AbstractContextManager[Any]]
     ) -> "TokenDistributions":
         """The distributions, whose logits are computed within a context manager."""
-        return replace(self, head=_HeadInContext(context, self.head), token_scorer=None)
+        return replace(self, head=HeadInContext(context, self.head))
 
     def split(self, size: int) -> "list[TokenDistributions]":
         """Chunks of `size` tokens."""
-        pairs = zip(self.hidden.split(size), self.token.split(size), strict=True)
-        return [replace(self, hidden=h, token=token, token_scorer=None) for h, token in pairs]
+        pairs = zip(self.hidden.values.split(size), self.token.split(size), strict=True)
+        return [replace(self, hidden=HiddenStates(x), token=token) for x, token in pairs]
 
 
 @dataclass(frozen=True)
-class _HeadInContext:
+class HeadInContext:
     """A head that runs within a context manager."""
 
     context: Callable[[], AbstractContextManager[Any]]
@@ -132,21 +129,19 @@ def token_signals(
         logits_per_chunk: logits of each model in memory at once.
     """
     one_pass = _needs_one_pass(distributions, other_distributions, names)
-    if one_pass and distributions.token_scorer:
-        fused = distributions.token_scorer(
-            distributions.hidden, distributions.token, distributions.sampling.temperature
-        )
-        signals = dict(zip(ONE_PASS_SIGNALS, fused, strict=True))
+    if one_pass and (scores := _fused_scores(distributions)):
+        signals = dict(zip(ONE_PASS_SIGNALS, scores, strict=True))
         return {name: signals[name] for name in names}
+    hidden = distributions.hidden.values
     with torch.no_grad():
-        vocab_size = distributions.head(distributions.hidden[:1]).shape[-1]
+        vocab_size = distributions.head(hidden[:1]).shape[-1]
     size = max(1, logits_per_chunk // vocab_size)
     models = (distributions, *other_distributions.values())
     chunks = [
         (own, dict(zip(other_distributions, others, strict=True)))
         for own, *others in zip(*(model.split(size) for model in models), strict=True)
     ]
-    saved = one_pass and len(distributions.hidden) * vocab_size <= MAX_SAVED_LOGITS
+    saved = one_pass and len(hidden) * vocab_size <= MAX_SAVED_LOGITS
     compute = _chunk_signals if len(chunks) == 1 or saved else _checkpointed_signals
     values = zip(*(compute(own, others, names) for own, others in chunks), strict=True)
     return dict(zip(names, map(torch.cat, values), strict=True))
@@ -161,12 +156,11 @@ def disagreement(
     mean_i sum_v k3 between log pi_i and the mean of the log-probabilities, whose difference is
     clamped to 11; a row that has ended counts as uniform. TW-GRPO, Dang et al., arXiv:2505.24718.
     """
-    values = torch.zeros(len(column_index), device=distributions.hidden.device)
+    values = torch.zeros(len(column_index), device=distributions.hidden.values.device)
     for column in column_index.unique():
         here = column_index == column
-        logp = replace(
-            distributions, hidden=distributions.hidden[here], token=distributions.token[here]
-        ).logp()
+        hidden = HiddenStates(distributions.hidden.values[here])
+        logp = replace(distributions, hidden=hidden, token=distributions.token[here]).logp()
         logp = logp.clamp(min=-50.0)  # truncated tokens are -inf
         uniform = torch.full_like(logp[:1], -log(logp.shape[1]))
         ended = uniform.expand(group_size - len(logp), -1)
@@ -176,15 +170,21 @@ def disagreement(
     return values
 
 
+def _fused_scores(distributions: TokenDistributions) -> Scores | None:
+    temperature = distributions.sampling.temperature
+    return distributions.hidden.score(distributions.head, distributions.token, temperature)
+
+
 def _checkpointed_signals(
     distributions: TokenDistributions,
     other_distributions: Mapping[str, TokenDistributions],
     names: Collection[str],
 ) -> tuple[Tensor, ...]:
     def compute(hidden: Tensor) -> tuple[Tensor, ...]:
-        return _chunk_signals(replace(distributions, hidden=hidden), other_distributions, names)
+        own = replace(distributions, hidden=HiddenStates(hidden))
+        return _chunk_signals(own, other_distributions, names)
 
-    return checkpoint(compute, distributions.hidden, use_reentrant=False)  # pyright: ignore
+    return checkpoint(compute, distributions.hidden.values, use_reentrant=False)  # pyright: ignore
 
 
 def _needs_one_pass(
@@ -206,7 +206,7 @@ def _chunk_signals(
     names: Collection[str],
 ) -> tuple[Tensor, ...]:
     if _needs_one_pass(distributions, other_distributions, names):
-        logits = distributions.head(distributions.hidden)
+        logits = distributions.head(distributions.hidden.values)
         pair = logp_and_entropy(logits, distributions.token, distributions.sampling.temperature)
         signals = dict(zip(ONE_PASS_SIGNALS, pair, strict=True))
         return tuple(signals[name] for name in names)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
 from grupo.inference.batcher import DynamicBatcher
+from grupo.models.quiet_loading import quiet_transformers
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
@@ -86,8 +87,9 @@ class TrainablePolicy:
     def export(self, folder: Path, *, merge: bool = True) -> None:
         """Write the model as transformers loads it, with adapters merged or separate."""
         module: Any = self.merged_model() if merge else self.module
-        for saveable in (module, *self.saveables):
-            saveable.save_pretrained(folder)
+        with quiet_transformers():
+            for saveable in (module, *self.saveables):
+                saveable.save_pretrained(folder)
 
     def sync_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Generate from now on with a snapshot of `weight_sync` and label it with its version."""

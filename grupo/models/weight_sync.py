@@ -7,18 +7,19 @@ is taken when a step is queued, and loaded when that step generates.
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from grupo.inference.base import Engine
-from grupo.inference.vllm import VllmEngine
 from grupo.models.trainable import TrainablePolicy
 
+if TYPE_CHECKING:  # its import takes two seconds, which recipes need not wait for
+    from transformers import PreTrainedModel
+
 Weights = Mapping[str, Tensor]
-EngineFactory = Callable[[PreTrainedModel], Engine]  # returns an engine that samples from a model
+EngineFactory = Callable[["PreTrainedModel"], Engine]  # returns an engine that samples from a model
 
 
 class WeightSync(Protocol):
@@ -48,7 +49,7 @@ class LMWeightSync(WeightSync, Protocol):
 class SharedWeights:
     """Generation from the trained model itself: snapshots are empty."""
 
-    def __init__(self, model: PreTrainedModel, engine_factory: EngineFactory) -> None:
+    def __init__(self, model: "PreTrainedModel", engine_factory: EngineFactory) -> None:
         self.model = model
         self.engine_factory = engine_factory
 
@@ -68,7 +69,7 @@ class SharedWeights:
 class CopiedWeights(SharedWeights):
     """Generation from a copy of the model, so that training can run at the same time."""
 
-    def __init__(self, model: PreTrainedModel, engine_factory: EngineFactory) -> None:
+    def __init__(self, model: "PreTrainedModel", engine_factory: EngineFactory) -> None:
         self.trained_model = model
         model_copy: Any = copy.deepcopy(model).requires_grad_(False)
         super().__init__(model_copy, engine_factory)
@@ -82,10 +83,22 @@ class CopiedWeights(SharedWeights):
             parameter.copy_(weights[name])
 
 
+class WeightServer(Engine, Protocol):
+    """An inference engine with weights of its own, such as `VllmEngine`."""
+
+    def load(self, weights: Weights) -> None:
+        """Generate with these weights from now on."""
+        ...
+
+    def close(self) -> None:
+        """End the server if the engine started it."""
+        ...
+
+
 class ServerWeights:
     """Generation on a server, which receives merged weights by their names in transformers."""
 
-    def __init__(self, policy: TrainablePolicy, server: VllmEngine) -> None:
+    def __init__(self, policy: TrainablePolicy, server: WeightServer) -> None:
         self.policy = policy
         self.server = server
 

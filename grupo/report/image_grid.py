@@ -8,8 +8,8 @@ from jaxtyping import UInt8
 from torch import Tensor
 from torch.nn.functional import pad
 
+from grupo.core.optional_deps import optional_dependency
 from grupo.core.types import Rollout
-from grupo.report.optional_deps import optional_dependency
 from grupo.rewards.image_shapes import rollout_image
 
 

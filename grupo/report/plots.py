@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.errors import ConfigError, suggest
-from grupo.report.optional_deps import optional_dependency
+from grupo.core.optional_deps import optional_dependency
 from grupo.report.read_run import (
     Record,
     check_run_folder,
@@ -15,7 +15,10 @@ from grupo.report.read_run import (
 )
 
 FORMATS = (".png", ".svg", ".pdf")
-BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # distinguishable with colour blindness
+# distinguishable with colour blindness
+BLUE = "#0072b2"
+ORANGE = "#d55e00"
+GREEN = "#009e73"
 _EVAL_CURVES = (("sampled", ORANGE, "sampled (pass@1)"), ("greedy", GREEN, "greedy"))
 
 

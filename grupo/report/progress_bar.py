@@ -31,16 +31,21 @@ class ProgressDisplay:
     """
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
-        self.console, self.now = console, now
-        self.max_steps, self.steps_done, self.step_line = 0, 0, ""
-        self.last_printed_at, self.last_printed_step = float("-inf"), 0
+        self.console = console
+        self.now = now
+        self.max_steps = 0
+        self.steps_done = 0
+        self.step_line = ""
+        self.last_printed_at = float("-inf")
+        self.last_printed_step = 0
         self.step_seconds: deque[float] = deque(maxlen=TIMING_WINDOW)
         self.active_alarms: frozenset[str] = frozenset()
         # a callback rather than a renderable: the display calls it at every refresh
         self.display = Display(console=console, get_renderable=self._renderable, transient=True)
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
-        self.max_steps, self.steps_done = recipe.max_steps, step
+        self.max_steps = recipe.max_steps
+        self.steps_done = step
         self.on_message(recipe.describe_step())
         if step:
             self.on_message(f"Resuming after step {step}.")
@@ -75,7 +80,8 @@ class ProgressDisplay:
             self._print_step()
 
     def _print_step(self) -> None:
-        self.last_printed_at, self.last_printed_step = self.now(), self.steps_done
+        self.last_printed_at = self.now()
+        self.last_printed_step = self.steps_done
         self._print(f"step {self.steps_done}/{self.max_steps} | {self.step_line}")
 
     def _seconds_left(self) -> float:

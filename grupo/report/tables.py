@@ -60,7 +60,8 @@ def score_table(score: EvalResult) -> Table:
 
 def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
     """`summary.json` without the scores: method, model, cost, and a warning for failed rollouts."""
-    seconds, steps = summary["seconds"], summary["steps"]
+    seconds = summary["seconds"]
+    steps = summary["steps"]
     failed = summary["failed_rollouts"]
     lines = [
         literal(f"{summary['method']} on {summary['model']}"),

@@ -69,13 +69,15 @@ def sparkline(values: Sequence[float]) -> str:
     ('▁▅█', '▁ ▁')
     """
     known = [x for x in values if x == x]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    low = min(known, default=0.0)
+    high = max(known, default=0.0)
     scale = (len(SPARK_CHARS) - 1) / (high - low) if high > low else 0.0
     return "".join(SPARK_CHARS[round((x - low) * scale)] if x == x else " " for x in values)
 
 
 def _run_panel(run: RunView) -> list[RenderableType]:
-    done, steps = len(run.metrics), int(run.recipe.get("max_steps", 0) or 0)
+    done = len(run.metrics)
+    steps = int(run.recipe.get("max_steps", 0) or 0)
     head = Table.grid(padding=(0, 1), expand=True)
     head.add_column(no_wrap=True)
     head.add_column(ratio=1)

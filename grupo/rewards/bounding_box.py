@@ -22,7 +22,8 @@ def center_hit(predicted: BoundingBox, truth: BoundingBox) -> float:
     >>> center_hit((0, 0, 4, 4), (1, 1, 3, 3)), center_hit((0, 0, 4, 4), (3, 3, 5, 5))
     (1.0, 0.0)
     """
-    x, y = (predicted[0] + predicted[2]) / 2, (predicted[1] + predicted[3]) / 2
+    x = (predicted[0] + predicted[2]) / 2
+    y = (predicted[1] + predicted[3]) / 2
     return float(truth[0] <= x <= truth[2] and truth[1] <= y <= truth[3])
 
 

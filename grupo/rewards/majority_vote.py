@@ -51,7 +51,8 @@ def bleu(candidate: str, reference: str, max_order: int = 2) -> float:
     >>> bleu("a b", "a c", max_order=1)
     0.5
     """
-    a, b = candidate.split(), reference.split()
+    a = candidate.split()
+    b = reference.split()
     n = min(max_order, len(a), len(b))
     if not n:
         return 0.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
+from grupo.core.ranges import Seconds
 from grupo.core.types import Rollout, Task
 from grupo.rewards import math_worker
 from grupo.rewards.base import PerRolloutReward, reference_text
@@ -37,11 +37,7 @@ class MathEqual(PerRolloutReward):
     """
 
     extract: Extractor = whole_text
-    time_limit: float = 5.0
-
-    def __post_init__(self) -> None:
-        if not self.time_limit > 0:
-            raise ConfigError(f"time_limit: {self.time_limit}. Allowed: seconds above 0.")
+    time_limit: Seconds = 5.0
 
     def score(self, task: Task, rollout: Rollout) -> float:
         text = self.extract(rollout.text)

@@ -51,7 +51,9 @@ def compare(reference_answer: str, text: str) -> dict[str, Any]:
 
 def main() -> None:
     """Compare pairs until the parent closes the pipe."""
-    replies, sys.stdout = sys.stdout, sys.stderr  # prints of libraries must not be read as replies
+    # prints of libraries must not be read as replies
+    replies = sys.stdout
+    sys.stdout = sys.stderr
     logging.disable()
     compare("1", "$1$")  # loads the slow imports
     _bound_memory()

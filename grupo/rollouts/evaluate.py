@@ -10,7 +10,7 @@ import numpy as np
 
 from grupo.core.component import component
 from grupo.core.event_loop import run_coroutine
-from grupo.core.interfaces import Actor, Env, TurnStrategy, single_action
+from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_action
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers import GroupSampler
@@ -82,7 +82,7 @@ class EvalResult:
 
 def evaluate(
     policy: HasActor,
-    env: Env,
+    env: EnvSpec,
     tasks: Sequence[Task],
     *,
     attempts: int = 8,
@@ -118,7 +118,7 @@ def evaluate(
 
 def run_rollouts(
     actor: Actor,
-    env: Env,
+    env: EnvSpec,
     tasks: Sequence[Task],
     attempts: int,
     turn_strategy: TurnStrategy = single_action,
@@ -130,8 +130,9 @@ def run_rollouts(
     sampler = GroupSampler(attempts, turn_strategy)
 
     async def run_all() -> list[Group]:
+        opened = open_env(env)
         resized = (replace(task, group_size=attempts) for task in tasks)
-        groups = (sampler(task, env, actor.fork(i)) for i, task in enumerate(resized))
+        groups = (sampler(task, opened, actor.fork(i)) for i, task in enumerate(resized))
         return list(await asyncio.gather(*groups))
 
     return run_coroutine(run_all())

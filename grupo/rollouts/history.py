@@ -95,7 +95,9 @@ class History:
         rollouts = (*self.replay_rollouts.pop(task.key, ()), *scored)
         worst = sorted(range(len(rollouts)), key=lambda i: (rollouts[i].reward, -i))[:count]
         best = sorted(range(len(rollouts)), key=lambda i: (rollouts[i].reward, i))[-count:]
-        self.replay_rollouts[task.key] = tuple(rollouts[i] for i in sorted({*worst, *best}))
+        kept = [rollouts[i] for i in sorted({*worst, *best})]
+        # later steps number their own rollouts
+        self.replay_rollouts[task.key] = tuple(replace(rollout, index=-1) for rollout in kept)
         if len(self.replay_rollouts) > MAX_REPLAY_TASKS:
             del self.replay_rollouts[next(iter(self.replay_rollouts))]
 

@@ -1,22 +1,25 @@
 """A rollout as JSON data, and back."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from grupo.core.types import Action, Observation, Rollout
+from grupo.core.types import Action, Observation, Rollout, Seat
 
 
 def to_data(rollout: Rollout) -> dict[str, Any]:
     """The rollout as JSON data, with exact tokens and log-probabilities."""
     turns = [[observation, vars(action)] for observation, action in rollout.turns]
-    return {**vars(rollout), "turns": turns}
+    seat = asdict(rollout.seat) if rollout.seat else None
+    return {**vars(rollout), "turns": turns, "seat": seat}
 
 
 def from_data(data: Mapping[str, Any]) -> Rollout:
     """The rollout that `to_data` wrote."""
     turns = tuple((as_observation(text), _action(action)) for text, action in data["turns"])
     step_values = {name: tuple(values) for name, values in data["step_values"].items()}
-    return Rollout(**{**data, "turns": turns, "step_values": step_values})
+    seat = Seat(**data["seat"]) if data["seat"] else None
+    return Rollout(**{**data, "turns": turns, "step_values": step_values, "seat": seat})
 
 
 def as_observation(value: Any) -> Observation:

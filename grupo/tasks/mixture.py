@@ -3,9 +3,12 @@
 import math
 from collections.abc import Sequence
 from itertools import count
+from typing import Annotated
 
-from grupo.core.component import component
-from grupo.core.errors import ConfigError
+from annotated_types import Interval
+
+from grupo.core.component import check_field, component
+from grupo.core.ranges import PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
@@ -24,16 +27,12 @@ class TaskMixture:
         seed: Seed of the draws.
     """
 
-    sources: tuple[tuple[TaskSource, float], ...]
-    size: int = 10_000
+    sources: tuple[tuple[TaskSource, Annotated[float, Interval(gt=0, lt=math.inf)]], ...]
+    size: PositiveInt = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:
-        weights = [weight for _, weight in self.sources]
-        if not weights or not all(0 < w < math.inf for w in weights):
-            raise ConfigError(f"sources: weights are {weights}. Allowed: finite numbers above 0.")
-        if self.size < 1:
-            raise ConfigError(f"size: {self.size}. Allowed: at least 1.")
+        check_field(self, "sources", bool(self.sources), "at least one source with its weight")
 
     def load(self) -> Sequence[Task]:
         tasks_by_source = [source.load() for source, _ in self.sources]

@@ -110,7 +110,8 @@ def _freeze(value: Any) -> Any:
 
 def _split_top_level(text: str, separator: str) -> list[str]:
     """Split a text at the separators outside of all brackets."""
-    depth, pieces = 0, [""]
+    depth = 0
+    pieces = [""]
     for letter in text:
         depth += (letter in "([{") - (letter in ")]}")
         if letter == separator and depth == 0:

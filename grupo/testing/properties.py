@@ -26,7 +26,6 @@ from grupo.testing.property_helpers import (
     add_padding,
     advantage_and_loss_gradient,
     aggregated_loss,
-    all_bounded_rewards,
     assert_close,
     assert_finite,
     assert_not_modified,
@@ -90,9 +89,9 @@ def group_numbering_does_not_matter(method: Method) -> None:
 def other_groups_do_not_matter(method: Method) -> None:
     """Advantages and unweighted loss of a group do not depend on the other groups.
 
-    A method with a component that declares `needs_whole_batch` is exempt.
+    A method with a component that declares `Requires(whole_batch=True)` is exempt.
     """
-    if any(getattr(component, "needs_whole_batch", False) for component in walk(method)):
+    if method.requires.whole_batch:
         return
     batch = batch_for(method)
     advantage, gradient = advantage_and_loss_gradient(method, batch)
@@ -160,10 +159,10 @@ def extreme_rewards_give_finite_gradients(method: Method) -> None:
     """Loss and gradient are finite if rewards and reward terms are 1e6 and -1e6 in turn.
 
     Labels, counts and rewards of a fixed range keep their values: components declare them in
-    `bounded_rewards`, by the name of the reward term or as "reward".
+    `Requires.bounded_rewards`, by the name of the reward term or as "reward".
     """
     batch = batch_for(method)
-    bounded = all_bounded_rewards(method)
+    bounded = method.requires.bounded_rewards
     extreme = EXTREME_REWARD * (1 - 2 * (torch.arange(len(batch.reward)) % 2)).to(batch.reward)
     terms = {name: x if name in bounded else extreme for name, x in batch.reward_terms.items()}
     reward = batch.reward if "reward" in bounded else extreme
@@ -187,12 +186,12 @@ def inputs_are_not_modified(method: Method) -> None:
 
 
 def required_signals_are_sufficient(method: Method) -> None:
-    """The method reads no signals but `logp` and those in `required_signals`."""
-    batch = rich_batch(method.required_signals, sorted(method.required_reward_terms))
+    """The method reads no signals but `logp` and those in its `requires`."""
+    batch = rich_batch(method.requires.all_signals, sorted(method.requires.reward_terms))
     try:
         loss_and_gradient(method, batch)
     except MissingSignalError as error:
-        message = f"it reads a signal that `required_signals` lacks: {error}"
+        message = f"it reads a signal that its `requires` lacks: {error}"
         raise AssertionError(message) from error
 
 
@@ -218,9 +217,9 @@ def two_backward_passes_equal_one(method: Method) -> None:
 def gradient_matches_finite_difference(method: Method) -> None:
     """The gradient equals the finite difference of the loss in single parameters.
 
-    A loss that declares `has_stop_gradient` is exempt.
+    A loss that declares `Requires(stop_gradient=True)` is exempt.
     """
-    if method.loss.has_stop_gradient:
+    if method.requires.stop_gradient:
         return
     batch = batch_for(method)
     _, gradient = loss_and_gradient(method, batch)

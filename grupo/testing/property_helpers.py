@@ -8,7 +8,8 @@ from torch import Tensor
 
 from grupo.algo.losses import Loss
 from grupo.core.batch import Batch, PerAction, SignalDict, Signals
-from grupo.core.component import component, walk
+from grupo.core.component import component
+from grupo.core.requires import Requires
 from grupo.core.schedules import resolve_schedules
 from grupo.method import Method
 from grupo.testing.batches import TablePolicy, rich_batch
@@ -29,9 +30,7 @@ class CoupledRowsLoss(Loss):
 
     loss: Loss
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return self.loss(pi, batch)
@@ -42,21 +41,9 @@ def resolved_at_midpoint(method: Method) -> Method:
     return resolve_schedules(method, MIDPOINT)
 
 
-def all_required_signals(method: Method) -> frozenset[str]:
-    """Every signal that a component of the method requires."""
-    declared = (getattr(part, "required_signals", ()) for part in walk(method))
-    return frozenset().union(*declared)
-
-
-def all_bounded_rewards(method: Method) -> frozenset[str]:
-    """Every reward term, or "reward", that a component declares to be a label or of fixed range."""
-    declared = (getattr(part, "bounded_rewards", ()) for part in walk(method))
-    return frozenset().union(*declared)
-
-
 def batch_for(method: Method) -> Batch:
     """The rich batch, with the signals and reward terms that the method requires."""
-    return rich_batch(all_required_signals(method), sorted(method.required_reward_terms))
+    return rich_batch(method.requires.all_signals, sorted(method.requires.reward_terms))
 
 
 def table_policy(rows_per_microbatch: int = 1_000) -> TablePolicy:
@@ -67,7 +54,7 @@ def table_policy(rows_per_microbatch: int = 1_000) -> TablePolicy:
 
 def policy_signals(method: Method, batch: Batch) -> Signals:
     """The signals of the table policy that the method requires."""
-    return table_policy().signals(batch, all_required_signals(method))
+    return table_policy().signals(batch, method.requires.all_signals)
 
 
 def aggregated_loss(method: Method, pi: Signals, batch: Batch) -> Tensor:
@@ -82,7 +69,7 @@ def loss_and_gradient(
     """The aggregated loss and its gradient in the table, all rows at once."""
     policy = policy or table_policy()
     batch = batch.with_advantage(resolved_at_midpoint(method).advantage)
-    loss = aggregated_loss(method, policy.signals(batch, all_required_signals(method)), batch)
+    loss = aggregated_loss(method, policy.signals(batch, method.requires.all_signals), batch)
     return loss.detach(), torch.autograd.grad(loss, policy.table)[0]
 
 
@@ -96,13 +83,14 @@ def accumulated_gradient(method: Method, batch: Batch, rows_per_microbatch: int)
 
 def finite_difference(method: Method, batch: Batch, row: int, column: int) -> float:
     """Central difference of the aggregated loss in one parameter of the table."""
-    policy, step = table_policy(), 1e-6
+    policy = table_policy()
+    step = 1e-6
     batch = batch.with_advantage(resolved_at_midpoint(method).advantage)
     losses = []
     for sign in (1, -1):
         with torch.no_grad():
             policy.table[row, column] += sign * step
-        pi = policy.signals(batch, all_required_signals(method))
+        pi = policy.signals(batch, method.requires.all_signals)
         losses.append(aggregated_loss(method, pi, batch).item())
         with torch.no_grad():
             policy.table[row, column] -= sign * step
@@ -111,9 +99,10 @@ def finite_difference(method: Method, batch: Batch, row: int, column: int) -> fl
 
 def advantage_and_loss_gradient(method: Method, batch: Batch) -> tuple[Tensor, Tensor]:
     """The advantages, and the gradient of the unweighted sum of losses."""
-    policy, resolved = table_policy(), resolved_at_midpoint(method)
+    policy = table_policy()
+    resolved = resolved_at_midpoint(method)
     batch = batch.with_advantage(resolved.advantage)
-    loss = resolved.loss(policy.signals(batch, all_required_signals(method)), batch)
+    loss = resolved.loss(policy.signals(batch, method.requires.all_signals), batch)
     return batch.advantage, torch.autograd.grad((loss * batch.mask).sum(), policy.table)[0]
 
 

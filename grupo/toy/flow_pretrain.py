@@ -64,7 +64,8 @@ def ensure_trained_flow(flow: ToyFlow, callback: Callback = NullCallback()) -> P
 def train_flow(flow: ToyFlow, callback: Callback = NullCallback()) -> SmallFlow:
     """Train a model by flow matching. Lipman et al., 2023, arXiv:2210.02747."""
     seed_torch(flow.seed, "grow")
-    rng, model = make_rng(flow.seed, "drawings"), flow.build_model()
+    rng = make_rng(flow.seed, "drawings")
+    model = flow.build_model()
     ema_params = {name: x.detach().clone() for name, x in model.named_parameters()}
     optimizer = torch.optim.AdamW(model.parameters(), flow.learning_rate)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(
@@ -93,7 +94,8 @@ def _loss(model: SmallFlow, pairs: list[tuple[str, Tensor]]) -> Tensor:
     """Mean squared error of the velocity at random times, most of them near the noise."""
     tokens = torch.tensor([model.tokenize(caption) for caption, _ in pairs])
     image = torch.stack([image for _, image in pairs])
-    noise, t = torch.randn_like(image), (1 + 1.2 * torch.randn(len(image))).sigmoid()
+    noise = torch.randn_like(image)
+    t = (1 + 1.2 * torch.randn(len(image))).sigmoid()
     x_t = torch.lerp(image, noise, t[:, None, None, None])
     return (model(x_t, t, tokens) - (noise - image)).square().mean()
 

@@ -12,7 +12,7 @@ from grupo.algo.advantages import identity
 from grupo.algo.losses import NLL
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env
+from grupo.core.interfaces import Actor, Env, EnvSpec
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.method import Method
@@ -93,7 +93,7 @@ class ToyMultiTurnLM:
     """
 
     name: str
-    env: Env
+    env: EnvSpec
     tasks: TaskSource
     demonstrator: Demonstrator
     texts: tuple[str, ...]

@@ -13,7 +13,9 @@ from grupo.rewards.image_shapes import PALETTE
 from grupo.tasks.shape_captions import VOCABULARY, Scene, ShapeSet, all_captions, parse_scene
 from grupo.toy.arithmetic_lm import model_dir_of
 
-IMAGE_SIZE, SHAPE_SIZE = 16, 4  # pixels along an image, and along a shape
+# pixels along an image, and along a shape
+IMAGE_SIZE = 16
+SHAPE_SIZE = 4
 CIRCLE_MASK = torch.tensor([[0, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 0]]).bool()
 SHAPE_MASKS = {"square": torch.ones(SHAPE_SIZE, SHAPE_SIZE).bool(), "circle": CIRCLE_MASK}
 # left, top, right and bottom of the regions of the first and the second set of shapes
@@ -91,7 +93,8 @@ def _place_shape(
     """Draw one shape at a random free place; False if 20 random places were not free."""
     left, top, right, bottom = bounds
     for _ in range(20):
-        x, y = rng.randint(left, right - SHAPE_SIZE), rng.randint(top, bottom - SHAPE_SIZE)
+        x = rng.randint(left, right - SHAPE_SIZE)
+        y = rng.randint(top, bottom - SHAPE_SIZE)
         if not occupied[y : y + SHAPE_SIZE + 2, x : x + SHAPE_SIZE + 2].any():
             occupied[y + 1 : y + SHAPE_SIZE + 1, x + 1 : x + SHAPE_SIZE + 1] = True
             region = image[:, y : y + SHAPE_SIZE, x : x + SHAPE_SIZE]

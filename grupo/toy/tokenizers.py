@@ -11,7 +11,8 @@ PHRASE_PATTERN = r"[A-Za-z][A-Za-z ,.:]*| ?[0-9]| ?[-+*/=]|[\s\S]"
 # a word and the space behind it; a number below 100; a bracket; signs and the spaces around them
 WORD_PATTERN = r"[A-Za-z_]+ ?|[0-9]{1,2}|[()] ?| ?[^\w\s()]+ ?"
 PRINTABLE_CHARACTERS = [*map(chr, range(32, 127)), "\n"]
-END_TOKEN, UNKNOWN_TOKEN = "<end>", "<unknown>"
+END_TOKEN = "<end>"
+UNKNOWN_TOKEN = "<unknown>"
 
 
 def phrase_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:

@@ -96,7 +96,8 @@ class ToolTasks:
         return tasks
 
     def _tasks(self, words: Sequence[str], max_tries: int = 50) -> Iterator[Task]:
-        rng, numbers = make_rng(0, "errand", *words), self.family.word_choices[len(words) :]
+        rng = make_rng(0, "errand", *words)
+        numbers = self.family.word_choices[len(words) :]
         candidates = ((*words, *map(rng.choice, numbers)) for _ in range(max_tries))
         return filter(None, map(self.family.make_task, dict.fromkeys(candidates)))
 
@@ -174,7 +175,9 @@ class MockToolEnv:
     """A session in which no tool is run."""
 
     def __init__(self, family: ToolTaskFamily, game_env: GameEnv) -> None:
-        self.family, self.game_env, self.task_key = family, game_env, ""
+        self.family = family
+        self.game_env = game_env
+        self.task_key = ""
 
     def reset(self, task: Task) -> Observation | StepResult:
         """The first observation of the toolbox."""

@@ -30,7 +30,8 @@ def running_total_solution(expression: str) -> str:
     #### -2
     """
     first, *rest = expression.split()
-    total, text = int(first), first
+    total = int(first)
+    text = first
     for sign, term in zip(rest[::2], rest[1::2], strict=True):
         total += int(term) if sign == "+" else -int(term)
         text += f" {sign}{term}={total}"

@@ -54,6 +54,16 @@ def collate(
     )
 
 
+def positions_in_batch(groups: Sequence[Group]) -> dict[int, int]:
+    """The position in a batch of `groups` of each rollout that the step generated, by its `index`.
+
+    Row n of the batch belongs to the rollout at position `batch.rollout[n]`. Rollouts that a filter
+    added, such as replays, have no index and are left out.
+    """
+    rollouts = (rollout for group in groups for rollout in group.rollouts)
+    return {rollout.index: i for i, rollout in enumerate(rollouts) if rollout.index >= 0}
+
+
 def action_spans(rollout: Rollout) -> list[tuple[int, slice]]:
     """The row of each action, counted within the rollout, and the action's columns in that row."""
     rows = enumerate(_rows(rollout))
@@ -92,7 +102,9 @@ ACTION_SIGNALS: Mapping[str, Callable[[_PlacedAction], Sequence[float] | float]]
 
 def _rows(rollout: Rollout) -> list[list[_PlacedAction]]:
     """The actions of each context; a new turn begins with every observation but the first."""
-    rows, turn, offset = [], 0, 0
+    rows = []
+    turn = 0
+    offset = 0
     for context in rollout.contexts:
         rows.append([])
         end = 0

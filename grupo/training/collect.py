@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
-from grupo.core.interfaces import Actor, Env
+from grupo.core.interfaces import Actor, Env, EnvSpec, open_env
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
@@ -23,7 +24,7 @@ class CollectedGroups:
 
 async def collect_groups(
     method: Method,
-    env: Env,
+    env: EnvSpec,
     actor: Actor,
     tasks: Sequence[Task],
     history: History,
@@ -42,22 +43,25 @@ async def collect_groups(
         num_prompts: Number of groups to train on.
         seed: Seed of the curriculum.
     """
+    opened = open_env(env)
     sampled_groups: list[Group] = []
     kept_groups: list[Group] = []
+    num_rollouts = 0
     resample_round = 0
     while new_tasks := method.curriculum(
         CurriculumRequest(tasks, history, num_prompts - len(kept_groups), seed, resample_round)
     ):
         history.count_drawn(len(new_tasks))
         kill_point("step/tasks_drawn")
-        sampling_round = _SamplingRound(method.sampler, env, len(new_tasks))
+        sampling_round = _SamplingRound(method.sampler, opened, len(new_tasks))
         coroutines = (
             sampling_round.sample_group(
                 i, history.with_replays(task), actor.fork(resample_round, i)
             )
             for i, task in enumerate(new_tasks)
         )
-        groups = await asyncio.gather(*coroutines)
+        groups = index_rollouts(await asyncio.gather(*coroutines), num_rollouts)
+        num_rollouts += sum(len(group.rollouts) for group in groups)
         kill_point("step/generated")
         sampled_groups += groups
         scored = [drop_failed_rollouts(group) for group in groups]
@@ -65,6 +69,18 @@ async def collect_groups(
         kill_point("step/filtered")
         resample_round += 1
     return CollectedGroups(tuple(sampled_groups), tuple(kept_groups[:num_prompts]))
+
+
+def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
+    """The groups, with rollouts whose `index` counts on from `first_index`.
+
+    Filters remove, copy and add rollouts; by the index, a rollout of a batch is found again.
+    """
+    indices = count(first_index)
+    return [
+        replace(group, rollouts=tuple(replace(r, index=next(indices)) for r in group.rollouts))
+        for group in groups
+    ]
 
 
 def drop_failed_rollouts(group: Group) -> Group:
@@ -78,36 +94,53 @@ class _SamplingRound:
     """Groups that are generated together; their rewards are released at once, in a fixed order.
 
     Samplers may generate again after scoring. Without the fixed order, batch composition, and with
-    it floating-point rounding, would depend on reward latency.
+    it floating-point rounding, would depend on reward latency. Rewards are released once none is
+    being computed and every unfinished group waits for one.
     """
 
     def __init__(self, sampler: Sampler, env: Env, num_groups: int) -> None:
-        self.sampler, self.env, self.num_active = sampler, env, num_groups
-        self.waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self.sampler = sampler
+        self.env = env
+        self.num_unfinished = num_groups
+        self.num_scoring = 0
+        self.call_numbers = count()
+        # number of the group, number of the call of `score`, and the future that the call awaits
+        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
     async def sample_group(self, index: int, task: Task, actor: Actor) -> Group:
         try:
             return await self.sampler(task, _RoundEnv(self, index), actor)
         finally:
-            self.num_active -= 1
+            self.num_unfinished -= 1
             self._schedule_release()
 
-    async def wait_until_all_scored(self, index: int) -> None:
+    async def score(
+        self, index: int, task: Task, rollouts: Sequence[Rollout]
+    ) -> Sequence[RewardResult]:
+        call_number = next(self.call_numbers)
+        self.num_scoring += 1
+        try:
+            results = await self.env.score(task, rollouts)
+        finally:
+            self.num_scoring -= 1
+            self._schedule_release()
         released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.waiting.append((index, released))
-        self._schedule_release()
+        self.waiting.append((index, call_number, released))
         await released
+        return results
 
     def _schedule_release(self) -> None:
         # soon, not now: the group that is scored last must not overtake those that wait
         asyncio.get_running_loop().call_soon(self._release)
 
     def _release(self) -> None:
-        if len(self.waiting) >= self.num_active:
-            for _, released in sorted(self.waiting, key=lambda pair: pair[0]):
-                if not released.done():  # the group may have been cancelled since
-                    released.set_result(None)
-            self.waiting = []
+        self.waiting = [call for call in self.waiting if not call[2].cancelled()]
+        waiting_groups = {index for index, _, _ in self.waiting}
+        if self.num_scoring or len(waiting_groups) < self.num_unfinished:
+            return
+        for _, _, released in sorted(self.waiting, key=lambda call: call[:2]):
+            released.set_result(None)
+        self.waiting = []
 
 
 @dataclass(frozen=True)
@@ -121,6 +154,4 @@ class _RoundEnv:
         return await self.sampling_round.env.reply(task, rollout)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
-        results = await self.sampling_round.env.score(task, rollouts)
-        await self.sampling_round.wait_until_all_scored(self.index)
-        return results
+        return await self.sampling_round.score(self.index, task, rollouts)

@@ -1,6 +1,6 @@
 """A training step: generate, score, compute advantages, update; without files and displays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -31,6 +31,9 @@ from grupo.training.update import accumulate_gradients, add_signals, evaluate_al
 
 Metrics = dict[str, float]
 Result = TypeVar("Result")
+
+OPTIMIZER = "optimizer"  # names of optimizers, also of their files in a checkpoint
+AUX_HEAD_OPTIMIZER = "aux_head_optimizer"
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,13 @@ class Learner:
         check_columns(recipe.method, self.tasks)
         check_component_tasks(recipe.env, self.eval_tasks, self.tasks)
         method = recipe.method
-        heads = self.policy.attach_heads(method.aux_heads)
+        heads = self.policy.attach_heads(method.requires.heads)
         self.aux_models = self.policy.attach_aux_models(
-            method.required_signals, method.reference, recipe.aux_models
+            method.requires.all_signals, method.reference, recipe.aux_models
         )
-        optimizers = {"optimizer": recipe.optimizer(self.policy.parameters())}
-        if method.aux_heads:
-            optimizers["aux_head_optimizer"] = recipe.aux_head_optimizer(list(heads.parameters()))
+        optimizers = {OPTIMIZER: recipe.optimizer(self.policy.parameters())}
+        if method.requires.heads:
+            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(list(heads.parameters()))
         self.state = State(self.policy, optimizers, self.aux_models, self.tasks)
         self.rollout_queue = self.state.rollout_queue
         self.stopwatch = Stopwatch()
@@ -89,7 +92,8 @@ class Learner:
         """Collect groups, update the policy on them, and record the step in the state."""
         self.stopwatch = Stopwatch()
         self.notes = []
-        recipe, step = self.recipe, self.state.step
+        recipe = self.recipe
+        step = self.state.step
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
         method, learning_rates = self._resolve_schedules()
@@ -103,7 +107,7 @@ class Learner:
         if collected.kept_groups:
             updates = self._run_updates(method, batch, learning_rates, trace)
         values = metrics.group_metrics(collected, batch) | updates
-        values |= metrics.time_metrics(self.stopwatch, values) | {"lr": learning_rates[0]}
+        values |= metrics.time_metrics(self.stopwatch, values) | {"lr": learning_rates[OPTIMIZER]}
         values["staleness"] = metrics.mean_staleness(collected, step)
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         self.state.record_step(collected.sampled_groups, values, recipe.method)
@@ -112,7 +116,8 @@ class Learner:
 
     def evaluate(self, label: str) -> EvalResult:
         """Attempt the evaluation tasks; the scores are recorded in the state under `label`."""
-        stopwatch, evaluation = Stopwatch(), self.recipe.evaluation
+        stopwatch = Stopwatch()
+        evaluation = self.recipe.evaluation
         self.rollout_queue.wait_all()  # it generates with the weights that are replaced here
         self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
         result = evaluate(
@@ -129,15 +134,16 @@ class Learner:
         kill_point("run/evaluated")
         return result
 
-    def _resolve_schedules(self) -> tuple[Method, list[float]]:
-        """The method and the learning rates (policy, auxiliary heads) of this step."""
-        recipe, state = self.recipe, self.state
+    def _resolve_schedules(self) -> tuple[Method, Mapping[str, float]]:
+        """The method and the learning rates of this step, by the name of the optimizer."""
+        recipe = self.recipe
+        state = self.state
         scheduled = (recipe.method, recipe.learning_rate, recipe.aux_head_learning_rate)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
-        method, *learning_rates = resolve_schedules(scheduled, progress, state.history.metrics)
+        method, *rates = resolve_schedules(scheduled, progress, state.history.metrics)
         if recipe.max_staleness:
             method = with_importance_correction(method)
-        return method, learning_rates
+        return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
     def _collect_groups(self, method: Method) -> CollectedGroups:
         generated_before = self.policy.generation_seconds
@@ -168,7 +174,9 @@ class Learner:
 
         Its argument is the number of tasks drawn before the step.
         """
-        recipe, history, version = self.recipe, self.state.history.copy(), self.state.step
+        recipe = self.recipe
+        history = self.state.history.copy()
+        version = self.state.step
         weights = self.policy.weight_sync.snapshot()
 
         def generate_step(tasks_drawn: int) -> PendingStep:
@@ -206,7 +214,7 @@ class Learner:
     def _compute_signals(self, method: Method, batch: Batch) -> Batch:
         if self._must_recompute_old_logp():
             batch = replace(batch, old_logp=self._recomputed_old_logp(batch))
-        return add_signals(self.policy, self.aux_models.scorers, batch, method.precomputed_signals)
+        return add_signals(self.policy, self.aux_models.scorers, batch, method.requires.signals)
 
     def _must_recompute_old_logp(self) -> bool:
         within = self.state.sampler_mismatch <= self.recipe.old_logp_tolerance  # False for NaN
@@ -229,19 +237,26 @@ class Learner:
         return retry_on_oom(fn, self.policy, zero_grad, self.notes.append)
 
     def _run_updates(
-        self, method: Method, batch: Batch, learning_rates: Sequence[float], trace: Trace
+        self, method: Method, batch: Batch, learning_rates: Mapping[str, float], trace: Trace
     ) -> Metrics:
         rng = make_rng(self.recipe.seed, "plan", self.state.step)
-        optimizers = self.state.optimizers.values()
         update_metrics: list[Metrics] = []
         for minibatch in method.updates(batch, rng):
             with self.stopwatch.lap("update"):
                 values = self._retry_on_oom(
-                    partial(accumulate_gradients, self.policy, method, minibatch, trace)
+                    partial(
+                        accumulate_gradients,
+                        self.policy,
+                        method,
+                        minibatch,
+                        trace,
+                        measure_all_rows=bool(self.recipe.method.controlled_metrics),
+                    )
                 )
             kill_point("step/accumulated")
             with self.stopwatch.lap("update"):
-                for optimizer, lr in zip(optimizers, learning_rates, strict=False):
+                for name, optimizer in self.state.optimizers.items():
+                    lr = learning_rates[name]
                     values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
             update_metrics.append(values)
             kill_point("step/updated")

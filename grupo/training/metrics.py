@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from grupo.core.batch import Batch
 from grupo.core.component import walk
@@ -75,13 +76,21 @@ def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str
     }
 
 
+@runtime_checkable
+class ReportsMetrics(Protocol):
+    """A component of the advantage estimator that reports metrics of the batch."""
+
+    def metrics(self, batch: Batch) -> Mapping[str, float]:
+        """Numbers by the name of the metric."""
+        ...
+
+
 def advantage_metrics(method: Method, batch: Batch) -> dict[str, float]:
     """The metrics that the components of the advantage estimator report of the batch."""
     values: dict[str, float] = {}
     for component in walk(method.advantage):
-        report = getattr(component, "metrics", None)
-        if report:
-            values |= {name: float(value) for name, value in report(batch).items()}
+        if isinstance(component, ReportsMetrics):
+            values |= {name: float(value) for name, value in component.metrics(batch).items()}
     return values
 
 

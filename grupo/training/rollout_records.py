@@ -5,6 +5,7 @@ from typing import Any
 
 from grupo.core.batch import Batch
 from grupo.core.types import Group
+from grupo.training.collate import positions_in_batch
 
 
 def rollout_records(
@@ -20,8 +21,8 @@ def rollout_records(
         kept_groups: The groups that were trained on.
         batch: The batch collated from the kept groups, with advantages.
     """
-    trained = [rollout for group in kept_groups for rollout in group.rollouts]
-    advantage = dict(zip(map(id, trained), _mean_advantage(batch), strict=True))
+    means = _mean_advantage(batch)
+    advantage = {index: means[i] for index, i in positions_in_batch(kept_groups).items()}
     return [
         {
             "step": step,
@@ -31,7 +32,7 @@ def rollout_records(
             "text": rollout.text,
             "reward": rollout.reward,
             "reward_terms": rollout.reward_terms,
-            "advantage": advantage.get(id(rollout)),
+            "advantage": advantage.get(rollout.index),
             "length": rollout.length,
             "truncated": rollout.truncated,
             "error": rollout.error,

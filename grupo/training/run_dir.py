@@ -21,7 +21,10 @@ from grupo.storage.checkpoint import CorruptRun, NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 
-LOCK, RECIPE, SUMMARY, CHECKPOINTS = "lock", "recipe.json", "summary.json", "checkpoints"
+LOCK = "lock"
+RECIPE = "recipe.json"
+SUMMARY = "summary.json"
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,11 @@ class RunFolder:
             raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
         try:
             data = json.loads(path.read_bytes())
-            fingerprint, recipe = data["fingerprint"], data["recipe"]
+            fingerprint = data["fingerprint"]
+            recipe = data["recipe"]
         except (ValueError, TypeError, KeyError, RecursionError):
-            fingerprint, recipe = "", ""
+            fingerprint = ""
+            recipe = ""
         if fingerprint != _hash(recipe):
             raise ConfigError(
                 f"run: {path} was edited or damaged since the run began. Restore the original."

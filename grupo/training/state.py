@@ -66,7 +66,7 @@ class State:
             ConfigError: A controller of the method reads a metric that does not exist.
         """
         self.history.append_groups(
-            self.step, groups, method.required_reward_history, method.num_replays
+            self.step, groups, method.requires.reward_history, method.requires.replays
         )
         self.history.append_metrics(_controlled_metrics(metrics, method.controlled_metrics))
         self.aux_models.update_reference(self.step + 1, self.policy)
@@ -117,7 +117,8 @@ class State:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore everything that `tensors` and `data` saved."""
-        tensors, data = checkpoint.tensors, checkpoint.data
+        tensors = checkpoint.tensors
+        data = checkpoint.data
         self.policy.load(tensors["weights"])
         for name, optimizer in self.optimizers.items():
             restore_optimizer(optimizer, tensors[name])

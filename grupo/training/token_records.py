@@ -11,7 +11,7 @@ from torch import Tensor
 from grupo.core.batch import Batch
 from grupo.core.types import Action, Group, Observation, Rollout
 from grupo.storage.png import data_url
-from grupo.training.collate import action_spans
+from grupo.training.collate import action_spans, positions_in_batch
 
 TokensAsText = Callable[[Rollout], Sequence[Sequence[str]]]
 Numbers = float | Sequence[float | None] | None  # a single number stands for equal numbers
@@ -56,12 +56,14 @@ def token_records(
         trace: Signals of the policy at the trained actions.
         tokens_as_text: Returns the items of each action of a rollout as texts.
     """
-    token_values, records = _TokenValues(kept_groups, batch, trace), []
+    token_values = _TokenValues(kept_groups, batch, trace)
+    records = []
     for number, group in enumerate(sampled_groups):
         action_ids = dict[tuple[int, int], int]()
         for rollout in group.rollouts:
             ids = [action_ids.setdefault(key, len(action_ids)) for key in _action_keys(rollout)]
-            texts, values = tokens_as_text(rollout), token_values(rollout)
+            texts = tokens_as_text(rollout)
+            values = token_values(rollout)
             parts = enumerate(zip(rollout.turns, texts, values, ids, strict=True))
             actions = [
                 {
@@ -82,17 +84,16 @@ class _TokenValues:
     def __init__(self, kept_groups: Sequence[Group], batch: Batch, trace: Trace) -> None:
         self.trace = trace
         self.advantage = _rounded_rows(batch.advantage, batch)
-        trained = (rollout for group in kept_groups for rollout in group.rollouts)
-        self.rollout_index = {id(rollout): i for i, rollout in enumerate(trained)}
+        self.positions = positions_in_batch(kept_groups)
         self.rows_by_rollout = defaultdict[int, list[int]](list)
         for row, rollout in enumerate(batch.rollout.tolist()):
             self.rows_by_rollout[rollout].append(row)
 
     def __call__(self, rollout: Rollout) -> list[dict[str, Any]]:
         spans = action_spans(rollout)
-        if id(rollout) not in self.rollout_index:
+        if rollout.index not in self.positions:
             return [{} for _ in spans]
-        rows = self.rows_by_rollout[self.rollout_index[id(rollout)]]
+        rows = self.rows_by_rollout[self.positions[rollout.index]]
         return [self._values_at(rows[row], columns) if rows else {} for row, columns in spans]
 
     def _values_at(self, row: int, columns: slice) -> dict[str, Any]:

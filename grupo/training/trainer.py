@@ -85,8 +85,13 @@ class Trainer:
     """
 
     def __init__(self, learner: Learner, run: RunFolder, lock: Lock, callback: Callback) -> None:
-        self.learner, self.run, self.lock, self.callback = learner, run, lock, callback
-        self.recipe, self.policy, self.state = learner.recipe, learner.policy, learner.state
+        self.learner = learner
+        self.run = run
+        self.lock = lock
+        self.callback = callback
+        self.recipe = learner.recipe
+        self.policy = learner.policy
+        self.state = learner.state
 
     def __call__(self) -> dict[str, Any]:
         """Train to the end and return the summary; for a finished run, only the summary."""
@@ -156,7 +161,8 @@ class Trainer:
         kill_point("step/saved")
 
     def _log(self, number: int, result: TrainStepResult) -> None:
-        sampled, kept = result.collected.sampled_groups, result.collected.kept_groups
+        sampled = result.collected.sampled_groups
+        kept = result.collected.kept_groups
         logged = sampled[: self.recipe.logged_groups]
         self.run.log(
             number,

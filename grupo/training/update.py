@@ -43,9 +43,11 @@ def add_signals(
     """
     for name in sorted(set(names) - set(batch.signals)):
         signal, model = split_name(name)
-        scorer, scorer_signal = policy, name
+        scorer = policy
+        scorer_signal = name
         if model and not is_comparison(name):
-            scorer, scorer_signal = models[model], signal
+            scorer = models[model]
+            scorer_signal = signal
         by_group = scorer_signal in GROUP_SIGNALS
         evaluate = _evaluate_by_group if by_group else partial(evaluate_all, policy)
         values = evaluate(scorer, batch, [scorer_signal])
@@ -81,26 +83,35 @@ def _evaluate_rows(
 
 
 def accumulate_gradients(
-    policy: MicrobatchScorer, method: Method, batch: Batch, token_hook: TokenHook = no_hook
+    policy: MicrobatchScorer,
+    method: Method,
+    batch: Batch,
+    token_hook: TokenHook = no_hook,
+    *,
+    measure_all_rows: bool = False,
 ) -> dict[str, float]:
     """Add the gradient of sum(weight x loss) to the policy's parameters; returns metrics.
 
     The sum is over the whole minibatch, so that the gradient does not depend on micro-batches. If
     the loss couples rows, it is differentiated with respect to the signals first, then the signals
-    with respect to the parameters: exact, at the cost of one more forward pass. Rows without
-    gradient are not evaluated and do not count in the metrics.
+    with respect to the parameters: exact, at the cost of one more forward pass.
 
     Args:
         policy: The policy; gradients are accumulated in its parameters.
         method: Its aggregation and loss are used.
         batch: The minibatch, with advantages.
         token_hook: Receives, for each micro-batch, signals and metrics of the loss per action.
+        measure_all_rows: Evaluate rows without gradient, too, so that they count in the metrics: a
+            controller that reads a metric needs it of all rows.
     """
     weight = method.aggregation(batch)
-    names = {"logp", "entropy", *method.loss.recomputed_signals}
+    names = {"logp", "entropy", *method.requires.recomputed_signals}
     metrics = _UpdateMetrics(token_hook)
-    backpropagate = _two_passes if method.loss.couples_rows else _one_pass
-    backpropagate(policy, method, batch, weight, names, metrics)
+    if method.requires.coupled_rows:
+        _two_passes(policy, method, batch, weight, names, metrics)
+    else:
+        rows = _rows_with_gradient(method, batch, weight, measure_all_rows)
+        _one_pass(policy, method, batch.select_rows(rows), weight[rows], names, metrics)
     return metrics.means()
 
 
@@ -112,8 +123,6 @@ def _one_pass(
     names: set[str],
     metrics: "_UpdateMetrics",
 ) -> None:
-    trained = _rows_with_gradient(method, batch, weight)
-    batch, weight = batch.select_rows(trained), weight[trained]
     for rows in policy.microbatches(batch):
         microbatch = batch.select_rows(rows)
         pi = _evaluate_policy(policy, microbatch, names)
@@ -147,10 +156,12 @@ def _two_passes(
         )
 
 
-def _rows_with_gradient(method: Method, batch: Batch, weight: Tensor) -> Tensor:
-    """Indices of rows that can have a gradient; all weighted rows if there is a controller."""
+def _rows_with_gradient(
+    method: Method, batch: Batch, weight: Tensor, measure_all_rows: bool
+) -> Tensor:
+    """Indices of the rows that can have a gradient, or of all weighted rows."""
     counted = batch.mask & (weight != 0)
-    if method.loss.zero_if_no_advantage and not method.controlled_metrics:
+    if method.loss.zero_if_no_advantage and not measure_all_rows:
         counted &= batch.advantage != 0
     return counted.any(1).nonzero()[:, 0]
 
@@ -230,5 +241,6 @@ class _UpdateMetrics:
 
 def _alignment_sums(direction: Tensor, advantage: Tensor) -> Tensor:
     """The three sums in the cosine of the log-prob update direction and the advantages."""
-    direction, advantage = direction.double(), advantage.double()
+    direction = direction.double()
+    advantage = advantage.double()
     return torch.stack([(direction * advantage).sum(), (direction**2).sum(), (advantage**2).sum()])

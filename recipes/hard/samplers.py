@@ -10,7 +10,7 @@ from dataclasses import replace
 from re import findall
 
 from grupo.core.component import component
-from grupo.core.schedules import Linear, Switch, Warmup, as_float
+from grupo.core.schedules import Linear, Switch, Warmup
 from grupo.core.types import Observation, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
@@ -132,9 +132,7 @@ METHODS: dict[str, Method] = {
     ),
     "guide_grpo": guide_grpo().replace(sampler=WithHint(GroupSampler(GROUP_SIZE), prefix_text="")),
     "scaf_grpo": scaf_grpo().replace(
-        sampler=WithScaffold(
-            GroupSampler(GROUP_SIZE), as_float(Switch(0.15, 0.0, 2.0)), prefix_text=""
-        )
+        sampler=WithScaffold(GroupSampler(GROUP_SIZE), Switch(0.15, 0.0, 2.0), prefix_text="")
     ),
     "critique_grpo": critique_grpo(MAX_NEW_TOKENS).replace(
         sampler=WithCritique(GroupSampler(GROUP_SIZE), solution_critique)

@@ -34,14 +34,6 @@ def test_first_adam_update_is_the_learning_rate_times_the_gradient_sign():
     assert weight.grad is None
 
 
-@pytest.mark.parametrize("make_optimizer", [Adam(), torch.optim.SGD], ids=["Adam", "SGD"])
-def test_update_increments_the_version_of_the_weights(make_optimizer):
-    parameters = make_parameters()
-    before = [p._version for p in parameters]
-    run_updates(make_optimizer(parameters), range(1))
-    assert all(p._version > v for p, v in zip(parameters, before, strict=True))
-
-
 def test_update_norm_is_measured_on_matrices_only():
     matrix, vector = nn.Parameter(torch.tensor([[3.0, 4.0]])), nn.Parameter(torch.ones(5))
     matrix.grad, vector.grad = torch.tensor([[2.0, 0.0]]), torch.ones(5)

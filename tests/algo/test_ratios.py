@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from grupo.algo import ratios
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, perturb_logp
 
 BATCH = make_batch(group=[0, 0], length=[3, 2])
@@ -58,13 +59,15 @@ def test_sequence_token_ratio_has_the_sequence_value_and_the_token_gradient():
     assert s[BATCH.mask].tolist() == pytest.approx([exp(0.2)] * 3 + [exp(0.4)] * 2)
     assert pi.logp.grad is not None
     assert pi.logp.grad[BATCH.mask].tolist() == pytest.approx([exp(0.2), 2 * exp(0.2), 0, 0, 0])
-    assert ratios.SequenceTokenRatio().has_stop_gradient
+    assert merged_requires(ratios.SequenceTokenRatio()).stop_gradient
 
 
 def test_capped_ratio_requires_the_signals_of_its_ratio():
     assert ratios.CappedRatio(1.2)(PI, BATCH)[0].tolist() == pytest.approx([1.2, exp(-0.1), 1.2])
-    assert ratios.CappedRatio(1.2).required_signals == frozenset()
-    assert ratios.CappedRatio(1.2, ratios.RatioTo("sampler")).required_signals == {"logp@sampler"}
+    assert merged_requires(ratios.CappedRatio(1.2)).all_signals == frozenset()
+    assert merged_requires(ratios.CappedRatio(1.2, ratios.RatioTo("sampler"))).all_signals == {
+        "logp@sampler"
+    }
 
 
 def test_ratio_to_another_policy_is_1_where_masked():

@@ -4,6 +4,8 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *whole, last = path.read_bytes()
         path.write_bytes(bytes([*whole, last ^ 1]))
     return folder
+
+
+@pytest.fixture
+def short_smoke_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`grupo methods check` trains for two steps; tests/testing/smoke has tests of all steps."""
+    module = import_module("grupo.testing.smoke.report_card")
+    monkeypatch.setattr(module, "train_on_echo", partial(module.train_on_echo, max_steps=2))
 
 
 Command = Callable[..., tuple[int, str, str]]

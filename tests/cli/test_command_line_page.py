@@ -9,6 +9,7 @@ import pytest
 
 from grupo.cli.main import COMMAND_NAMES
 from grupo.toy import quickstart
+from tests.helpers.in_process_runs import runs_in_process
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "command_line.md"
@@ -39,14 +40,15 @@ def small_quickstart(tmp_path, monkeypatch):
     monkeypatch.setattr(quickstart, "RECIPE", recipe)
 
 
-@pytest.mark.usefixtures("small_quickstart")
+@pytest.mark.usefixtures("small_quickstart", "short_smoke_training")
 def test_every_command_of_the_page_succeeds(grupo, home, tmp_path, monkeypatch):
     folder = tmp_path / "home"
     shutil.copytree(home, folder)
     monkeypatch.chdir(folder)
-    for arguments in COMMANDS:
-        code, _, err = grupo(*arguments)
-        assert (code, err) == (0, ""), arguments
+    with runs_in_process():  # test_compare.py trains the same comparison in processes
+        for arguments in COMMANDS:
+            code, _, err = grupo(*arguments)
+            assert (code, err) == (0, ""), arguments
     assert (folder / ".grupo" / "models").is_dir()
     assert (folder / "exported" / "model.safetensors").is_file()
     assert (folder / "toy_model" / "toy_model.json").is_file()

@@ -9,6 +9,7 @@ from grupo.cli.build_experiment import ExperimentArgs, load_recipes
 from grupo.compare import Steps, Tokens
 from grupo.compare.update_budget import per_method, shared
 from grupo.core.errors import ConfigError
+from tests.helpers.in_process_runs import runs_in_process
 
 DICT = """
 from recipe import OTHER, RECIPE
@@ -93,7 +94,8 @@ def test_comparison_is_estimated_trained_and_continued(grupo, tmp_path):
     methods = ["--method", "grpo", "--method", "method.py:half"]
     options = ["--seeds", "1", "--budget", "steps=1", "--out", out]
     command = ["compare", "recipe.py", *methods, *options]
-    code, estimate, err = grupo(*command, "--estimate")
+    with runs_in_process():
+        code, estimate, err = grupo(*command, "--estimate")
     assert (code, err) == (0, "")
     assert estimate.splitlines()[-5].startswith(
         "2 runs: 0 finished, 0 crashed, 0 other, 2 to train"

@@ -8,12 +8,13 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import UpdatePlan, Updates
 from grupo.catalogue import methods
-from grupo.config.overrides import describe_type, field_paths, parse_value, set_field
+from grupo.config.overrides import field_paths, parse_value, set_field
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.field_types import describe_type, matches_type
+from grupo.core.numbers import Number
 from grupo.core.protocols import available_components
 from grupo.core.schedules import Cosine, Linear, Schedule, Warmup
-from grupo.core.serialization import matches_type
 from grupo.inference.sampling_params import Sampling
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
@@ -25,7 +26,7 @@ from grupo.toy.quickstart import RECIPE
 
 @component
 class Holder:
-    number: float = 0.0
+    number: Number = 0.0
     pairs: tuple[tuple[str, float], ...] = ()
     sizes: tuple[int, int] = (1, 2)
     schedule: float | Schedule = 0.0

@@ -3,11 +3,17 @@
 import asyncio
 import signal
 import threading
+import time
 from threading import get_ident
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine, run_on_main_thread
+from grupo.core.event_loop import (
+    RolloutLoop,
+    run_coroutine,
+    run_on_main_thread,
+    running_rollout_loop,
+)
 from grupo.inference.batcher import DynamicBatcher
 
 
@@ -62,8 +68,33 @@ def test_failure_to_start_a_thread_is_raised(monkeypatch):
     coroutine.close()
 
 
-def test_job_without_a_waiting_thread_runs_at_once():
-    assert asyncio.run(run_on_main_thread(get_ident)) == get_ident()
+def test_job_in_another_event_loop_is_an_error():
+    with pytest.raises(RuntimeError, match="run_coroutine"):
+        asyncio.run(run_on_main_thread(get_ident))
+
+
+def test_loop_is_idle_once_every_coroutine_waits_and_no_external_work_runs():
+    events = []
+
+    async def yields_often(loop: RolloutLoop) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        events.append("yielded")
+        with loop.external_work():
+            await asyncio.to_thread(time.sleep, 0.05)
+        events.append("worked")
+        await asyncio.sleep(0.05)
+        events.append("slept")
+
+    async def observe() -> None:
+        loop = running_rollout_loop()
+        other = asyncio.create_task(yields_often(loop))
+        await loop.wait_until_idle()
+        events.append("idle")
+        await other
+
+    run_coroutine(observe())
+    assert events == ["yielded", "worked", "idle", "slept"]
 
 
 def test_run_coroutine_works_inside_a_running_loop():
@@ -84,9 +115,7 @@ def test_ctrl_c_cancels_the_coroutine_and_is_raised(busy):
     async def waits() -> None:
         try:
             if not busy:
-                main = threading.main_thread().ident
-                assert main
-                signal.pthread_kill(main, signal.SIGINT)
+                interrupt_main_thread()
             await (run_on_main_thread(job) if busy else asyncio.sleep(10))
         except asyncio.CancelledError:
             events.append("cancelled")
@@ -95,6 +124,55 @@ def test_ctrl_c_cancels_the_coroutine_and_is_raised(busy):
     with pytest.raises(KeyboardInterrupt):
         run_coroutine(waits())
     assert events == ["cancelled"]
+
+
+@pytest.fixture
+def ctrl_c_after_ten_seconds():
+    """Interrupts a test that hangs."""
+    timer = threading.Timer(10, interrupt_main_thread)
+    timer.start()
+    yield
+    timer.cancel()
+
+
+def interrupt_main_thread() -> None:
+    main = threading.main_thread().ident
+    assert main
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+@pytest.mark.usefixtures("ctrl_c_after_ten_seconds")
+def test_ctrl_c_executes_the_jobs_that_the_cleanup_of_the_coroutine_needs():
+    cleanup_thread = []
+
+    async def waits() -> None:
+        try:
+            interrupt_main_thread()
+            await asyncio.sleep(10)
+        finally:
+            cleanup_thread.append(await run_on_main_thread(get_ident))
+
+    with pytest.raises(KeyboardInterrupt):
+        run_coroutine(waits())
+    assert cleanup_thread == [get_ident()]
+
+
+@pytest.mark.usefixtures("ctrl_c_after_ten_seconds")
+def test_an_error_while_the_loop_is_closed_is_raised():
+    async def refuses_to_end() -> None:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            raise SystemExit("the tool ends") from None
+
+    async def leaves_a_task() -> None:
+        tasks.append(asyncio.create_task(refuses_to_end()))
+        await asyncio.sleep(0)
+
+    tasks: list[asyncio.Task[None]] = []
+    with pytest.raises(SystemExit, match="the tool ends"):
+        run_coroutine(leaves_a_task())
+    assert isinstance(tasks[0].exception(), SystemExit)  # retrieved, so asyncio does not log it
 
 
 def test_pending_requests_are_abandoned_soon_after_a_failure():
@@ -114,8 +192,7 @@ def test_pending_requests_are_abandoned_soon_after_a_failure():
     async def fails() -> None:
         queue = DynamicBatcher(answer)
         replies = [asyncio.create_task(queue(i)) for i in range(100)]
-        while not replies[0].done():
-            await asyncio.sleep(0)
+        await replies[0]
         replies[-1].add_done_callback(lambda _: failed.set())
         raise ValueError("the environment failed")
 

@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -19,6 +19,7 @@ from grupo.catalogue import methods
 from grupo.core import group_ops
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.field_types import is_describable, matches_type
 from grupo.core.schedules import Linear
 from grupo.core.serialization import from_data, to_data
 from grupo.envs.games import FrozenLake
@@ -64,6 +65,7 @@ VALUES: Mapping[str, Any] = {
     "fn": ExactMatch(),
     "tasks": ReasoningGym("chain_sum", settings=(("max_terms", 3),)),
     "eval_tasks": ReasoningGym("chain_sum", 10),
+    "quantile_levels": (0.2, 0.8),
     "sources": ((DatasetTasks("a.jsonl"), 2.0), (DatasetTasks("b.jsonl"), 1.0)),
     "family": "chain_sum",
     "pattern": "(a)",
@@ -74,7 +76,7 @@ VALUES: Mapping[str, Any] = {
     "main_policy": CausalLM("model"),
     "tools": (Python(),),
 }
-SCALARS = {int: 3, float: 0.25, str: "text"}
+SCALARS = (3, 0.25, "text", True)
 
 
 def modules():
@@ -107,7 +109,23 @@ def example(cls: type, import_path: str) -> Any:
     if cls.__name__ == "ResampleUntilInformative":
         values["inner"] = GroupSampler(2)
     required = [f for f in fields(cls) if f.init and f.default is f.default_factory is MISSING]
-    return cls(**{f.name: values.get(f.name, SCALARS.get(f.type)) for f in required})
+    hints = get_type_hints(cls)
+    arguments = {}
+    for f in required:
+        hint = hints[f.name]
+        value = values.get(f.name)
+        is_usable = matches_type(value, hint) if is_describable(hint) else f.name in values
+        arguments[f.name] = value if is_usable else value_of_type(hint, import_path)
+    return cls(**arguments)
+
+
+def value_of_type(hint: Any, import_path: str) -> Any:
+    """A scalar, a tuple or a component of a type; None for other types."""
+    if get_origin(hint) is tuple:
+        return tuple(value_of_type(h, import_path) for h in get_args(hint) if h is not ...)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return example(hint, import_path)
+    return next((value for value in SCALARS if matches_type(value, hint)), None)
 
 
 def round_trip(value: Any) -> Any:

@@ -17,7 +17,7 @@ from tests.helpers.scripted_play import TASK, SumGame, TextActor, action, play, 
 
 def test_a_rollout_continues_until_the_environment_is_done():
     actor = TextActor("1", "2", "9")
-    rollout = asyncio.run(run_rollout(TASK, sum_env(), actor))
+    rollout = asyncio.run(run_rollout(TASK, sum_env().open(), actor))
     assert actor.observations == ["total 0", "total 1"]
     assert [observation for observation, _ in rollout.turns] == actor.observations
 
@@ -57,7 +57,7 @@ def test_a_batch_has_the_step_values_as_turn_rewards_and_states():
 
 def test_consecutive_actions_without_an_observation_are_one_turn():
     async def work():
-        env = sum_env()
+        env = sum_env().open()
         rollout = Rollout().append_turn("total 0", action("1"))
         rollout = rollout.append_turn("", action("2", observation_length=0))
         assert await env.reply(TASK, rollout) == "total 12"
@@ -72,7 +72,7 @@ def test_the_step_reward_is_at_the_last_token_in_the_loss():
     async def work():
         rollout = Rollout().append_turn("total 0", action("1"))
         forced = action("2", observation_length=0, in_loss=False)
-        return await score_group(TASK, sum_env(), [rollout.append_turn("", forced)])
+        return await score_group(TASK, sum_env().open(), [rollout.append_turn("", forced)])
 
     (rollout,) = asyncio.run(work()).rollouts
     assert rollout.step_values["reward"] == pytest.approx((0.01, 0))
@@ -131,7 +131,7 @@ def test_invalid_step_results_fail_the_rollout(returned, error):
 
 def test_an_action_after_the_end_fails_the_rollout():
     rollout = Rollout().append_turn("total 0", action("3")).append_turn("total 3", action("1"))
-    (rollout,) = asyncio.run(score_group(TASK, sum_env(), [rollout])).rollouts
+    (rollout,) = asyncio.run(score_group(TASK, sum_env().open(), [rollout])).rollouts
     assert rollout.error.endswith("the policy acted after the environment was done")
 
 
@@ -140,7 +140,7 @@ def test_a_rollout_ends_where_the_context_has_no_room_for_an_answer():
     rollout = Rollout().append_turn("total 0", action("1")).append_turn("total 1", empty_action)
 
     async def work():
-        env = sum_env()
+        env = sum_env().open()
         assert await env.reply(TASK, rollout) is None
         empty = Rollout().append_turn("total 0", empty_action)
         assert await env.reply(TASK, empty) is None
@@ -154,7 +154,7 @@ def test_a_rollout_ends_where_the_context_has_no_room_for_an_answer():
 
 def test_later_observations_are_messages_of_the_role():
     actor = TextActor("1", "2")
-    asyncio.run(run_rollout(TASK, sum_env(role="tool"), actor))
+    asyncio.run(run_rollout(TASK, sum_env(role="tool").open(), actor))
     assert actor.observations == ["total 0", ({"role": "tool", "content": "total 1"},)]
 
 

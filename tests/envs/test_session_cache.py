@@ -1,6 +1,7 @@
 """Sessions of an environment: computed once per sequence of texts, copied or replayed to branch."""
 
 import asyncio
+import threading
 import time
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from tests.helpers.scripted_play import TASK, SumGame, UncopyableSumGame, action
 
 def test_rollouts_branch_from_any_prefix_without_affecting_each_other():
     async def work():
-        env = sum_env()
+        env = sum_env().open()
         trunk = Rollout().append_turn("total 0", action("1"))
         assert await env.reply(TASK, trunk) == "total 1"
         branches = [trunk.append_turn("total 1", action(text)) for text in ("1", "5", "1")]
@@ -52,11 +53,47 @@ def test_a_replay_with_other_results_fails_the_rollout(monkeypatch):
     assert "replaying the same texts gave other results" in rollout.error
 
 
+@pytest.mark.parametrize("cancelled", [0, 1])
+def test_a_cancelled_caller_does_not_affect_others_for_the_same_state(cancelled):
+    class SlowGame(SumGame):
+        def reset(self, task):
+            assert released.wait(10)
+            return super().reset(task)
+
+    async def work() -> str | None:
+        env = sum_env(SlowGame).open()
+        calls = [asyncio.create_task(env.reply(TASK, Rollout())) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        calls[cancelled].cancel()
+        await asyncio.sleep(0)
+        released.set()
+        return await calls[1 - cancelled]
+
+    released = threading.Event()
+    assert asyncio.run(work()) == "total 0"
+    assert SlowGame.resets == 1
+
+
+def test_a_state_whose_computation_failed_is_computed_again(monkeypatch):
+    async def work() -> str | None:
+        env = sum_env().open()
+        with monkeypatch.context() as patch:
+            patch.setattr("grupo.envs.session_cache.call_with_timeout", no_thread)
+            with pytest.raises(RuntimeError, match="no thread"):
+                await env.reply(TASK, Rollout())
+        return await env.reply(TASK, Rollout())
+
+    async def no_thread(*_) -> None:
+        raise RuntimeError("no thread")
+
+    assert asyncio.run(work()) == "total 0"
+
+
 def test_a_task_with_another_prompt_has_a_session_of_its_own():
     other = replace(TASK, prompt="Make 3!")
 
     async def work():
-        env = sum_env()
+        env = sum_env().open()
         return await env.reply(TASK, Rollout()), await env.reply(other, Rollout())
 
     assert asyncio.run(work()) == ("total 0", "total 0")

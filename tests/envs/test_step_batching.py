@@ -50,7 +50,7 @@ def test_rollouts_of_environments_with_different_latency_are_batched_together(po
             return super().step(text)
 
     async def work():
-        env = sum_env(SlowGame, max_turns=3)
+        env = sum_env(SlowGame, max_turns=3).open()
         tasks = [Task(name, "", duration) for name, duration in STEP_MILLISECONDS.items()]
         await asyncio.gather(*(run_rollout(task, env, policy.actor(task.key)) for task in tasks))
 
@@ -61,7 +61,7 @@ def test_rollouts_of_environments_with_different_latency_are_batched_together(po
 async def slow_reward(policy, name, ended) -> float:
     """The reward of one rollout whose reward function waits for the event."""
     term = RewardTerm("slow", lambda task, rollout: float(ended.wait(10)))
-    env = MultiTurn(SumGame, (term,), max_turns=1)
+    env = MultiTurn(SumGame, (term,), max_turns=1).open()
     rollout = await run_rollout(TASK, env, policy.actor(name))
     group = await score_group(TASK, env, [rollout])
     return group.rollouts[0].reward_terms["slow"]
@@ -69,7 +69,7 @@ async def slow_reward(policy, name, ended) -> float:
 
 async def set_after_rollout(policy, ended) -> None:
     """Play another rollout, then set the event."""
-    await run_rollout(TASK, sum_env(max_turns=3), policy.actor("o"))
+    await run_rollout(TASK, sum_env(max_turns=3).open(), policy.actor("o"))
     ended.set()
 
 
@@ -106,11 +106,12 @@ def test_max_concurrent_limits_the_sessions_stepped_at_once():
             CountingGame.running -= 1
             return "on", 0.0, True
 
-    async def work(env):
+    async def work(max_concurrent):
+        env = MultiTurn(CountingGame, max_concurrent=max_concurrent).open()
         CountingGame.max_running = 0
         rollouts = [Rollout().append_turn("total 0", action(str(n))) for n in range(6)]
         await asyncio.gather(*(env.reply(TASK, rollout) for rollout in rollouts))
         return CountingGame.max_running
 
-    assert run_coroutine(work(MultiTurn(CountingGame, max_concurrent=2))) == 2
-    assert run_coroutine(work(MultiTurn(CountingGame, max_concurrent=6))) > 2
+    assert run_coroutine(work(2)) == 2
+    assert run_coroutine(work(6)) > 2

@@ -60,7 +60,7 @@ def test_in_a_chat_the_system_message_describes_the_tools():
 def test_a_call_gets_its_result_and_a_text_without_a_call_ends_the_rollout():
     actor = TextActor(f"I add. {call('add', a=2, b=3)}", "It is 5.")
     env = MultiTurn(Toolbox((add,)), role="tool")
-    rollout = asyncio.run(run_rollout(TASK, env, actor))
+    rollout = asyncio.run(run_rollout(TASK, env.open(), actor))
     assert actor.observations[1] == ({"role": "tool", "content": "5.0"},)
     assert len(rollout.turns) == 2
     (rollout,) = play(env, [call("add", a=2, b=3), "5"], task=TASK)
@@ -134,7 +134,7 @@ def test_invalid_tools_are_config_errors():
 
 def test_rollouts_with_tools_may_branch():
     async def work():
-        env = MultiTurn(Toolbox((add,)))
+        env = MultiTurn(Toolbox((add,))).open()
         trunk = await run_rollout(TASK, env, TextActor("2"))
         return await env.reply(TASK, trunk), await env.reply(TASK, Rollout())
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_lm import CausalPolicy
@@ -33,7 +34,7 @@ def generate_rollouts(
     async def roll_out_all() -> list[Rollout]:
         return await asyncio.gather(*map(roll_out, range(len(prompts) * attempts)))
 
-    return asyncio.run(roll_out_all())
+    return run_coroutine(roll_out_all())
 
 
 def sampled_batch(policy: CausalPolicy, turns: int = 1, **options: Any) -> Batch:

@@ -39,6 +39,11 @@ def respond_without_http(handler: Handler, number: int, body: dict[str, Any]) ->
     handler.close_connection = True
 
 
+def redirect(handler: Handler, number: int, body: dict[str, Any]) -> None:
+    handler.wfile.write(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /other\r\n")
+    handler.wfile.write(b"Content-Length: 0\r\n\r\n")
+
+
 def respond_without_json(handler: Handler, number: int, body: dict[str, Any]) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<p>hi")
 
@@ -68,10 +73,14 @@ TRANSIENT_FAULTS: dict[str, tuple[Behaviour, str]] = {
     ),
     "truncated response": (
         truncate_response,
-        r"broke the connection \(/v1/completions: IncompleteRead",
+        r"broke the connection \(/v1/completions: ClientPayloadError: .*received 13 of 999 bytes",
     ),
-    "no HTTP": (respond_without_http, r"broke the connection \(/v1/completions: BadStatusLine"),
+    "no HTTP": (
+        respond_without_http,
+        r"broke the connection \(/v1/completions: ClientResponseError: .*Bad status line",
+    ),
     "no JSON": (respond_without_json, r"returned invalid JSON \(/v1/completions: b'<p>hi'\)"),
+    "redirect": (redirect, r"returned no completion"),
     "empty response": (lambda h, n, b: h.respond(200, None), r"returned no completion"),
     "no choice": (lambda h, n, b: h.respond(200, {"choices": []}), r"returned no completion"),
     "no tokens": (

@@ -95,7 +95,7 @@ def hidden_of(
         row_index[max(0, n - last) : n]
         for row_index, n in zip(packed.token_index, length.tolist(), strict=True)
     ]
-    hidden, _ = backend.forward_with_grad(packed, torch.cat(index))
+    hidden = backend.evaluate(packed, torch.cat(index)).values
     assert hidden.dtype == dtype
     return hidden
 

@@ -5,6 +5,7 @@ import asyncio
 import torch
 from transformers import AutoModelForMaskedLM
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Action, Rollout
 from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
 from grupo.models.masked.unmask_order import ConfidenceOrder, LeftToRight
@@ -32,7 +33,7 @@ def answers(policy: MaskedPolicy, attempts: int = 3, key: int = 7) -> list[Actio
             )
         )
 
-    return asyncio.run(generate_all())
+    return run_coroutine(generate_all())
 
 
 def batch(policy: MaskedPolicy, actions: list[Action]):

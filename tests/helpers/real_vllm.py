@@ -12,7 +12,7 @@ from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.server_process import ManagedServer
-from grupo.inference.vllm import VllmEngine
+from grupo.inference.vllm_engine import VllmEngine
 from tests.helpers.tiny_lm import ALPHABET
 
 PROMPTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Go on", "a" * 200)

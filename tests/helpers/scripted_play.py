@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from grupo.core.interfaces import run_rollout, score_group
+from grupo.core.interfaces import open_env, run_rollout, score_group
 from grupo.core.types import Action, Group, Task
 from grupo.envs import MultiTurn
 
@@ -65,8 +65,10 @@ def play(env, *texts_by_rollout, task=TASK):
     """The scored rollouts of actors with these texts in one environment, one after another."""
 
     async def score() -> Group:
-        rollouts = [await run_rollout(task, env, TextActor(*texts)) for texts in texts_by_rollout]
-        return await score_group(task, env, rollouts)
+        opened = open_env(env)
+        actors = [TextActor(*texts) for texts in texts_by_rollout]
+        rollouts = [await run_rollout(task, opened, actor) for actor in actors]
+        return await score_group(task, opened, rollouts)
 
     return asyncio.run(score()).rollouts
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import run_rollout
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs.image_generation import ImageGeneration
@@ -40,7 +41,7 @@ def generate(actor, prompts=PROMPTS, env=ENV):
         rollouts = (run_rollout(Task(p, p), env, actor.fork(i)) for i, p in enumerate(prompts))
         return await asyncio.gather(*rollouts)
 
-    return [replace(r, reward=float(i)) for i, r in enumerate(asyncio.run(run_all()))]
+    return [replace(r, reward=float(i)) for i, r in enumerate(run_coroutine(run_all()))]
 
 
 def batch_of(policy, rollouts: list[Rollout]):

@@ -21,6 +21,7 @@ from transformers import (
 )
 
 from grupo.core.batch import Batch
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM, CausalPolicy
@@ -118,7 +119,7 @@ def generate(
             )
         )
 
-    actions = asyncio.run(generate_all())
+    actions = run_coroutine(generate_all())
     return [actions[p * attempts :][:attempts] for p in range(len(prompts))]
 
 
@@ -133,7 +134,7 @@ def two_turn_rollouts(policy: CausalPolicy, prompts: Sequence[str] = PROMPTS) ->
     async def generate_all() -> list[Rollout]:
         return await asyncio.gather(*(two_turns(i, prompt) for i, prompt in enumerate(prompts)))
 
-    return asyncio.run(generate_all())
+    return run_coroutine(generate_all())
 
 
 def batch_of(policy: CausalPolicy, rollouts: Sequence[Rollout]) -> Batch:

@@ -64,5 +64,5 @@ def play_games(*games, env_factory=SticksGame, task=TASK, players=2, **fields):
     """Play games with these texts of each player; the rollouts, and the players' observations."""
     actor, SticksGame.resets = GameActor(*games), 0
     sampler = SelfPlay(len(games), players)
-    group = asyncio.run(sampler(task, MultiplayerEnv(env_factory, **fields), actor))
+    group = asyncio.run(sampler(task, MultiplayerEnv(env_factory, **fields).open(), actor))
     return group.rollouts, actor.observations

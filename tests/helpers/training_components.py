@@ -15,6 +15,7 @@ from grupo.algo.losses import Loss
 from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
@@ -151,17 +152,9 @@ def extract_hint(text: str) -> str:
 class ValueAndReverseKL(Loss):
     """Trains a value head, and compares the policy with itself under another prompt."""
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"value", "reverse_kl@hot"})
-
-    @property
-    def recomputed_signals(self) -> frozenset[str]:
-        return self.required_signals
-
-    @property
-    def aux_heads(self) -> tuple[LinearHead, ...]:
-        return (LinearHead("value"),)
+    requires = Requires(
+        recomputed_signals=("value", "reverse_kl@hot"), heads=(LinearHead("value"),)
+    )
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         return (pi["value"] - batch.advantage) ** 2 + 0.1 * pi["reverse_kl@hot"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage
-from grupo.core.schedules import Switch, as_float
+from grupo.core.schedules import Switch
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.methods.arrol import arrol
 from grupo.methods.critique_grpo import critique_grpo
@@ -77,7 +77,7 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
     },
     "scaffolded": {
         "method": scaf_grpo(4, warmup_fraction=0.3).replace(
-            sampler=WithScaffold(GroupSampler(4), as_float(Switch(0.3, 0.0, 3.0)), prefix_text="!")
+            sampler=WithScaffold(GroupSampler(4), Switch(0.3, 0.0, 3.0), prefix_text="!")
         ),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(hinted_tasks),

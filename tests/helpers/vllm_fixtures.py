@@ -8,7 +8,8 @@ import torch
 
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions
-from grupo.inference.vllm import Vllm, VllmEngine
+from grupo.inference.vllm import Vllm
+from grupo.inference.vllm_engine import VllmEngine
 from tests.helpers.fake_vllm import FakeServer, Handler, completion, respond_correctly
 
 STOP_CONDITIONS = StopConditions(max_new_tokens=12, eos_token_ids=(0, 1, 2), context_length=40)
@@ -22,7 +23,7 @@ def engine_of(server: FakeServer, **options: Any) -> VllmEngine:
     """An engine that has loaded weights."""
     defaults = {"request_timeout": 10.0, "max_failures": 3, "max_concurrency": 8}
     spec = Vllm(server.url, **(defaults | options))
-    engine = spec.build("", STOP_CONDITIONS)
+    engine = VllmEngine(spec, "", STOP_CONDITIONS)
     engine.load(WEIGHTS)
     return engine
 

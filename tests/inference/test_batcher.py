@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from threading import Event
 
+import pytest
+
 from grupo.core.event_loop import run_coroutine
 from grupo.core.pending_env_steps import pending_env_step
-from grupo.inference.batcher import IDLE_TURNS, DynamicBatcher, merge_batchers
+from grupo.inference.batcher import DynamicBatcher
 from tests.helpers.doubling_engine import DoublingHandler
 
 
@@ -48,7 +50,7 @@ def test_second_requests_are_answered_in_the_next_call():
     assert handler.calls == [[1, 2], [2, 4]]
 
 
-def test_batch_waits_for_a_request_some_loop_turns_later():
+def test_batch_waits_for_a_coroutine_that_yields_often_between_two_requests():
     async def run_all() -> None:
         batcher = DynamicBatcher(handler)
 
@@ -58,11 +60,33 @@ def test_batch_waits_for_a_request_some_loop_turns_later():
                 await asyncio.sleep(0)
             await batcher(10 + i)
 
-        await asyncio.gather(again(1, 0), again(2, 9))
+        await asyncio.gather(again(1, 0), again(2, 200), again(3, 9))
 
     handler = DoublingHandler()
     run_coroutine(run_all())
-    assert handler.calls == [[1, 2], [11, 12]]
+    assert [sorted(batch) for batch in handler.calls] == [[1, 2, 3], [11, 12, 13]]
+
+
+@pytest.mark.parametrize("depth", [1, 60, 300])
+def test_batch_has_the_requests_of_deeply_nested_gathers(depth):
+    """A reply passes through all gathers before its coroutine sends the second request."""
+
+    async def run_all() -> None:
+        batcher = DynamicBatcher(handler)
+
+        async def nested(i: int, levels: int) -> int:
+            if not levels:
+                return await batcher(i)
+            return (await asyncio.gather(nested(i, levels - 1)))[0]
+
+        async def twice(i: int, levels: int) -> int:
+            return await nested(await nested(i, levels), levels)
+
+        await asyncio.gather(twice(1, 0), twice(2, depth), twice(3, depth // 2))
+
+    handler = DoublingHandler()
+    run_coroutine(run_all())
+    assert [sorted(batch) for batch in handler.calls] == [[1, 2, 3], [2, 4, 6]]
 
 
 def test_batch_waits_for_pending_environment_steps():
@@ -84,27 +108,135 @@ def test_batch_waits_for_pending_environment_steps():
     assert [sorted(batch) for batch in handler.calls] == [[1, 2, 3]]
 
 
-def test_batch_waits_some_loop_turns_after_each_environment_step():
+def test_batch_waits_for_all_environment_steps_of_a_coroutine():
     async def run_all() -> None:
         batcher = DynamicBatcher(handler)
 
-        async def deep() -> None:
-            for _ in range(IDLE_TURNS - 9):
-                await asyncio.sleep(0)
-
-        async def step_and_request() -> None:
-            for _ in range(2):
-                await deep()
+        async def steps_and_request() -> None:
+            for _ in range(3):
+                for _ in range(100):
+                    await asyncio.sleep(0)
                 with pending_env_step():
                     await asyncio.sleep(0.01)
-            await deep()
             await batcher(2)
 
-        await asyncio.gather(batcher(1), step_and_request())
+        await asyncio.gather(batcher(1), steps_and_request())
 
     handler = DoublingHandler()
     run_coroutine(run_all())
     assert handler.calls == [[1, 2]]
+
+
+def test_batch_does_not_wait_for_timers_or_for_coroutines_that_wait_for_each_other():
+    async def run_all() -> list[int]:
+        batcher = DynamicBatcher(handler)
+        answered = asyncio.Event()
+
+        async def timer() -> int:
+            await asyncio.sleep(0.05)
+            return await batcher(2)
+
+        async def waits_for_another() -> int:
+            await answered.wait()
+            return await batcher(3)
+
+        async def request() -> int:
+            reply = await batcher(1)
+            answered.set()
+            return reply
+
+        return await asyncio.gather(timer(), waits_for_another(), request())
+
+    handler = DoublingHandler()
+    assert run_coroutine(asyncio.wait_for(run_all(), 10)) == [4, 6, 2]
+    assert handler.calls == [[1], [3], [2]]
+
+
+def test_a_coroutine_that_raises_or_never_asks_again_does_not_hold_up_the_others():
+    async def run_all() -> list[int | BaseException]:
+        batcher = DynamicBatcher(handler)
+
+        async def twice(i: int) -> int:
+            return await batcher(await batcher(i))
+
+        async def fails() -> int:
+            raise ValueError(await batcher(2))
+
+        async def once() -> int:
+            return await batcher(3)
+
+        return await asyncio.gather(twice(1), fails(), once(), return_exceptions=True)
+
+    handler = DoublingHandler()
+    first, failed, last = run_coroutine(asyncio.wait_for(run_all(), 10))
+    assert (first, str(failed), last) == (4, "4", 6)
+    assert handler.calls == [[1, 2, 3], [2]]
+
+
+def test_a_batch_of_cancelled_requests_is_not_handled():
+    async def run_all() -> int:
+        batcher = DynamicBatcher(handler)
+        task = asyncio.create_task(batcher(1))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        return await batcher(2)
+
+    handler = DoublingHandler()
+    assert run_coroutine(asyncio.wait_for(run_all(), 10)) == 4
+    assert handler.calls == [[2]]
+
+
+def test_an_environment_step_that_requests_a_reply_is_an_error():
+    async def step() -> None:
+        with pending_env_step():
+            await DynamicBatcher(DoublingHandler())(1)
+
+    with pytest.raises(RuntimeError, match="must not wait for the policy"):
+        run_coroutine(asyncio.wait_for(step(), 10))
+
+
+def test_an_environment_step_whose_child_task_requests_a_reply_is_an_error():
+    async def step() -> None:
+        with pending_env_step():
+            await asyncio.gather(DynamicBatcher(DoublingHandler())(1))
+
+    with pytest.raises(RuntimeError, match="must not wait for the policy"):
+        run_coroutine(asyncio.wait_for(step(), 10))
+
+
+def test_a_task_requests_replies_after_the_environment_step_that_created_it():
+    async def step() -> int:
+        async def request() -> int:
+            await ended.wait()
+            return await DynamicBatcher(DoublingHandler())(1)
+
+        ended = asyncio.Event()
+        with pending_env_step():
+            task = asyncio.create_task(request())
+            await asyncio.sleep(0)
+        ended.set()
+        return await task
+
+    assert run_coroutine(asyncio.wait_for(step(), 10)) == 2
+
+
+def test_a_coroutine_that_polls_for_its_reply_gets_an_error(monkeypatch):
+    monkeypatch.setattr("grupo.core.event_loop.MAX_BUSY_TURNS", 1000)
+
+    async def poll() -> int:
+        reply = asyncio.create_task(DynamicBatcher(DoublingHandler())(1))
+        while not reply.done():
+            await asyncio.sleep(0)
+        return await reply
+
+    with pytest.raises(RuntimeError, match="instead of polling"):
+        run_coroutine(poll())
+
+
+def test_requests_in_another_event_loop_are_an_error():
+    with pytest.raises(RuntimeError, match="run_coroutine"):
+        asyncio.run(DynamicBatcher(DoublingHandler())(1))
 
 
 def test_batch_does_not_wait_for_other_threads():
@@ -144,7 +276,7 @@ def test_requests_during_a_call_are_answered_in_the_next():
     assert calls == [[1], [2, 3]]
 
 
-def test_merged_batchers_share_batches_however_long_each_takes():
+def test_batchers_of_one_loop_take_turns_however_long_each_takes():
     """The second requests of both coroutines share a batch although one first waits longer."""
 
     def slow_handler(requests: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -152,9 +284,7 @@ def test_merged_batchers_share_batches_however_long_each_takes():
         yield from second_handler(requests)
 
     async def run_all() -> list[int]:
-        first, second = merge_batchers(
-            [DynamicBatcher(first_handler), DynamicBatcher(slow_handler)]
-        )
+        first, second = DynamicBatcher(first_handler), DynamicBatcher(slow_handler)
 
         async def x() -> int:
             return await first(await first(1))
@@ -169,10 +299,11 @@ def test_merged_batchers_share_batches_however_long_each_takes():
     assert (first_handler.calls, second_handler.calls) == ([[1], [2, 20]], [[10]])
 
 
-def test_merged_batchers_raise_the_error_of_either_handler():
-    async def both() -> list[object]:
-        first, second = merge_batchers(
-            [DynamicBatcher(DoublingHandler()), DynamicBatcher(DoublingHandler(failing=3))]
+def test_an_error_of_one_batcher_does_not_affect_the_other():
+    async def both() -> list[int | BaseException]:
+        first, second = (
+            DynamicBatcher(DoublingHandler()),
+            DynamicBatcher(DoublingHandler(failing=3)),
         )
         return await asyncio.gather(first(1), second(3), return_exceptions=True)
 

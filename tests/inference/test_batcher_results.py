@@ -29,6 +29,20 @@ def test_batcher_works_again_after_an_error():
     assert run_coroutine(asyncio.wait_for(run_all(), 10)) == 6
 
 
+@pytest.mark.parametrize("num_requests", [1, 3])
+def test_error_of_the_handler_after_its_last_reply_is_raised(num_requests):
+    def handler(requests: Sequence[int]) -> Iterator[tuple[int, int]]:
+        yield from enumerate(requests)
+        raise RuntimeError("freeing the cache failed")
+
+    async def run_all() -> None:
+        batcher = DynamicBatcher(handler)
+        await asyncio.gather(*(batcher(i) for i in range(num_requests)))
+
+    with pytest.raises(RuntimeError, match="freeing the cache failed"):
+        run_coroutine(asyncio.wait_for(run_all(), 10))
+
+
 def test_request_without_a_reply_raises():
     async def run_all() -> list[int | BaseException]:
         batcher = DynamicBatcher(lambda requests: iter([(0, requests[0])]))

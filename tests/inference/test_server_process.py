@@ -17,7 +17,8 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.inference.http_client import EngineError
 from grupo.inference.server_process import ManagedServer
-from grupo.inference.vllm import Vllm, VllmEngine
+from grupo.inference.vllm import Vllm
+from grupo.inference.vllm_engine import VllmEngine, server_command
 from tests.helpers import fake_vllm
 from tests.helpers.vllm_fixtures import STOP_CONDITIONS, WEIGHTS, assert_all_answered_once
 
@@ -75,7 +76,7 @@ def becomes_true(condition: Callable[[], bool]) -> bool:
 
 def managed_engine(python: str, **options: Any) -> VllmEngine:
     defaults = {"request_timeout": 2.0, "max_concurrency": 8}
-    return Vllm(python=python, **(defaults | options)).build("m", STOP_CONDITIONS)
+    return VllmEngine(Vllm(python=python, **(defaults | options)), "m", STOP_CONDITIONS)
 
 
 def test_server_is_started_when_needed_and_ended_by_close(python):
@@ -179,7 +180,7 @@ def test_port_in_use_is_rejected(python):
 
 def test_server_options_may_contain_braces(python):
     spec = Vllm(python=python, server_options=("--compilation-config", json.dumps({"level": 0})))
-    assert spec.command("m", 64)[-2:] == ("--compilation-config", '{"level": 0}')
-    engine = spec.build("m", STOP_CONDITIONS)
+    assert server_command(spec, "m", 64)[-2:] == ("--compilation-config", '{"level": 0}')
+    engine = VllmEngine(spec, "m", STOP_CONDITIONS)
     engine.load(WEIGHTS)
     engine.close()

@@ -14,7 +14,8 @@ from grupo.inference.base import Reply, StopConditions, generate_all
 from grupo.inference.http_client import EngineError
 from grupo.inference.local import LocalEngine
 from grupo.inference.sampling_params import Sampling
-from grupo.inference.vllm import Vllm, VllmEngine
+from grupo.inference.vllm import Vllm
+from grupo.inference.vllm_engine import VllmEngine
 from grupo.models.causal_lm import CausalLM
 from tests.helpers import tiny_lm
 from tests.helpers.real_vllm import (
@@ -80,7 +81,7 @@ def served(folder: str, model: Any) -> Iterator[VllmEngine]:
         request_timeout=120.0,
         max_failures=2,
     )
-    engine = spec.build(folder, STOP_CONDITIONS)
+    engine = VllmEngine(spec, folder, STOP_CONDITIONS)
     engine.load(model.state_dict())
     yield engine
     engine.close()
@@ -257,9 +258,8 @@ def test_close_ends_every_process(served):
 def test_bfloat16_logp_is_close(folder, model):
     half = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     more = ("--enforce-eager", *OPTIONS)
-    engine = Vllm(
-        python=PYTHON, gpu_memory_utilization=0.1, server_options=more, dtype="bfloat16"
-    ).build(folder, STOP_CONDITIONS)
+    spec = Vllm(python=PYTHON, gpu_memory_utilization=0.1, server_options=more, dtype="bfloat16")
+    engine = VllmEngine(spec, folder, STOP_CONDITIONS)
     engine.load(model.state_dict())
     requests = requests_of()
     replies = generate_all(engine, requests)

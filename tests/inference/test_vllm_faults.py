@@ -2,15 +2,19 @@
 
 import logging
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from grupo.inference.http_client import EngineError
-from tests.helpers.fake_vllm import FakeServer, respond_correctly
+from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
 from tests.helpers.faulty_vllm import TRANSIENT_FAULTS, die, fail
+from tests.helpers.paths import ROOT
 from tests.helpers.vllm_fixtures import (
     NEW_WEIGHTS,
     REQUESTS,
@@ -134,6 +138,60 @@ def test_load_waits_for_a_restarted_server(fake):
     threading.Timer(0.5, fake.start, (fake.port,)).start()
     engine.load(NEW_WEIGHTS)
     assert_all_answered_once(engine)
+
+
+def test_requests_are_sent_while_the_caller_processes_a_reply(fake):
+    replies = engine_of(fake, max_concurrency=4)(REQUESTS)
+    next(replies)
+    deadline = time.monotonic() + 5
+    while len(fake.completion_bodies) < 40 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(fake.completion_bodies) == 40
+    assert len(list(replies)) == 39
+
+
+def test_max_concurrency_requests_are_in_flight(fake):
+    engine = engine_of(fake, max_concurrency=120, max_failures=1)
+    barrier = threading.Barrier(120)
+
+    def respond_when_all_have_arrived(handler: Handler, number: int, body: dict[str, Any]) -> None:
+        barrier.wait(30)
+        respond_correctly(handler, number, body)
+
+    fake.handle_completion = respond_when_all_have_arrived
+    assert len(list(engine(REQUESTS * 3))) == 120
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_errors_of_the_caller_are_not_retried(fake, error, caplog):
+    replies = engine_of(fake, max_concurrency=4)(REQUESTS)
+    next(replies)
+    with pytest.raises(error):
+        replies.throw(error)
+    assert list(replies) == []
+    assert caplog.records == []
+
+
+def test_process_ends_while_a_generator_is_suspended(fake):
+    fake.handle_completion = lambda handler, number, body: (
+        respond_correctly(handler, number, body) if number == 0 else time.sleep(30)
+    )
+    lines = [
+        "import sys",
+        f"sys.path.insert(0, {str(ROOT)!r})",
+        "from grupo.inference.http_client import send_all",
+        "from grupo.inference.vllm_protocol import request_body, request_completion",
+        "from tests.helpers.vllm_fixtures import REQUESTS, STOP_CONDITIONS",
+        "bodies = [request_body(request, STOP_CONDITIONS, '') for request in REQUESTS]",
+        "options = dict(max_concurrency=4, request_timeout=60.0)",
+        f"replies = send_all({fake.url!r}, dict(enumerate(bodies)), request_completion, **options)",
+        "next(replies)",
+        "print('suspended')",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert process.stdout == "suspended\n"
+    assert process.stderr == ""
 
 
 def test_closed_generator_stops_sending_requests(fake):

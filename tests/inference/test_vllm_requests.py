@@ -1,5 +1,6 @@
 """Requests and weights that a vLLM server gets, and servers that are rejected."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.http_client import EngineError
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
+from grupo.inference.vllm_engine import VllmEngine
 from tests.helpers import fake_vllm
 from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
 from tests.helpers.vllm_fixtures import (
@@ -44,7 +46,7 @@ def test_every_request_is_sent_once_and_answered_with_the_loaded_weights(fake):
 
 def test_request_body_states_everything_a_reply_depends_on(fake):
     spec = Vllm(fake.url, request_timeout=10.0)
-    engine = spec.build("", StopConditions(12, (0, 1), ("###",), context_length=10))
+    engine = VllmEngine(spec, "", StopConditions(12, (0, 1), ("###",), context_length=10))
     engine.load(WEIGHTS)
     list(engine([Request((7, 8, 9), 5, Sampling(0.5, 0.9, 4))]))
     (body,) = fake.completion_bodies
@@ -83,8 +85,36 @@ def test_request_with_a_full_context_is_not_sent(fake):
     assert len(fake.completion_bodies) == 1
 
 
+def test_requests_are_answered_within_a_running_event_loop(fake):
+    async def notebook_cell() -> None:
+        assert_all_answered_once(engine_of(fake))
+
+    asyncio.run(notebook_cell())
+
+
+def test_url_may_end_with_a_slash(fake):
+    request_lines = set()
+
+    def record(handler: Handler, number: int, body: dict[str, Any]) -> None:
+        request_lines.add(handler.requestline)
+        respond_correctly(handler, number, body)
+
+    fake.url += "/"
+    fake.handle_completion = record
+    assert_all_answered_once(engine_of(fake))
+    assert request_lines == {"POST /v1/completions HTTP/1.1"}
+
+
+def test_proxies_of_the_environment_are_not_used(fake, monkeypatch):
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert_all_answered_once(engine_of(fake, max_failures=1))
+
+
 def test_no_requests_send_nothing(fake):
-    assert list(Vllm(fake.url).build("", STOP_CONDITIONS)([])) == []
+    assert list(VllmEngine(Vllm(fake.url), "", STOP_CONDITIONS)([])) == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +179,7 @@ def test_weights_that_the_server_cannot_load_raise_at_once(fake):
 def test_weights_of_another_run_are_not_sampled_from(fake):
     engine_of(fake)
     with pytest.raises(EngineError, match="holds weights of another run"):
-        list(Vllm(fake.url, request_timeout=10.0).build("", STOP_CONDITIONS)(REQUESTS))
+        list(VllmEngine(Vllm(fake.url, request_timeout=10.0), "", STOP_CONDITIONS)(REQUESTS))
 
 
 def test_weights_changed_during_a_call_raise(fake):
@@ -186,7 +216,7 @@ def test_server_that_computes_differently_is_rejected(fake, facts, message):
         ({"url": "http://a:1", "max_failures": 0}, "max_failures: 0. Allowed: 1 or more"),
         (
             {"url": "http://a:1", "request_timeout": 0.0},
-            "request_timeout: 0.0. Allowed: seconds above 0",
+            "Vllm.request_timeout: 0.0. Allowed: above 0; seconds.",
         ),
         (
             {"url": "http://a:1", "gpu_memory_utilization": 1.5},
@@ -199,7 +229,9 @@ def test_invalid_settings_are_rejected(spec, message):
         Vllm(**spec)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://a:1", "http://"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://a:1", "http://", "http://a:b", "http://a:65536", "http://["]
+)
 def test_invalid_urls_are_rejected(url):
     with pytest.raises(ConfigError, match=re.escape(f"url: {url!r}. Allowed: http://host:port.")):
-        Vllm(url).build("", STOP_CONDITIONS)
+        VllmEngine(Vllm(url), "", STOP_CONDITIONS)

@@ -41,4 +41,4 @@ def test_penalty_coef_0_is_grpo():
 
 
 def test_defaults():
-    assert ace().required_signals == {"logp@ref"}
+    assert ace().requires.all_signals == {"logp@ref"}

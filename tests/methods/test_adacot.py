@@ -51,4 +51,4 @@ def test_decision_tokens_have_weight_0_and_others_are_unchanged():
 
 
 def test_defaults():
-    assert adacot().required_signals == {"step/decision"}
+    assert adacot().requires.all_signals == {"step/decision"}

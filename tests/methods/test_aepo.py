@@ -5,7 +5,7 @@ import torch
 
 from grupo.core.controllers import BangBang
 from grupo.core.schedules import resolve_schedules
-from grupo.methods.aepo import TemperedRolloutWeight, aepo
+from grupo.methods.aepo import IsTempered, IsUntempered, TemperedRolloutWeight, aepo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
@@ -53,6 +53,11 @@ def test_tempered_rollouts_use_reinforce_without_ratio():
     assert loss[:, 0].tolist() == pytest.approx([-exp(0.1), 0.5])  # -A log pi = 1 - 0.5
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
     assert gradient[:, 0].tolist() == pytest.approx([-exp(0.1), -1.0])
+
+
+def test_masks_declare_the_reward_term_that_they_read():
+    for mask in (IsTempered(), IsUntempered()):
+        assert mask.requires.reward_terms == {"temperature_scaled"}
 
 
 def test_defaults_are_the_authors():

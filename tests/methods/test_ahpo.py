@@ -47,5 +47,5 @@ def test_correct_demonstration_does_not_count_as_policy_success():
 
 
 def test_defaults():
-    assert ahpo().required_signals == {"sampled"}
-    assert ahpo().required_reward_terms == {"correct"}
+    assert ahpo().requires.all_signals == {"sampled"}
+    assert ahpo().requires.reward_terms == {"correct"}

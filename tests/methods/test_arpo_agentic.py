@@ -62,7 +62,7 @@ def test_soft_and_hard_estimates_have_the_same_gradient():
 
 def test_hard_estimate_passes_the_method_properties():
     assert [broken for _, _, broken in check_properties(HARD) if broken] == []
-    assert HARD.required_signals == {"step/node"}
+    assert HARD.requires.all_signals == {"step/node"}
 
 
 def test_defaults_are_those_of_the_released_run():

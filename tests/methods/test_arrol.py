@@ -61,7 +61,7 @@ def test_no_pruning_during_warmup():
     method = arrol()
     keep = Switch(0.1, 1.0, 0.5)
     assert method.sampler == EarlyPruning(16, keep, 512, 16384, 2, BetaBins.from_history(10, 0.9))
-    assert method.aux_heads == (QUALITY_HEAD,)
+    assert method.requires.heads == (QUALITY_HEAD,)
     assert len(method.controlled_metrics) == 20
     early, late = (resolve_schedules(method, progress).sampler for progress in (0.05, 0.5))
     scores = [0.5] * 16

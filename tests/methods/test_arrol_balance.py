@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from grupo.core.component import component
+from grupo.core.requires import Requires
 from grupo.core.types import PRUNED, Group
 from grupo.methods.arrol import arrol
 from grupo.rollouts.samplers import EarlyPruning
@@ -63,7 +64,7 @@ class PruneAfterwards:
 
     inner: EarlyPruning
     recorder: Recorder
-    aux_heads = (QUALITY_HEAD,)
+    requires = Requires(heads=(QUALITY_HEAD,))
 
     async def __call__(self, task, env, actor) -> Group:
         group = await replace(self.inner, keep_fraction=1.0)(task, env, actor)

@@ -16,7 +16,7 @@ from grupo.algo.advantages.tree import (
     TopBottomLeaves,
 )
 from grupo.algo.losses import Clip
-from grupo.core.schedules import Linear, as_float, resolve_schedules
+from grupo.core.schedules import Linear, resolve_schedules
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.rollouts.samplers import SplitTree
 from grupo.testing.batches import make_batch, perturb_logp
@@ -171,7 +171,7 @@ def test_number_of_steps_after_pruning(where, steps):
 
 
 def test_masked_window_moves_one_step_every_30_updates():
-    outside = OutsideWindow(as_float(Linear(9.0, 19.0)), 4)
+    outside = OutsideWindow(Linear(9.0, 19.0), 4)
     at_step = {n: resolve_schedules(outside, (n + 0.5) / 300) for n in (29, 30, 299)}
     held = {
         n: (~where(released_tree()))[0].nonzero().flatten().tolist() for n, where in at_step.items()
@@ -196,7 +196,7 @@ def test_defaults_are_those_of_the_released_run():
     assert method.sampler == SplitTree((0, 3, 6, 9), branches=2)
     assert method.advantage == chain(NormalizePerDepth(), ClampAdvantage(-5.0, 5.0))
     assert (method.loss, method.aggregation) == (Clip(1e-3, 1e-3), DedupTokenMean())
-    assert method.required_signals == {"step/node", "step/depth"}
+    assert method.requires.all_signals == {"step/node", "step/depth"}
 
 
 def test_options_of_the_paper():

@@ -43,24 +43,18 @@ def test_advantage_adds_outcome_and_repetition():
     assert torch.equal(A[1], plain[1])
 
 
-def test_matches_the_authors_code():
-    # eddycmu/demystify-long-cot @ e90cf9b, openrlhf/openrlhf/reward/cosine.py,
-    # CosineScaledSparseReward.reward, and repetition.py, RepetitionDensePenalty.reward; inputs as
-    # below, -10 to 0 and 1 to 2, max_len 100
-    lengths = [10, 35, 70, 83, 84, 120]
-    right = [1.9755282581475768, 1.7269952498697734, 1.2061073738537635, 1.0696289864980282]
-    wrong = [-9.755282581475768, -7.269952498697734, -2.061073738537635, -0.6962898649802823]
-    assert reward(lengths, 1.0, limit=100) == pytest.approx([*right, -10.0, -10.0], rel=1e-5)
-    assert reward(lengths, 0.0, limit=100) == pytest.approx([*wrong, -10.0, -10.0], rel=1e-5)
-    p = -0.05000000074505806  # 3-grams, penalty -0.05, not of starts only
+def test_repetition_marks_match_the_authors_code():
+    # eddycmu/demystify-long-cot @ e90cf9b, openrlhf/openrlhf/reward/repetition.py,
+    # RepetitionDensePenalty.reward; 3-grams, penalty -0.05, not of starts only
+    p = -0.05000000074505806
     recorded = {
         (1, 2, 3, 4, 1, 2, 3, 4, 5): [0.0, 0.0, 0.0, 0.0, p, p, p, p, 0.0],
         (7, 7, 7, 7, 7): [0.0, p, p, p, p],
         (1, 2, 3, 1, 2, 9): [0.0] * 6,
     }
     for tokens, expected in recorded.items():
-        paid = [-0.05 * mark for mark in repeated_ngrams(tokens, n=3)]
-        assert paid == pytest.approx(expected, rel=1e-5)
+        penalties = [-0.05 * mark for mark in repeated_ngrams(tokens, n=3)]
+        assert penalties == pytest.approx(expected, rel=1e-5)
 
 
 def test_defaults_are_the_papers():

@@ -40,5 +40,5 @@ def test_defaults_are_the_released_ones():
     assert method.sampler == GroupSampler(10)
     assert method.updates == Updates(epochs=2, minibatches=1)
     assert method.reference == ReferenceUpdate(rate=1.0, every=64)
-    assert method.required_signals == {"logp@ref"}
-    assert coupled_grpo(kl_coef=0.0).required_signals == frozenset()
+    assert method.requires.all_signals == {"logp@ref"}
+    assert coupled_grpo(kl_coef=0.0).requires.all_signals == frozenset()

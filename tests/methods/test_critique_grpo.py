@@ -51,4 +51,4 @@ def test_first_answers_use_the_ratio_without_clip():
 def test_defaults():
     method = critique_grpo(max_length=4)
     assert method.sampler == WithCritique(GroupSampler(8))
-    assert method.required_signals == {"off_context", "entropy"}
+    assert method.requires.all_signals == {"off_context", "entropy"}

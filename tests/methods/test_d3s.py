@@ -85,4 +85,4 @@ def test_both_fractions_grow_linearly_to_1():
     halfway = resolve_schedules(d3s(rollout_fraction=0.25, token_fraction=0.2), 0.5).aggregation
     assert (halfway.rollout_fraction, halfway.token_fraction) == pytest.approx((0.625, 0.6))
     assert resolve_schedules(d3s(), 1.0).aggregation == TopAdvantageTokens(1.0, 1.0)
-    assert d3s().precomputed_signals == {"entropy"}
+    assert d3s().requires.signals == {"entropy"}

@@ -65,4 +65,4 @@ def test_the_default_is_guided_by_entropy_with_the_clips_of_both():
     assert dhpo().loss == HybridRatioClip(
         token_clip=(0.2, 0.28), sequence_clip=(3e-4, 4e-4), base_weight=0.0, entropy_weight=1.0
     )
-    assert dhpo().required_signals == {"entropy"}
+    assert dhpo().requires.all_signals == {"entropy"}

@@ -7,7 +7,6 @@ from grupo.algo.losses import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.contrastive import mean_ratio
 from grupo.methods.disco import disco
 from grupo.testing.batches import make_batch, perturb_logp
-from tests.helpers.recorded_batches import flat, learned, six
 
 BATCH = make_batch([0, 0, 0], [1.0, 0.0, 0.0], logp=0.0)
 
@@ -54,21 +53,3 @@ def test_groups_without_both_outcomes_stay_in_the_denominator():
 def test_defaults_are_the_released_ones():
     assert disco().loss.left == DiscriminativeLoss(tau=10.0)
     assert disco().loss.right == TrustRegion(beta=1000.0, delta=1e-4)
-
-
-def test_matches_the_authors_code():
-    # Optimization-AI/DisCO @ bd2b078, verl/verl/trainer/ppo/core_algos.py,
-    # compute_policy_loss_disco_logL, kl_type kl, tau 1; inputs as below. Its value is another: it
-    # writes sums whose gradient is that of the log and of the square.
-    batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-    method = disco(score_temperature=1.0)
-    _, gradient = learned(method, batch)
-    rows = [
-        [-0.1666667, -0.1666667, -0.1666667],
-        [0.1466544, 0.1466544],
-        [0.2066912],
-        [-0.125, -0.125],
-        [-0.08333333, -0.08333333, -0.08333333],
-        [0.5],
-    ]
-    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

@@ -5,7 +5,7 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
-from grupo.methods.e_grpo import EntityReward, e_grpo
+from grupo.methods.e_grpo import EntityReward, IsNotOverlong, e_grpo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
@@ -67,3 +67,7 @@ def test_default_hyperparameters():
     method = e_grpo()
     assert method.loss == Clip(0.2, 0.28)
     assert method.aggregation is token_mean
+
+
+def test_mask_declares_the_reward_term_that_it_reads():
+    assert IsNotOverlong().requires.reward_terms == {"overlong"}

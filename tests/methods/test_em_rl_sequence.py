@@ -27,4 +27,4 @@ def test_defaults_match_paper():
     method = em_rl_sequence()
     assert method.sampler == GroupSampler(4)
     assert method.loss.right.factor == 0.001
-    assert method.required_signals == {"logp@ref"}
+    assert method.requires.all_signals == {"logp@ref"}

@@ -31,4 +31,4 @@ def test_defaults_match_paper():
     method = em_rl_token()
     assert method.sampler == GroupSampler(4)
     assert method.loss.right.factor == 0.001
-    assert method.required_signals == {"entropy", "logp@ref"}
+    assert method.requires.all_signals == {"entropy", "logp@ref"}

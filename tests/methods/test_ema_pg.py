@@ -24,5 +24,5 @@ def test_reference_is_exponential_moving_average():
 
 
 def test_defaults_match_release():
-    assert ema_pg().required_signals == {"reverse_kl@ref"}
-    assert ema_pg().precomputed_signals == frozenset()
+    assert ema_pg().requires.all_signals == {"reverse_kl@ref"}
+    assert ema_pg().requires.signals == frozenset()

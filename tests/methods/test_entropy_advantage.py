@@ -20,4 +20,4 @@ def test_default_hyperparameters():
     assert entropy_advantage().advantage.estimators[-1] == AddEntropy(
         entropy_coef=0.4, advantage_divisor=2.0
     )
-    assert entropy_advantage().required_signals == {"entropy"}
+    assert entropy_advantage().requires.all_signals == {"entropy"}

@@ -37,5 +37,5 @@ def test_advantages_are_clipped():
 def test_defaults_match_reference_implementation():
     assert flow_grpo().advantage == chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))
     assert flow_grpo().updates == Updates(minibatches=2)
-    assert flow_grpo().required_signals == {"reverse_kl@ref"}
-    assert flow_grpo(kl_coef=0.0).required_signals == frozenset()
+    assert flow_grpo().requires.all_signals == {"reverse_kl@ref"}
+    assert flow_grpo(kl_coef=0.0).requires.all_signals == frozenset()

@@ -29,4 +29,4 @@ def test_remaining_components_match_dapo():
     assert paper.aggregation == TopEntropyMask(0.2, token_mean)
     assert (paper.loss.clip_low, paper.loss.clip_high) == (0.2, 0.28)
     assert paper.filter is keep_nonzero_std
-    assert paper.required_signals == {"entropy"}
+    assert paper.requires.all_signals == {"entropy"}

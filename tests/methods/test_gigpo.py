@@ -64,35 +64,5 @@ def test_actions_of_a_turn_share_its_advantage():
     ]
 
 
-def test_matches_reference_implementation():
-    # gigpo/core_gigpo.py of langfengQ/verl-agent, as zzj1111/alfworldauto has it (37aec78):
-    # step_norm_reward on build_step_group, without std; four rollouts of one-token turns
-    state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]
-    turn_rewards = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
-    batch = make_batch(
-        group=[0] * 4,
-        length=[4, 3, 4, 2],
-        turn=[[0, 1, 2, 3]] * 4,
-        signals={"step/reward": turn_rewards, "step/state": state},
-    )
-    A = AddAnchorStateAdvantage(gamma=0.95, step_coef=1.0)(batch.reward * 0, batch)
-    expected = [
-        0.188333,
-        0.282,
-        -0.11375,
-        -0.0955,
-        -0.882792,
-        -0.8455,
-        0.0,
-        0.694458,
-        0.24125,
-        0.8045,
-        0.43625,
-        -0.1455,
-        -0.56375,
-    ]
-    assert A[batch.mask].tolist() == pytest.approx(expected, abs=2e-6)
-
-
 def test_defaults_match_paper():
-    assert gigpo().required_signals == {"step/reward", "step/state", "logp@ref"}
+    assert gigpo().requires.all_signals == {"step/reward", "step/state", "logp@ref"}

@@ -22,10 +22,10 @@ def test_loss_is_token_divergence_regardless_of_reward():
 
 def test_divergence_argument_selects_loss():
     method = gkd().replace(loss=ForwardKL("teacher"))
-    assert method.required_signals == {"forward_kl@teacher"}
-    assert method.loss.recomputed_signals == {"forward_kl@teacher"}
+    assert method.requires.all_signals == {"forward_kl@teacher"}
+    assert method.requires.recomputed_signals == {"forward_kl@teacher"}
 
 
 def test_default_hyperparameters():
     assert gkd().loss == JSD("teacher")
-    assert gkd().precomputed_signals == frozenset()
+    assert gkd().requires.signals == frozenset()

@@ -49,4 +49,4 @@ def test_without_reference_answer_reduces_to_policy_gradient():
 
 def test_default_hyperparameters():
     assert grao().sampler == WithExpertSolution(GroupSampler(8))
-    assert grao().required_signals == {"sampled"}
+    assert grao().requires.all_signals == {"sampled"}

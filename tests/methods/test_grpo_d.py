@@ -19,4 +19,4 @@ def test_step_length_decreases_linearly(progress, b):
 
 
 def test_default_hyperparameters():
-    assert grpo_d().required_signals == {"logp@ref"}
+    assert grpo_d().requires.all_signals == {"logp@ref"}

@@ -45,5 +45,5 @@ def test_gradient_weight_grows_for_short_steps():
 
 
 def test_required_signals():
-    assert grpo_guard().loss.recomputed_signals == {"reverse_kl@old"}
-    assert grpo_guard().precomputed_signals == {"step/std", "step/dt"}
+    assert grpo_guard().requires.recomputed_signals == {"reverse_kl@old"}
+    assert grpo_guard().requires.signals == {"step/std", "step/dt"}

@@ -44,4 +44,4 @@ def test_hinted_success_with_low_ratio_is_not_clipped():
 
 def test_default_hyperparameters():
     assert guide_grpo().sampler == WithHint(GroupSampler(8))
-    assert guide_grpo().required_columns == {"hint"}
+    assert guide_grpo().requires.columns == {"hint"}

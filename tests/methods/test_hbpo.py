@@ -87,4 +87,4 @@ def test_defaults_match_paper():
     assert method.sampler.group_size == 16
     assert method.advantage == PAPER
     assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)
-    assert method.required_signals == frozenset()
+    assert method.requires.all_signals == frozenset()

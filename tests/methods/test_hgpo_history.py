@@ -76,35 +76,3 @@ def test_alpha_zero_weights_levels_equally():
 def test_tasks_are_compared_independently():
     A = shared_state_batch(group=(0, 1, 2)).with_advantage(hgpo_history().advantage).advantage
     assert A.abs().max() == 0
-
-
-def test_matches_reference_implementation():
-    # recipe/hgpo/core_hgpo.py of langfengQ/verl-agent, as zzj1111/alfworldauto has it (37aec78):
-    # compute_hgpo_outcome_advantage, mode mean_norm; four rollouts of one-token turns
-    state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]
-    turn_rewards = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
-    batch = make_batch(
-        group=[0] * 4,
-        length=[4, 3, 4, 2],
-        turn=[[0, 1, 2, 3]] * 4,
-        signals={"step/reward": turn_rewards, "step/state": state},
-    )
-    A = batch.with_advantage(
-        HistoryGroupedAdvantage(history_turns=2, gamma=0.95, weight_exponent=1.0)
-    ).advantage
-    expected = [
-        0.188333,
-        0.45105,
-        -0.0655,
-        -0.3082,
-        -0.882791,
-        -0.67645,
-        0.0,
-        0.694458,
-        0.24125,
-        0.5918,
-        0.4845,
-        -0.1455,
-        -0.5155,
-    ]
-    assert A[batch.mask].tolist() == pytest.approx(expected, abs=2e-6)

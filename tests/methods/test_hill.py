@@ -77,21 +77,6 @@ def test_reliance_uses_correct_attempts_only():
     assert hint_rewards(batch) == pytest.approx([0.5 * 0.5])  # n = 2, p = 1/2: 1 - 2/4; e^-ln 2
 
 
-@pytest.mark.parametrize(
-    ("rewards", "off", "expected"),
-    [
-        ([1, 1, 0, 0, 0, 0, 0, 1], -0.17, 0.5539806435886017),
-        ([1, 0, 0, 0], 0.4, 0.6796875),
-        ([1, 1, 1, 0], -1.3, 0.008920034375889556),
-        ([1, 1, 1, 1], -0.1, 0.0),
-    ],
-)
-def test_matches_reference_implementation(rewards, off, expected):
-    # Andree-9/HiLL @ 195d94e, verl/trainer/ppo/hinter_utils.py, compute_hint_reward with
-    # "transfer_weighted_non_deg", on these rewards and this mean reliance
-    assert hint_rewards(hinted_group([rewards], off=off)) == pytest.approx([expected], rel=1e-6)
-
-
 def test_hints_and_attempts_are_compared_in_separate_groups():
     batch = hinted_group([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
     # hint rewards are 1/2, 0 and 1 - (3^4 + 1)/4^4 = 174/256: the third is the best

@@ -92,4 +92,4 @@ def test_defaults_match_release():
     assert method.sampler == WithAnswerBelief(GroupSampler(16), "<answer>")
     assert method.advantage == InformationGainReturn(1.0)
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
-    assert method.required_signals == {"step/belief", "logp@ref"}
+    assert method.requires.all_signals == {"step/belief", "logp@ref"}

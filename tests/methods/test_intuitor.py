@@ -53,4 +53,4 @@ def test_matches_reference_implementation():
 def test_defaults_match_paper():
     assert intuitor().sampler == GroupSampler(7)
     assert intuitor().loss == Clip(0.2, 0.2) + 0.005 * KL()
-    assert intuitor().required_signals == {"self_certainty", "logp@ref"}
+    assert intuitor().requires.all_signals == {"self_certainty", "logp@ref"}

@@ -39,4 +39,4 @@ def test_uninformative_groups_do_not_dilute_gradient():
 
 def test_defaults_match_release():
     assert justgrpo(max_length=256).sampler == GroupSampler(16)
-    assert justgrpo(max_length=256).required_signals == frozenset()
+    assert justgrpo(max_length=256).requires.all_signals == frozenset()

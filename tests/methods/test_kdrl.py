@@ -65,6 +65,6 @@ def test_distillation_can_be_limited_to_failed_rollouts():
 
 
 def test_requires_teacher_and_no_reference():
-    assert kdrl().required_signals == {"logp@teacher"}
+    assert kdrl().requires.all_signals == {"logp@teacher"}
     assert kdrl().aggregation is token_mean
     assert kdrl(group_size=4).sampler == GroupSampler(4)

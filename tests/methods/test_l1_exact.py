@@ -24,16 +24,3 @@ def test_closest_to_budget_has_highest_advantage():
     batch = make_batch([0, 0], [1.0, 1.0], length=[2, 4], reward_terms={"budget": [4.0, 4.0]})
     advantage = batch.with_advantage(l1_exact().advantage).advantage[:, 0]
     assert advantage.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-2)
-
-
-def test_matches_reference_implementation():
-    # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn, linear_reward, alpha 0.0003; inputs as
-    # below
-    batch = make_batch(
-        [0, 0, 1, 2],
-        [1.0, 1.0, 0.0, 1.0],
-        length=[1200, 400, 2100, 3000],
-        reward_terms={"budget": [1000.0, 1000.0, 2000.0, 500.0]},
-    )
-    r = BudgetDistancePenalty(0.0003)(batch.reward, batch).tolist()
-    assert r == pytest.approx([0.94, 0.82, -0.03, 0.25], rel=1e-5)

@@ -28,15 +28,3 @@ def test_thousand_tokens_over_budget_cost_three_tenths():
     (step, *_) = l1_max().advantage.estimators
     batch = make_batch([0], [1.0], length=[2000], reward_terms={"budget": [1000.0]})
     assert step(batch.reward, batch).item() == pytest.approx(0.2)
-
-
-def test_matches_reference_implementation():
-    # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn with negative budgets, linear_reward and
-    # multiplier_reward, alpha 0.0003; inputs as below. Its (clip(alpha left, -1, 1) + 1) / 2 is
-    # a price of alpha / 2
-    budget, length = [1000.0, 1000.0, 2000.0, 500.0, 500.0], [1200, 400, 2100, 3000, 8000]
-    batch = make_batch(
-        [0, 0, 1, 2, 2], [1.0, 1.0, 0.0, 1.0, 1.0], length=length, reward_terms={"budget": budget}
-    )
-    r = SoftBudgetLimit(0.0003 / 2, reward_at_budget=0.5)(batch.reward, batch).tolist()
-    assert r == pytest.approx([0.47, 0.59, 0.0, 0.125, 0.0], rel=1e-5)

@@ -50,5 +50,5 @@ def test_equal_lengths_have_equal_weight():
 
 
 def test_exponent_is_trained_from_zero():
-    assert lambda_grpo_length().aux_heads == (LearnedScalar("lambda", initial_value=0.0),)
+    assert lambda_grpo_length().requires.heads == (LearnedScalar("lambda", initial_value=0.0),)
     assert lambda_grpo_length().loss.length_scale == 1 / 9

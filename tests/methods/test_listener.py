@@ -35,8 +35,8 @@ def test_listener_distinguishes_two_correct_answers():
 
 def test_requires_three_reward_terms():
     assert listener().advantage.estimators[0] == ListenerReward(0.5, 0.5, 0.0)
-    assert listener().advantage.estimators[0].required_reward_terms == (
+    assert listener().advantage.estimators[0].requires.reward_terms == {
         "format",
         "correct",
         "listener",
-    )
+    }

@@ -30,10 +30,10 @@ def test_advantage_is_zero_for_equal_rewards_or_single_rollout():
 
 
 def test_declares_whole_batch_requirement():
-    assert ScaleByBatchStd().needs_whole_batch
+    assert ScaleByBatchStd().requires.whole_batch
 
 
 def test_defaults_match_paper():
     assert lite_ppo().loss == Clip(0.2, 0.2)
     assert lite_ppo().aggregation is token_mean
-    assert lite_ppo().required_signals == frozenset()
+    assert lite_ppo().requires.all_signals == frozenset()

@@ -47,4 +47,4 @@ def test_defaults_match_paper():
     assert method.loss == Clip(0.2, 0.28)
     assert method.filter is keep_nonzero_std
     assert method.aggregation is token_mean
-    assert method.required_signals == frozenset()  # no KL
+    assert method.requires.all_signals == frozenset()  # no KL

@@ -63,4 +63,4 @@ def test_matches_reference_implementation():
 def test_default_hyperparameters():
     method = mapo()
     assert (method.sampler, method.loss) == (GroupSampler(12), Clip(0.2, 0.2) + 0.01 * KL())
-    assert mapo(kl_coef=0.0).required_signals == frozenset()
+    assert mapo(kl_coef=0.0).requires.all_signals == frozenset()

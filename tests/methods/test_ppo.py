@@ -56,9 +56,9 @@ def test_lambda_one_value_target_is_outcome():
 
 
 def test_requires_only_value_head():
-    assert ppo().aux_heads == (LinearHead("value"),)
-    assert ppo().required_signals == {"value"}
-    assert ppo().precomputed_signals == {"value"}
+    assert ppo().requires.heads == (LinearHead("value"),)
+    assert ppo().requires.all_signals == {"value"}
+    assert ppo().requires.signals == {"value"}
 
 
 def test_defaults_match_paper():

@@ -97,4 +97,4 @@ def advantages(ratios):
 
 
 def test_defaults_match_release():
-    assert prime().required_signals == {"logp@prm", "logp@ref"}
+    assert prime().requires.all_signals == {"logp@prm", "logp@ref"}

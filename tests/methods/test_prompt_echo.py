@@ -28,5 +28,5 @@ def test_sum_and_mean_have_equal_advantages():
 
 
 def test_requires_one_reward_term_and_no_reference():
-    assert prompt_echo().advantage.estimators[0].required_reward_terms == ("echo",)
-    assert prompt_echo().required_signals == frozenset()
+    assert prompt_echo().advantage.estimators[0].requires.reward_terms == {"echo"}
+    assert prompt_echo().requires.all_signals == frozenset()

@@ -41,4 +41,4 @@ def test_invalid_format_is_penalized():
 
 def test_plans_are_sampled_before_continuations():
     assert pta_grpo(num_plans=2, chains_per_plan=3).sampler == FirstTurnTree(2, 3)
-    assert pta_grpo().sampler.provides == ("first_turn",)
+    assert pta_grpo().provides.reward_terms == {"first_turn"}

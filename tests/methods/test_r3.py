@@ -74,5 +74,5 @@ def test_hinted_rollouts_are_compared_with_each_other():
 def test_default_hyperparameters():
     assert r3(max_length=9).sampler == WithReflection(GroupSampler(8), 0.25)
     assert r3(max_length=9).filter == Replay(1)
-    assert (r3(max_length=9, num_replays=3).num_replays, Method().num_replays) == (3, 0)
-    assert r3(max_length=9).required_signals == {"entropy", "off_context", "logp@ref"}
+    assert (r3(max_length=9, num_replays=3).requires.replays, Method().requires.replays) == (3, 0)
+    assert r3(max_length=9).requires.all_signals == {"entropy", "off_context", "logp@ref"}

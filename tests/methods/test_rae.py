@@ -45,22 +45,6 @@ def test_unscored_group_leaves_baseline_unchanged():
     assert SubtractMovingMean(0.5)(batch.reward, batch).tolist() == [1 - 0.75]
 
 
-def test_matches_reference_implementation():
-    # spiral-rl/spiral @ a02d0ed, train_spiral.py, the lines of use_role_baseline with EMA of
-    # spiral/utils.py; four games of two roles in a row; inputs as below. There b is the
-    # baseline before the game, so that its A is the advantage here divided by the decay
-    games = [(1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (0.5, -0.5)]
-    expected = [(1.0, -1.0), (0.95, -0.95), (-1.0975, 1.0975), (0.457375, -0.457375)]
-    for t, game in enumerate(games):
-        history = [
-            TaskHistory(tuple(range(t)), tuple((before[role],) for before in games[:t]))
-            for role in range(2)
-        ]
-        batch = make_batch(group=[0, 1], reward=game, history=history)
-        A = rae().advantage(batch.reward, batch) / 0.95
-        assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
-
-
 def test_defaults_match_reference_implementation():
     assert (rae().sampler, rae().loss) == (GroupSampler(1), Reinforce())
     assert rae().aggregation is token_sum

@@ -45,4 +45,4 @@ def test_both_deviations_use_population_std():
     assert reg_grpo().advantage(batch.reward, batch).tolist() == pytest.approx(
         [1.0, -1.0], abs=1e-5
     )
-    assert reg_grpo().required_signals == {"logp@ref"}
+    assert reg_grpo().requires.all_signals == {"logp@ref"}

@@ -34,4 +34,4 @@ def test_loss_and_gradient():
 def test_defaults_match_paper():
     method = reinforce_rej()
     assert (method.sampler, method.loss) == (GroupSampler(4), Clip(0.2, 0.2))
-    assert method.required_signals == frozenset()
+    assert method.requires.all_signals == frozenset()

@@ -19,5 +19,5 @@ def test_advantage_is_zero_when_entropies_are_equal():
 
 
 def test_requires_entropy_signal_only():
-    assert rent().required_signals == {"entropy"}
+    assert rent().requires.all_signals == {"entropy"}
     assert rent().sampler == GroupSampler(5)

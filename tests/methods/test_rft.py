@@ -15,8 +15,8 @@ def test_correct_rollouts_are_kept_and_empty_groups_dropped():
     assert [g.rewards for g in groups] == [(1.0, 1.0)]
 
 
-def test_rollout_without_reward_term_is_not_correct():
-    assert KeepCorrect()([Group(Task("k", "?"), (Rollout(reward=1.0),))]) == []
+def test_filter_declares_the_reward_term_that_it_reads():
+    assert KeepCorrect(reward_term="passed").requires.reward_terms == {"passed"}
 
 
 def test_loss_is_token_mean_likelihood_of_kept_rollouts():
@@ -29,4 +29,4 @@ def test_loss_is_token_mean_likelihood_of_kept_rollouts():
 
 
 def test_default_hyperparameters():
-    assert rft().required_signals == frozenset()
+    assert rft().requires.all_signals == frozenset()

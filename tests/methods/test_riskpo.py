@@ -88,18 +88,6 @@ def test_next_step_starts_from_reported_thresholds():
     assert (first.quantile_low, first.quantile_high) == (-inf, -inf)
 
 
-def test_matches_reference_implementation():
-    # RTkenny/RiskPO @ 65ec40c, verl/trainer/ppo/core_algos.py,
-    # compute_grpo_bundle_rvar_outcome_advantage_quantile_tracking with the options of
-    # scripts/run_qwen2.5_1.5b_MVaR_math.sh, q_track 0.6 and 1.7, epsilon 0; inputs as below
-    batch = tasks([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.5, 0.0, 0.25]])
-    before = 0.6 - 0.1 * (0.2 - 1 / 6), 1.7 - 0.1 * (0.9 - 5 / 6)  # what moves to 0.6 and 1.7
-    expected = [-0.692820323, -4.206409104, 0.0] * 2 + [-0.4571428571, -1.6, -1.028571429]
-    expected += [-1.828571429, -6.4, -4.114285714]
-    A = MixedRiskAdvantage(2, LEVELS, 1.5, *before)(batch.reward, batch)
-    assert A.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-9)
-
-
 def test_defaults_match_reference_implementation():
     method = riskpo()
     assert method.sampler.group_size == method.advantage.bundle_size == 5

@@ -64,26 +64,6 @@ def test_loss_weights_sequence_likelihood_by_advantage():
 def test_defaults_match_paper():
     method = rloo()
     assert (method.sampler, method.loss) == (GroupSampler(4), Reinforce())
-    assert method.required_signals == {"logp@ref"}
-    assert rloo(kl_coef=0.0).required_signals == frozenset()
+    assert method.requires.all_signals == {"logp@ref"}
+    assert rloo(kl_coef=0.0).requires.all_signals == frozenset()
     assert rloo(kl_coef=0.0).advantage == Center(group_ops.leave_one_out_mean)
-
-
-def test_matches_verl_and_trl():
-    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_rloo_outcome_advantage and
-    # compute_rloo_vectorized_outcome_advantage on these inputs; the last answer is alone
-    batch = make_batch(group=[0, 0, 0, 1, 1, 2], reward=[1.0, 0.0, 0.5, 2.0, -1.0, 0.75])
-    verl, vectorized = [0.75, -0.75, 0.0, 3.0, -3.0, 0.75], [0.75, -0.75, 0.0, 3.0, -3.0, 0.0]
-    actual = rloo(kl_coef=0.0).advantage(batch.reward, batch).tolist()
-    assert actual == pytest.approx(vectorized)
-    assert actual[:5] == pytest.approx(verl[:5])  # 'rloo' leaves a lone answer its reward
-    # huggingface/trl @ f2cd577, trainer/rloo_trainer.py, its lines from the KL to the advantages
-    trl = [0.85, -0.85, 0.28, -0.28]
-    reference = [[-1.5, -2.0], [-1.0, 9.0], [-0.5, -1.2], [-1.0, -1.0]]
-    batch = make_batch(
-        group=[0, 0, 1, 1],
-        reward=[1.0, 0.0, 0.5, 0.25],
-        length=[2, 1, 2, 2],
-        signals={"logp@ref": reference},
-    )
-    assert rloo(kl_coef=0.1).advantage(batch.reward, batch).tolist() == pytest.approx(trl)

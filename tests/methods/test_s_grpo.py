@@ -70,7 +70,7 @@ def test_all_wrong_group_has_zero_advantage():
 def test_default_group_has_eight_exits():
     assert s_grpo().sampler == EarlyExits(7)
     assert s_grpo().sampler.group_size == 8
-    assert s_grpo().required_reward_terms == {"exit_index"}
+    assert s_grpo().requires.reward_terms == {"exit_index"}
     assert torch.equal(
         DecayingReward()(torch.zeros(2), exits_batch([0.0] * 2, (0.0, 1.0), (0, 0))), torch.zeros(2)
     )

@@ -28,4 +28,4 @@ def test_no_hints_during_warmup():
 
 
 def test_default_hyperparameters():
-    assert scaf_grpo().required_columns == {"hints"}
+    assert scaf_grpo().requires.columns == {"hints"}

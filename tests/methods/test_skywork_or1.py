@@ -45,4 +45,4 @@ def test_defaults_match_paper():
     assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(0.2, 0.2) + EntropyBonus(TargetEntropy(target=0.2, step_size=0.005))
     assert (method.filter, method.aggregation) == (keep_nonzero_std, token_mean)
-    assert method.required_signals == {"entropy"}
+    assert method.requires.all_signals == {"entropy"}

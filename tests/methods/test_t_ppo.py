@@ -44,4 +44,4 @@ def test_value_loss_covers_finished_answers_only():
 
 
 def test_default_hyperparameters():
-    assert t_ppo().aux_heads == (LinearHead("value"),)
+    assert t_ppo().requires.heads == (LinearHead("value"),)

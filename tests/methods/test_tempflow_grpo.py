@@ -88,5 +88,5 @@ def test_default_hyperparameters():
     within = chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))
     assert method.advantage == GroupedBy(within, ByRewardTerm("branch_step"))
     assert method.aggregation == NoiseWeighted()
-    assert method.required_signals == {"reverse_kl@ref", "step/std"}
+    assert method.requires.all_signals == {"reverse_kl@ref", "step/std"}
     assert tempflow_grpo(kl_coef=0.0).loss == Clip(1e-4, 1e-4)

@@ -80,4 +80,4 @@ def test_defaults_match_release():
         token_mean,
         keep_nonzero_std,
     )
-    assert method.required_signals == {"step/node"}
+    assert method.requires.all_signals == {"step/node"}

@@ -34,18 +34,3 @@ def test_kept_sequences_use_unchanged_surrogate():
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient[:2].flatten().tolist() == pytest.approx([-exp(0.1) / 12] * 6)
     assert gradient[2:].eq(0).all()
-
-
-def test_matches_verl():
-    # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
-    # compute_rollout_rejection_mask with rollout_rs="seq_max_k3,seq_mean_k3" and thresholds
-    # "0.05,0.002" (or the first alone): what of four answers is kept
-    assert kept_sequences(trm()) == [True, True, False, False]
-    assert kept_sequences(trm(max_mean_kl=torch.inf)) == [True, True, False, True]
-    # compute_policy_loss_vanilla under that mask with "seq-mean-token-mean": a rejected answer
-    # counts in the mean if global_batch_size is given, as in training, and not by itself
-    expected_mean, expected_kept = -0.5525854571958722, -1.1051709143917443
-    method, pi = trm(), perturb_logp(BATCH, [[0.1] * 3] * 4)
-    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum().item()
-    assert loss == pytest.approx(expected_mean)
-    assert loss * 4 / 2 == pytest.approx(expected_kept)

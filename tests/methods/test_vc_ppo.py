@@ -36,4 +36,4 @@ def test_value_target_is_outcome_at_every_token():
 
 
 def test_defaults_match_paper():
-    assert vc_ppo().aux_heads == (LinearHead("value"),)
+    assert vc_ppo().requires.heads == (LinearHead("value"),)

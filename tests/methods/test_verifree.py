@@ -22,6 +22,12 @@ def test_reasoning_uses_leave_one_out_baseline_and_answer_is_imitated():
     assert A[1] == pytest.approx([-0.6, 0.2, 0.2])
 
 
+def test_advantage_declares_what_it_reads():
+    requires = verifree().advantage.requires
+    assert requires.signals == {"sampled"}
+    assert requires.reward_terms == {"answer_probability"}
+
+
 def test_gradient_matches_estimator():
     method = verifree()
     batch_with_advantage = batch().with_advantage(method.advantage)

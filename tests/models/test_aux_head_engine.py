@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import torch
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, RewardResult, Task
 from grupo.rollouts.samplers import EarlyPruning
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD, BetaBin, BetaBins
@@ -41,7 +42,7 @@ def policy(llama):
 
 
 def sample_group(policy, key: int = 5) -> Group:
-    return asyncio.run(SAMPLER(Task("t", "Well?"), ConstantEnv(), policy.actor(key)))
+    return run_coroutine(SAMPLER(Task("t", "Well?"), ConstantEnv(), policy.actor(key)))
 
 
 def test_scores_match_the_head_at_the_scored_position(policy):
@@ -67,7 +68,7 @@ def test_scores_do_not_depend_on_the_batch(policy):
         groups = (SAMPLER(Task("t", "Well?"), ConstantEnv(), act) for act in acts)
         return (await asyncio.gather(*groups))[0]
 
-    alone, batched = sample_group(policy), asyncio.run(sample_two_groups())
+    alone, batched = sample_group(policy), run_coroutine(sample_two_groups())
     assert [r.text for r in batched.rollouts] == [r.text for r in alone.rollouts]
     assert [r.reward_terms["quality"] for r in batched.rollouts] == pytest.approx(
         [r.reward_terms["quality"] for r in alone.rollouts], abs=1e-5

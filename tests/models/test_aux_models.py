@@ -10,6 +10,7 @@ import torch
 
 from grupo.core.aux_heads import LearnedScalar, LinearHead
 from grupo.core.batch import Batch
+from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.inference.sampling_params import Sampling
@@ -202,7 +203,7 @@ def test_requests_with_other_sampling_do_not_change_each_other(llama):
         ]
         return await asyncio.gather(*(a(Rollout(), "Hi") for a in acts))
 
-    plain, greedy, cold, again = asyncio.run(generate_all())
+    plain, greedy, cold, again = run_coroutine(generate_all())
     assert set(greedy.logp) == {0.0}  # greedy sampling has one choice
     assert greedy.items == cold.items
     assert plain.items == again.items != greedy.items

@@ -1,11 +1,11 @@
 """Conversion between text or chat messages and tokens."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 
 from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Action, Rollout
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
@@ -83,4 +83,4 @@ def test_policy_with_a_chat_template_generates_after_the_template(tmp_path):
 def test_prompt_errors_are_raised_by_the_actor(llama):
     policy = llama.build()
     with pytest.raises(ConfigError, match="has no chat template"):
-        asyncio.run(policy.actor(0)(Rollout(), ({"role": "user", "content": "Hi"},)))
+        run_coroutine(policy.actor(0)(Rollout(), ({"role": "user", "content": "Hi"},)))

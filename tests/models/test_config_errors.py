@@ -35,22 +35,22 @@ def folder(folders, tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dtype": "bfloat61"}, "dtype: 'bfloat61'. Allowed: float32 or bfloat16."),
+        ({"dtype": "bfloat61"}, "CausalLM.dtype: 'bfloat61'. Allowed: float32 or bfloat16."),
         (
             {"device": "cpu0"},
             "device: 'cpu0' is not available. Did you mean 'cpu'? Allowed: auto, cpu",
         ),
-        ({"max_new_tokens": 0}, "max_new_tokens: 0. Allowed: 1 or more."),
+        ({"max_new_tokens": 0}, "CausalLM.max_new_tokens: 0. Allowed: 1 or more."),
         (
             {"max_new_tokens": CONTEXT},
             "max_new_tokens: 64. Allowed: below 64, the context length of the model.",
         ),
-        ({"tokens_per_microbatch": 0}, "tokens_per_microbatch: 0. Allowed: 1 or more."),
+        ({"tokens_per_microbatch": 0}, "CausalLM.tokens_per_microbatch: 0. Allowed: 1 or more."),
         (
             {"stop_strings": ("",)},
-            "stop_strings: ('',). Allowed: a tuple of strings, none of them empty.",
+            "CausalLM.stop_strings: ('',). Allowed: not empty.",
         ),
-        ({"stop_strings": "END"}, "stop_strings: 'END'. Allowed: a tuple of strings"),
+        ({"stop_strings": "END"}, "CausalLM.stop_strings: 'END'. Allowed: a tuple (…,) of which"),
         ({"lora": Lora(targets=("q_prj",))}, "targets: ('q_prj',). Target modules {'q_prj'} not"),
     ],
 )
@@ -66,7 +66,7 @@ def test_longest_answer_that_fits_is_allowed(llama):
 
 @pytest.mark.parametrize(("field", "value"), [("rank", 0), ("alpha", 0.0)])
 def test_invalid_lora_fields_raise_config_errors(field, value):
-    with pytest.raises(ConfigError, match=rf"^{field}: {value}. Allowed: "):
+    with pytest.raises(ConfigError, match=rf"^Lora.{field}: {value}. Allowed: "):
         Lora(**{field: value})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Action, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_lm import CausalPolicy
@@ -21,7 +22,7 @@ def policy(llama) -> CausalPolicy:
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(work)
+    return run_coroutine(work)
 
 
 async def first_turn(actor: CausalActor, max_new_tokens: int = 3) -> Rollout:

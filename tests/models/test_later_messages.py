@@ -1,10 +1,9 @@
 """Messages after an answer are rendered by the chat template; the answer keeps its tokens."""
 
-import asyncio
-
 import pytest
 
 from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import run_rollout
 from grupo.core.types import Action, Rollout, Task
 from grupo.envs import MultiTurn
@@ -120,7 +119,7 @@ def test_chat_rollouts_are_evaluated_as_generated(family, tmp_path):
     folder = save_model(tmp_path / family, tokenizer_options=tokenizer_options, **config)
     policy = CausalLM(str(folder), max_new_tokens=6, apply_chat_template=True).build()
     env = MultiTurn(AskingGame, max_turns=3, role=roles[0])
-    rollout = asyncio.run(run_rollout(Task("k", QUESTION), env, policy.actor(3)))
+    rollout = run_coroutine(run_rollout(Task("k", QUESTION), env.open(), policy.actor(3)))
     assert len(rollout.turns) == 3
     batch = batch_of(policy, [rollout])
     assert batch.inputs["token"][0].tolist() == token_ids(rollout)
@@ -132,8 +131,8 @@ def test_chat_rollouts_are_evaluated_as_generated(family, tmp_path):
 def test_observation_without_room_for_an_answer_is_dropped(llama):
     policy = llama.build()  # its context has 64 tokens
     env = MultiTurn(AskingGame, max_turns=30)
-    rollout = asyncio.run(run_rollout(Task("k", QUESTION), env, policy.actor(3)))
+    rollout = run_coroutine(run_rollout(Task("k", QUESTION), env.open(), policy.actor(3)))
     assert rollout.turns[-1][1].items == rollout.turns[-1][1].observation == ()
     assert policy.context_length - len("And?") <= len(token_ids(rollout)) <= policy.context_length
-    (result,) = asyncio.run(env.score(Task("k", QUESTION), [rollout]))
+    (result,) = run_coroutine(env.open().score(Task("k", QUESTION), [rollout]))
     assert (result.error, result.reward_terms["turns"]) == ("", len(rollout.turns) - 1)

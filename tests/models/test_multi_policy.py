@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM
 from grupo.algo.losses import KL, Clip
 from grupo.config.validate import check_recipe
 from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -47,7 +48,7 @@ def generate(policy, count=3, key=7):
         actions = await asyncio.gather(*pending)
         return [s.append_turn(QUESTION, a) for s, a in zip(starts, actions, strict=True)]
 
-    return asyncio.run(generate_all())
+    return run_coroutine(generate_all())
 
 
 def batch_of(policy, rollouts, rewards=None):
@@ -87,7 +88,7 @@ def test_policy_of_a_rollouts_role_generates_and_evaluates_it(spec):
 
 def test_main_policy_generates_as_alone_and_has_every_other_role(spec):
     def answer(policy, start):
-        return asyncio.run(policy.actor(7).fork(0)(start, QUESTION))
+        return run_coroutine(policy.actor(7).fork(0)(start, QUESTION))
 
     both, alone = spec.build(), spec.main_policy.build()
     for start in (Rollout(), Rollout(role="judge")):

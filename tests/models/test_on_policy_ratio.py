@@ -1,12 +1,12 @@
 """Generation and training use one distribution: the ratio of an on-policy answer is 1."""
 
-import asyncio
 from math import exp
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM
@@ -123,7 +123,9 @@ def test_unsampled_text_is_as_likely_as_the_same_generated_tokens(llama):
     policy = build_cached(llama)
     generated = generate(policy, PROMPTS[1:2], attempts=1)[0][0]
     assert generated.finish_reason == "end"
-    unsampled = asyncio.run(policy.actor(0).append_unsampled(Rollout(), PROMPTS[1], generated.text))
+    unsampled = run_coroutine(
+        policy.actor(0).append_unsampled(Rollout(), PROMPTS[1], generated.text)
+    )
     assert unsampled.items == generated.items
     logp = policy.signals(batch_of(policy, [Rollout(((PROMPTS[1], unsampled),))])).logp[0]
     assert logp.tolist() == pytest.approx(generated.logp, abs=2e-5)

@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import TokenScores
 from grupo.core.types import Rollout
 from grupo.inference.base import Request, StopConditions, generate_all
 from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.inference.vllm import Vllm
+from grupo.inference.vllm_engine import VllmEngine
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.evaluator import PaddedEvaluator
 from grupo.models.masked_diffusion import MaskedDiffusion
@@ -28,7 +30,7 @@ FAMILIES = ("llama", "gpt2", "gemma3")
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(work)
+    return run_coroutine(work)
 
 
 async def forced_rollout(actor: Any, question: str = QUESTION, answer: str = ANSWER) -> Rollout:
@@ -155,6 +157,6 @@ def test_policies_that_cannot_score_raise_config_errors(llama, tmp_path):
         )
         with pytest.raises(ConfigError, match=f"sampler: {name}.* {problem}"):
             run(policy.actor(3).score(rollout))
-    server = Vllm("http://127.0.0.1:9").build("", StopConditions(4, (0,)))
+    server = VllmEngine(Vllm("http://127.0.0.1:9"), "", StopConditions(4, (0,)))
     with pytest.raises(ConfigError, match=f"sampler: vllm {problem}"):
         list(server([Request((1, 2), 1, num_scored=1)]))

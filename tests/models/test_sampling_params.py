@@ -9,6 +9,7 @@ from torch import nn
 from grupo.core.errors import ConfigError
 from grupo.core.rng import uniform
 from grupo.inference.sampling_params import Sampling
+from grupo.kernels.hidden_states import HiddenStates
 from grupo.models.token_statistics import TokenDistributions, token_signals
 
 pytestmark = pytest.mark.usefixtures("with_and_without_compiler")
@@ -142,7 +143,9 @@ def test_chunk_size_changes_neither_values_nor_gradients(chunk, sampling):
     def values_and_gradients(chunk: int) -> list[torch.Tensor]:
         hidden = torch.linspace(-3, 3, 54).sin().view(9, 6).requires_grad_()
         signals = token_signals(
-            TokenDistributions(hidden, token, output, sampling), NAMES, logits_per_chunk=chunk
+            TokenDistributions(HiddenStates(hidden), token, output, sampling),
+            NAMES,
+            logits_per_chunk=chunk,
         )
         loss = (signals["logp"] * torch.arange(9)).sum() + signals["entropy"].square().sum()
         gradients = torch.autograd.grad(loss, [hidden, output.weight])
@@ -158,7 +161,9 @@ def test_entropy_is_that_of_the_truncated_distribution():
         return HALVES.expand(len(hidden), 4)
 
     def entropy(sampling: Sampling) -> float:
-        distributions = TokenDistributions(torch.zeros(1, 2), torch.tensor([0]), halves, sampling)
+        distributions = TokenDistributions(
+            HiddenStates(torch.zeros(1, 2)), torch.tensor([0]), halves, sampling
+        )
         return token_signals(distributions, ["entropy"])["entropy"].item()
 
     assert entropy(Sampling()) == pytest.approx(1.75 * log(2))  # 1/2 + 2/4 + 3/8 + 3/8 bits
@@ -167,14 +172,14 @@ def test_entropy_is_that_of_the_truncated_distribution():
 
 
 def test_only_requested_signals_are_computed():
-    hidden, token = torch.zeros(3, 6), torch.arange(3)
+    hidden, token = HiddenStates(torch.zeros(3, 6)), torch.arange(3)
     signals = token_signals(TokenDistributions(hidden, token, head(), Sampling()))
     assert list(signals) == ["logp"]
     assert signals["logp"].tolist() == pytest.approx([-log(11)] * 3)
 
 
 def test_no_tokens_give_empty_signals():
-    none = torch.zeros(0, 6), torch.zeros(0, dtype=torch.long)
+    none = HiddenStates(torch.zeros(0, 6)), torch.zeros(0, dtype=torch.long)
     distributions = TokenDistributions(*none, head(), Sampling(0.5, 0.5))
     assert token_signals(distributions)["logp"].shape == (0,)
 
@@ -194,5 +199,5 @@ def test_no_tokens_give_empty_signals():
     ],
 )
 def test_invalid_parameters_raise_config_errors(field, value):
-    with pytest.raises(ConfigError, match=rf"^{field}: .* Allowed: "):
+    with pytest.raises(ConfigError, match=rf"^Sampling.{field}: .* Allowed: "):
         Sampling(**{field: value})

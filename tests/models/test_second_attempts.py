@@ -1,12 +1,11 @@
 """Hints, second attempts and replays with a real policy: training uses the plain prompt."""
 
-import asyncio
-
 import pytest
 import torch
 
 from grupo.algo import ratios
 from grupo.algo.filters import Replay
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.models.causal_lm import CausalPolicy
 from grupo.rollouts.history import History
@@ -37,7 +36,7 @@ def policy(llama) -> CausalPolicy:
 
 
 def sample_group(policy, sampler) -> Group:
-    return asyncio.run(sampler(TASK, RightOnSecondAttempt(), policy.actor(5)))
+    return run_coroutine(sampler(TASK, RightOnSecondAttempt(), policy.actor(5)))
 
 
 def tokens(rollout: Rollout) -> tuple[int, ...]:
@@ -86,9 +85,9 @@ def test_replayed_rollouts_keep_tokens_and_old_logp(policy):
     history, replay = History(), Replay(1)
     early = sample_group(policy, GroupSampler(2))
     right = Group(TASK, tuple(_with_reward(r, i) for i, r in enumerate(early.rollouts)))
-    history.append_groups(0, [right], num_replays=replay.num_replays)
+    history.append_groups(0, [right], num_replays=replay.requires.replays)
     task = History.from_data(history.to_data(), history.tensors()).with_replays(TASK)
-    (joined,) = replay([Group(task, asyncio.run(_new_group(policy)).rollouts)])
+    (joined,) = replay([Group(task, run_coroutine(_new_group(policy)).rollouts)])
     *_, old = joined.rollouts
     assert (old.source, tokens(old)) == ("replayed", tokens(early.rollouts[1]))
     batch = collate([joined], policy.encode)

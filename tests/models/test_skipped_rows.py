@@ -9,6 +9,7 @@ from torch import Tensor
 from grupo.algo.losses import KL, NLL, Clip, Loss, Reinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.models.causal_lm import CausalPolicy
 from grupo.training.update import accumulate_gradients
@@ -20,9 +21,7 @@ from tests.helpers.tiny_lm import build_cached
 class Coupled(Loss):
     """REINFORCE that declares a coupling of rows."""
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -batch.advantage * pi.logp

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Action, Rollout
 from grupo.inference.soft_tokens import (
     SoftThinkingConfig,
@@ -30,7 +31,7 @@ def soft(llama) -> SoftThinkingLM:
 
 
 def answered(policy: SoftThinkingPolicy, key: int = 3) -> Rollout:
-    return Rollout().append_turn(QUESTION, asyncio.run(policy.actor(key)(Rollout(), QUESTION)))
+    return Rollout().append_turn(QUESTION, run_coroutine(policy.actor(key)(Rollout(), QUESTION)))
 
 
 def num_soft_tokens(action: Action) -> int:
@@ -119,7 +120,7 @@ def test_answers_do_not_depend_on_the_batch(soft):
         )
         return await asyncio.gather(*pending)
 
-    first, other, short = asyncio.run(generate_all())
+    first, other, short = run_coroutine(generate_all())
     alone = answered(policy).turns[0][1]
     assert [p if isinstance(p, int) else p[0] for p in first.items] == [
         p if isinstance(p, int) else p[0] for p in alone.items
@@ -131,7 +132,7 @@ def test_answers_do_not_depend_on_the_batch(soft):
 def test_greedy_sampling_is_deterministic(soft):
     policy = soft.build()
     one, two = (
-        asyncio.run(policy.actor(key).with_sampling(top_k=1)(Rollout(), QUESTION)).items
+        run_coroutine(policy.actor(key).with_sampling(top_k=1)(Rollout(), QUESTION)).items
         for key in (1, 2)
     )
     assert one == two
@@ -140,7 +141,7 @@ def test_greedy_sampling_is_deterministic(soft):
 def test_second_turn_has_the_soft_tokens_of_the_first_in_its_context(soft):
     policy = soft.build()
     rollout = answered(policy)
-    rollout = rollout.append_turn("And?", asyncio.run(policy.actor(4)(rollout, "And?")))
+    rollout = rollout.append_turn("And?", run_coroutine(policy.actor(4)(rollout, "And?")))
     batch = batch_of(policy, [rollout])
     logp = policy.signals(batch).logp
     torch.testing.assert_close(logp[batch.mask], batch.old_logp[batch.mask], atol=3e-5, rtol=0)
@@ -157,28 +158,31 @@ def test_gradients_flow_through_soft_tokens(soft):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("make_change", "message"),
     [
         (
-            {"soft_thinking": SoftThinkingConfig(end_token="<none>")},
+            lambda: {"soft_thinking": SoftThinkingConfig(end_token="<none>")},
             "soft_thinking.end_token: '<none>' is no token",
         ),
         (
-            {"soft_thinking": SoftThinkingConfig(max_soft_steps=0)},
-            "soft_thinking.max_soft_steps: 0. Allowed: 1 or more",
+            lambda: {"soft_thinking": SoftThinkingConfig(max_soft_steps=0)},
+            "SoftThinkingConfig.max_soft_steps: 0. Allowed: 1 or more",
         ),
         (
-            {"soft_thinking": SoftThinkingConfig(gumbel_temperature=0.0)},
-            "soft_thinking.gumbel_temperature: 0.0. Allowed: above 0",
+            lambda: {"soft_thinking": SoftThinkingConfig(gumbel_temperature=0.0)},
+            "SoftThinkingConfig.gumbel_temperature: 0.0. Allowed: above 0",
         ),
-        ({"base": CausalLM("x", lora=Lora())}, r"base.lora: Lora\(.*Allowed: None"),
-        ({"base": CausalLM("x", max_new_tokens=0)}, "max_new_tokens: 0. Allowed: 1 or more"),
-        ({"base": CausalLM("x", dtype="float8")}, "dtype: .float8.. Allowed: float32"),
+        (lambda: {"base": CausalLM("x", lora=Lora())}, r"base.lora: Lora\(.*Allowed: None"),
+        (
+            lambda: {"base": CausalLM("x", max_new_tokens=0)},
+            "max_new_tokens: 0. Allowed: 1 or more",
+        ),
+        (lambda: {"base": CausalLM("x", dtype="float8")}, "dtype: .float8.. Allowed: float32"),
     ],
 )
-def test_invalid_specs_raise_config_errors(soft, change, message):
+def test_invalid_specs_raise_config_errors(soft, make_change, message):
     with pytest.raises(ConfigError, match=message):
-        replace(soft, **change).build()
+        replace(soft, **make_change()).build()
 
 
 def test_unsupported_signals_raise_config_errors(soft):

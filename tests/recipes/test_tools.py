@@ -69,8 +69,9 @@ class DemonstratorActor:
 
 def play(env, task, demonstrator):
     async def work():
-        rollout = await run_rollout(task, env, DemonstratorActor(task, demonstrator))
-        return await score_group(task, env, [rollout])
+        opened = env.open()
+        rollout = await run_rollout(task, opened, DemonstratorActor(task, demonstrator))
+        return await score_group(task, opened, [rollout])
 
     return asyncio.run(work()).rollouts[0]
 

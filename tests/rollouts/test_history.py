@@ -2,11 +2,12 @@
 
 import math
 import tracemalloc
+from dataclasses import replace
 
 import torch
 
 from grupo.core.batch import TaskHistory
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Action, Group, Rollout, Seat, Task
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import strict_json
@@ -103,6 +104,15 @@ def test_the_newest_of_the_best_and_of_the_worst_rollouts_are_kept_for_replay():
     ]
     history.append_groups(3, numbered_group(2.0, 2.0), num_replays=2)
     assert [r.reward for r in history.with_replays(SUM).replays] == [1.0, 0.0, 2.0, 2.0]
+
+
+def test_a_replay_keeps_its_seat_and_loses_its_position_in_the_earlier_step():
+    history = History()
+    rollout = Rollout(reward=1.0, seat=Seat(game=7, number=1, players=2), index=5)
+    history.append_groups(0, [Group(SUM, (rollout,))], num_replays=1)
+    stored = History.from_data(history.to_data(), history.tensors())
+    (replay,) = stored.with_replays(SUM).replays
+    assert replay == replace(rollout, index=-1)
 
 
 def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch):

@@ -59,7 +59,7 @@ def test_an_import_path_is_a_function(tmp_path):
         ("rg:chain_sum(**{'min_terms': 2})", "Allowed: name"),
         ("rg:chain_sum(min_terms=2", "Allowed: name"),
         ("rg:chain_sum*much", "weight after . is not a number"),
-        ("rg:chain_sum*0", "weights"),
+        ("rg:chain_sum*0", "TaskMixture.sources: "),
         ("rg:chain_sum+gcd", "terms that begin with rg:"),
         ("rows.jsonl(promt='q')", "Did you mean 'prompt'"),
         ("no.such.module:tasks", "does not import: ModuleNotFoundError"),

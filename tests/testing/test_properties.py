@@ -13,6 +13,7 @@ from grupo.catalogue import methods
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.requires import Requires
 from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.method import Method
 from grupo.testing import properties
@@ -136,7 +137,7 @@ class SquaredLogRatio(Loss):
 class ScaleByUnguardedStd:
     """Divides by 1 plus the batch's deviation, which is 0 / 0 for a single rollout."""
 
-    needs_whole_batch = True
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x, batch):
         return x / (1 + (((x - x.mean()) ** 2).sum() / (len(x) - 1)).sqrt())

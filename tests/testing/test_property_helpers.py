@@ -3,8 +3,8 @@
 import pytest
 
 from grupo.algo.losses import Clip
+from grupo.core.field_types import coerce_number, matches_type
 from grupo.core.schedules import Linear
-from grupo.core.serialization import coerce_number, matches_type
 from grupo.rollouts.curricula import Curriculum, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler, Sampler
 

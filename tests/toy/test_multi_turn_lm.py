@@ -1,11 +1,11 @@
 """The toy language model that is trained on demonstrations of several turns."""
 
-import asyncio
 from dataclasses import replace
 from random import Random
 
 from transformers import AutoTokenizer
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Action, Task
 from grupo.envs import MultiTurn
 from grupo.tasks import FromFunction
@@ -61,8 +61,8 @@ SMALL = ToyMultiTurnLM(
 
 
 def test_the_demonstrator_answers_every_turn():
-    group = asyncio.run(
-        MultiTurnDemonstrations(echo)(Task("k", "how often?"), ENV, UnsampledActor())
+    group = run_coroutine(
+        MultiTurnDemonstrations(echo)(Task("k", "how often?"), ENV.open(), UnsampledActor())
     )
     (rollout,) = group.rollouts
     assert [action.text for _, action in rollout.turns] == ["how often?", "1", "2"]

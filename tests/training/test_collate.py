@@ -1,10 +1,12 @@
 """Collation of ragged rollouts: contexts, turns, and tokens that are not trained on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grupo.core.batch import Batch
 from grupo.core.types import Action, Group, Rollout, Task
-from grupo.training.collate import collate
+from grupo.training.collate import collate, positions_in_batch
+from grupo.training.collect import index_rollouts
 
 
 def make_action(length: int, observed: int = 0, **fields: object) -> Action:
@@ -103,3 +105,18 @@ def test_missing_step_values_are_0():
 def test_actions_of_another_context_are_marked():
     batch = collate_rollouts(make_rollout(make_action(1, off_context=True), make_action(1)))
     assert signal(batch, "off_context") == [[1, 0]]
+
+
+def test_rollouts_of_a_step_are_found_in_the_batch_by_their_index():
+    rollouts = [make_rollout(make_action(length)) for length in (1, 2, 3, 4)]
+    groups = [Group(Task(f"{i}", "?"), tuple(rollouts[2 * i : 2 * i + 2])) for i in range(2)]
+    first, second = index_rollouts(groups)
+    # a filter drops rollouts 0 and 2, replaces rollout 3 by an equal one, and adds a replay
+    kept = [
+        Group(Task("1", "?"), (replace(second.rollouts[1], source="copied"), rollouts[0])),
+        Group(Task("0", "?"), first.rollouts[1:]),
+    ]
+    positions = positions_in_batch(kept)
+    assert positions == {3: 0, 1: 2}
+    lengths = collate(kept, lambda rows: None).lengths.tolist()
+    assert {index: lengths[position] for index, position in positions.items()} == {3: 4, 1: 2}

@@ -1,14 +1,17 @@
 """Collection of a step's groups: order, refilling, failed rollouts, and a fixed release order."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 import pytest
 
 from grupo.algo.filters import keep_nonzero_std
+from grupo.core.event_loop import run_coroutine
+from grupo.core.interfaces import Actor, Env, EnvSpec, score_group
 from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
+from grupo.inference.batcher import DynamicBatcher
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.history import History
@@ -67,7 +70,7 @@ class OrderedEnv:
 
 
 def collect(
-    method: Method, env: OrderedEnv, history: History, num_prompts: int = 2
+    method: Method, env: EnvSpec, history: History, num_prompts: int = 2
 ) -> tuple[CollectedGroups, list[str]]:
     """The collected groups, and the log of the actor."""
     log: list[str] = []
@@ -153,6 +156,54 @@ def test_the_order_of_generation_does_not_depend_on_reward_latency(rewards):
     assert resampled == [f"/0/{i}/again/1/{rollout}" for i in groups for rollout in range(2)]
 
 
+@dataclass(frozen=True)
+class TwoHalves:
+    """Generates and scores the two halves of a group independently."""
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        halves = (GroupSampler(1)(task, env, actor.fork(i)) for i in range(2))
+        groups = await asyncio.gather(*halves)
+        return Group(task, tuple(rollout for group in groups for rollout in group.rollouts))
+
+
+def test_a_group_whose_parts_are_scored_separately_waits_for_all_groups():
+    """Three groups, each sampled twice again, scored in each of six orders."""
+    keys = first_keys(3)
+    method = Method(sampler=ResampleUntilInformative(TwoHalves(), 3))
+    rewards = dict.fromkeys(keys, (1.0,))
+    logs = {
+        tuple(collect(method, OrderedEnv(rewards, order), History(), 3)[1])
+        for order in permutations(keys)
+    }
+    assert len(logs) == 1
+    (log,) = logs
+    labels = [label for label in log if label != "answered"]
+    assert [label.count("again") for label in labels] == [0] * 6 + [1] * 12
+
+
+@dataclass(frozen=True)
+class ImpatientSampler:
+    """Generates after scoring; for one task, it first cancels the scoring of another rollout."""
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        if task == TASKS[0]:
+            scoring = asyncio.create_task(env.score(task, [Rollout()]))
+            await asyncio.sleep(0)
+            scoring.cancel()
+            for _ in range(20):  # meanwhile, the other groups are scored
+                await asyncio.sleep(0)
+        group = await GroupSampler(2)(task, env, actor)
+        await actor.fork("last")(Rollout(), "")
+        return group
+
+
+def test_rewards_are_not_released_because_of_a_cancelled_call():
+    method = Method(sampler=ImpatientSampler())
+    _, log = collect(method, OrderedEnv({}), History(), len(TASKS))
+    labels = [label for label in log if label != "answered"]
+    assert ["last" in label for label in labels] == [False] * 24 + [True] * 12
+
+
 def test_an_exception_in_scoring_ends_the_step():
     class BrokenEnv(OrderedEnv):
         async def score(self, task, rollouts):
@@ -160,3 +211,94 @@ def test_an_exception_in_scoring_ends_the_step():
 
     with pytest.raises(RuntimeError, match="no score"):
         collect(Method(sampler=GroupSampler(2)), BrokenEnv({}), History())
+
+
+@dataclass
+class CountedEnv:
+    """A stateful environment that counts how often it is opened."""
+
+    opened: int = 0
+
+    def open(self) -> OrderedEnv:
+        self.opened += 1
+        return OrderedEnv({task.key: (1.0, 1.0) for task in TASKS})
+
+
+def test_an_environment_with_state_is_opened_once_for_each_step():
+    method = Method(DynamicSampling(ShuffledTasks(), 3), GroupSampler(2), keep_nonzero_std)
+    env = CountedEnv()
+    collected, _ = collect(method, env, History())
+    assert (env.opened, len(collected.sampled_groups)) == (1, 6)
+    collect(method, env, History())
+    assert env.opened == 2
+
+
+def test_the_rollouts_of_all_rounds_are_numbered_in_order():
+    method = Method(DynamicSampling(ShuffledTasks(), 3), GroupSampler(2), keep_nonzero_std)
+    env = OrderedEnv({task.key: (1.0, 1.0) for task in TASKS})
+    collected, _ = collect(method, env, History())
+    indices = [rollout.index for group in collected.sampled_groups for rollout in group.rollouts]
+    assert indices == list(range(12))
+
+
+@dataclass(frozen=True)
+class BatchedActor:
+    """Requests its text, its label and the number of turns, from a batcher."""
+
+    batcher: DynamicBatcher[str, str]
+    label: str = ""
+
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+        text = await self.batcher(f"{self.label}:{len(rollout.turns)}")
+        return Action((1,), (0.0,), text=text)
+
+    def fork(self, *label: object) -> "BatchedActor":
+        return replace(self, label="/".join(map(str, (self.label, *label))))
+
+
+class TwoTurnEnv(OrderedEnv):
+    """Two turns per rollout."""
+
+    async def reply(self, task, rollout):
+        return None if len(rollout.turns) == 2 else "go"
+
+
+@dataclass(frozen=True)
+class NestedSampler:
+    """Plays two rollouts below nested gathers, after having yielded to the event loop."""
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        number = TASKS.index(task)
+
+        async def nested(i: int, levels: int) -> Rollout:
+            if levels:
+                return (await asyncio.gather(nested(i, levels - 1)))[0]
+            rollout = Rollout()
+            while (observation := await env.reply(task, rollout)) is not None:
+                for _ in range(200 * (number % 2)):
+                    await asyncio.sleep(0)
+                rollout = rollout.append_turn(
+                    observation, await actor.fork(i)(rollout, observation)
+                )
+            return rollout
+
+        rollouts = await asyncio.gather(*(nested(i, 30 * number) for i in range(2)))
+        return await score_group(task, env, rollouts)
+
+
+def test_each_batch_has_the_requests_of_all_rollouts_of_the_step():
+    batches: list[list[str]] = []
+
+    def answer(requests: Sequence[str]) -> Iterator[tuple[int, str]]:
+        batches.append(sorted(requests))
+        yield from enumerate(requests)
+
+    actor = BatchedActor(DynamicBatcher(answer))
+    method, num_tasks = Method(sampler=NestedSampler()), len(TASKS)  # up to 330 nested gathers
+    run_coroutine(
+        collect_groups(
+            method, TwoTurnEnv({}), actor, TASKS, History(), num_prompts=num_tasks, seed=0
+        )
+    )
+    labels = [f"/0/{group}/{i}" for group in range(num_tasks) for i in range(2)]
+    assert batches == [sorted(f"{label}:{turn}" for label in labels) for turn in range(2)]

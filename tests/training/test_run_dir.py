@@ -139,9 +139,9 @@ def rollout(text: str, length: int, **fields) -> Rollout:
 
 
 def test_every_sampled_rollout_has_a_record_with_its_mean_advantage():
-    correct = rollout("4", 2, reward=1.0, reward_terms={"right": 1.0})
-    wrong = rollout("5", 3, reward=0.0, reward_terms={"right": 0.0})
-    broken = rollout("?", 1, error="it hung")
+    correct = rollout("4", 2, reward=1.0, reward_terms={"right": 1.0}, index=0)
+    wrong = rollout("5", 3, reward=0.0, reward_terms={"right": 0.0}, index=2)
+    broken = rollout("?", 1, error="it hung", index=1)
     task = Task("sum", "2 + 2 =", 4)
     batch = Batch.of(
         torch.tensor([1.0, 0.0], dtype=torch.float64),

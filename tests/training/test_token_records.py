@@ -6,6 +6,7 @@ from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.storage import tensor_text
 from grupo.training.collate import action_spans
+from grupo.training.collect import index_rollouts
 from grupo.training.token_records import Trace, token_records
 
 TASK = Task("sum", "2 + 2 =")
@@ -67,7 +68,7 @@ def three_parts() -> Rollout:
 
 
 def records_of(batch: Batch, trace: Trace):
-    kept = Group(TASK, (short(), three_parts()))
+    (kept,) = index_rollouts([Group(TASK, (short(), three_parts()))])
     return token_records(3, [kept], [kept], batch, trace, tokens_as_text)
 
 

@@ -13,6 +13,7 @@ from grupo.algo.losses import KL, NLL, Clip, Entropy, Loss, Reinforce
 from grupo.core.batch import Batch, PerAction, SignalDict, Signals
 from grupo.core.component import component
 from grupo.core.errors import MissingSignalError
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.testing.batches import make_batch
 from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
@@ -56,9 +57,7 @@ def gradient_of(policy: ParameterPolicy) -> Tensor:
 class SquaredDeviation(Loss):
     """(logp - its mean over the rows)^2, which couples rows."""
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return (pi.logp - pi.logp.mean(0)) ** 2
@@ -68,13 +67,7 @@ class SquaredDeviation(Loss):
 class EntropyTimesMean(Loss):
     """H times the mean of H over the rows, which couples rows."""
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"})
-
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(recomputed_signals=("entropy",), coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return pi.entropy * pi.entropy.mean(0)
@@ -105,6 +98,17 @@ def test_a_zero_gradient_has_no_advantage_alignment():
     policy = ParameterPolicy([[-1.0], [-2.0]])
     metrics = accumulate_gradients(policy, Method(loss=0.0 * Reinforce()), batch_of([1, 1]))
     assert "update/advantage_alignment" not in metrics
+
+
+def test_rows_without_gradient_count_in_metrics_only_if_all_rows_are_measured():
+    policy = ParameterPolicy([[-1.0, -2.0], [-3.0, 9.0]])
+    method = Method(loss=Reinforce(), aggregation=sequence_mean)
+    batch = batch_of([2, 1], advantage=[0.0, 0.0])
+    assert "policy/entropy" not in accumulate_gradients(policy, method, batch)
+    metrics = accumulate_gradients(policy, method, batch, measure_all_rows=True)
+    assert metrics["policy/entropy"] == pytest.approx(2 * (-1 - 2 - 3) / 3)  # of the 3 tokens
+    assert metrics["tokens/backpropagated"] == 3
+    assert (gradient_of(policy) == 0).all()
 
 
 def test_metrics_locate_the_largest_sampler_mismatch():
@@ -244,7 +248,7 @@ def test_a_kl_term_reads_the_precomputed_reference_logp():
     method = Method(loss=KL(), aggregation=token_mean)
     with pytest.raises(MissingSignalError, match="'logp@ref' was not measured"):
         accumulate_gradients(policy, method, batch_of([1]))
-    batch = add_signals(policy, {"ref": other}, batch_of([1]), method.required_signals)
+    batch = add_signals(policy, {"ref": other}, batch_of([1]), method.requires.all_signals)
     metrics = accumulate_gradients(policy, method, batch)
     assert (
         metrics["loss"] == metrics["policy/kl_ref"] == pytest.approx(exp(-1) + 1 - 1)

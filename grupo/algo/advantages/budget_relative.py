@@ -10,6 +10,8 @@ from grupo.algo.advantages.turn_table import combine_labels
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveInt
+from grupo.core.requires import Requires
 
 
 @component
@@ -36,11 +38,15 @@ class BudgetRelativeAdvantage:
     [[0.0, 0.5], [-0.5, -0.5]]
     """
 
-    prior: tuple[float, ...]
-    answers_per_cut: int
-    required_reward_terms = ("trace_index", "budget_index", "cut_index")
-    bounded_rewards = required_reward_terms  # labels; `prior` has an entry for each budget
-    required_signals = frozenset({"step/thinking"})
+    prior: tuple[Number, ...]
+    answers_per_cut: PositiveInt
+
+    requires = Requires(
+        signals=("step/thinking",),
+        reward_terms=("trace_index", "budget_index", "cut_index"),
+        # labels; `prior` has an entry for each budget
+        bounded_rewards=("trace_index", "budget_index", "cut_index"),
+    )
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         trace = combine_labels(batch.group, batch.reward_terms["trace_index"])
@@ -76,7 +82,8 @@ def anytime_advantages(rewards: Tensor, group: Tensor, prior: Tensor) -> Tensor:
     [[-0.25, 0.25], [0.25, 0.0]]
     """
     s = torch.arange(len(prior)).to(prior)
-    w, S = 2.0**s, len(prior)
+    w = 2.0**s
+    S = len(prior)
     ret = _reverse_cumsum(prior * rewards)
     V1 = ((w * rewards).cumsum(1) - w * rewards) / (w.cumsum(0) - w).clamp(min=1)
     V1 = V1 * _reverse_cumsum(prior)

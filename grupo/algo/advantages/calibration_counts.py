@@ -7,6 +7,8 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveInt
+from grupo.core.requires import Requires
 
 
 @component
@@ -25,9 +27,10 @@ class CountByBin:
     {'value_bins/correct/1': 1.0, 'value_bins/count/1': 2.0}
     """
 
-    num_bins: int
-    success_threshold: float = 0.5
-    required_reward_terms = ("quality",)
+    num_bins: PositiveInt
+    success_threshold: Number = 0.5
+
+    requires = Requires(reward_terms=("quality",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.core.component import component, to_code
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 
 
 class AdvantageEstimator(Protocol):
@@ -86,12 +88,11 @@ class PerRewardTerm:
     """
 
     estimator: AdvantageEstimator
-    weights: tuple[tuple[str, float], ...]
+    weights: tuple[tuple[str, Number], ...]
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Names of the weighted reward terms."""
-        return tuple(name for name, _ in self.weights)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=tuple(name for name, _ in self.weights))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         terms = [w * self.estimator(batch.reward_terms[name], batch) for name, w in self.weights]
@@ -114,9 +115,8 @@ class UseRewardTerm:
     reward_term: str
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return batch.reward_terms[self.reward_term].to(x)
@@ -139,9 +139,8 @@ class ByRewardTerm:
     reward_term: str
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, batch: Batch) -> Int[Tensor, "R"]:
         value = batch.reward_terms[self.reward_term].double()
@@ -210,8 +209,8 @@ class ClampAdvantage:
     tensor([-1.0000,  0.5000])
     """
 
-    low: float
-    high: float
+    low: Number
+    high: Number
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x.clamp(self.low, self.high)

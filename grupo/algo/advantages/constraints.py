@@ -10,6 +10,8 @@ from grupo.algo.advantages.intrinsic import ref_log_ratio
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Number, Positive
+from grupo.core.requires import Requires
 
 
 def argmax_share(x: Tensor, candidates: Tensor, group: Tensor) -> Tensor:
@@ -61,9 +63,8 @@ class CalibratedReward:
     baseline: str = "baseline"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """Feasibility and the reward of the baseline answer."""
-        return (self.feasible, self.baseline)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.feasible, self.baseline))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         is_feasible = batch.reward_terms[self.feasible] == 1
@@ -83,12 +84,9 @@ class KLDiscounted:
     [3.0]
     """
 
-    max_kl: float
+    max_kl: Positive
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the reference policy."""
-        return frozenset({"logp@ref"})
+    requires = Requires(signals=("logp@ref",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x * (1 - ref_log_ratio(batch).to(x) / self.max_kl).clamp(min=0)
@@ -107,12 +105,9 @@ class KLGated:
     [4.0, 0.0]
     """
 
-    max_kl: float
+    max_kl: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the reference policy."""
-        return frozenset({"logp@ref"})
+    requires = Requires(signals=("logp@ref",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x * (ref_log_ratio(batch) <= self.max_kl)

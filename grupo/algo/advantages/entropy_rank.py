@@ -10,6 +10,8 @@ from grupo.algo.advantages.token_table import sum_per_rollout, to_token_table
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.requires import Requires
 
 
 @component
@@ -33,10 +35,11 @@ class EntropyRank:
     [0.1, 0.0]
     """
 
-    max_length: int
-    max_bonus: float = 0.1
-    peak_fraction: float = 0.2
-    required_signals = frozenset({"entropy"})
+    max_length: PositiveInt
+    max_bonus: Number = 0.1
+    peak_fraction: Fraction = 0.2
+
+    requires = Requires(signals=("entropy",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         truncated = batch.lengths >= self.max_length

@@ -13,9 +13,11 @@ from grupo.algo.advantages.token_table import (
     shift_left,
     to_token_table,
 )
-from grupo.core.aux_heads import AuxHead, LinearHead
+from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, Positive
+from grupo.core.requires import Requires
 
 
 def gae(
@@ -60,18 +62,13 @@ class GAE:
     [[0.5, 0.5]]
     """
 
-    gamma: float = 1.0
-    gae_lambda: float = 0.95
+    gamma: Fraction = 1.0
+    gae_lambda: Fraction = 0.95
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """`value`: output of the value head when the batch was generated."""
-        return frozenset({"value"})
-
-    @property
-    def aux_heads(self) -> tuple[AuxHead, ...]:
-        """The value head, which is trained beside the policy."""
-        return (LinearHead("value"),)
+    def requires(self) -> Requires:
+        # `value`: output of the value head when the batch was generated
+        return Requires(signals=("value",), heads=(LinearHead("value"),))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         reward = x if x.ndim == 2 else at_last_token(x, batch)
@@ -94,7 +91,7 @@ class LengthAdaptiveGAE(GAE):
     [[0.5, 0.5]]
     """
 
-    alpha: float = 0.05
+    alpha: Positive = 0.05
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         length = batch.lengths.clamp(min=1)
@@ -125,9 +122,8 @@ class ExtendedGAE(GAE):
     reward_term: str = "cut"
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that marks truncated rollouts."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return super().requires | Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         truncated = batch.reward_terms[self.reward_term] > 0

@@ -5,6 +5,8 @@ from torch import Tensor
 from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 
 
 def ref_log_ratio(batch: Batch) -> PerRollout:
@@ -33,12 +35,11 @@ class SumSignal:
     """
 
     signal: str = ""
-    factor: float = 1.0
+    factor: Number = 1.0
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """The signal, unless it is `old_logp`."""
-        return frozenset({self.signal} - {""})
+    def requires(self) -> Requires:
+        return Requires(signals=(self.signal,) if self.signal else ())
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         values = batch.signals[self.signal] if self.signal else batch.old_logp

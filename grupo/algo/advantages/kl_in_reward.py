@@ -10,6 +10,8 @@ from torch import Tensor
 from grupo.algo.divergences import k1
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 
 
 @component
@@ -21,13 +23,12 @@ class _KLPenalty:
         other_policy: name of the policy whose `logp@<name>` is measured.
     """
 
-    kl_coef: float
+    kl_coef: Number
     other_policy: str = "ref"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the other policy."""
-        return frozenset({f"logp@{self.other_policy}"})
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.other_policy}",))
 
 
 @component
@@ -118,26 +119,18 @@ class TemperatureRatioBonus:
             [0.]])
     """
 
-    entropy: float
-    target_entropy: float
-    max_coef: float = 0.1
-    success_threshold: float = 0.05
+    entropy: Number
+    target_entropy: Number
+    max_coef: Number = 0.1
+    success_threshold: Number = 0.05
     reward_term: str = "correct"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """Log-probabilities of the policy at 1.2 and 0.8 times its temperature."""
-        return frozenset({"logp@t=1.2", "logp@t=0.8"})
-
-    @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that measures correctness."""
-        return (self.reward_term,)
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the fraction of correct rollouts is that of the batch."""
-        return True
+    def requires(self) -> Requires:
+        # logp@t=x: at x times the policy's temperature; whole_batch: `b.mean()` is over all groups
+        return Requires(
+            signals=("logp@t=1.2", "logp@t=0.8"), reward_terms=(self.reward_term,), whole_batch=True
+        )
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         name = "logp@t=1.2" if self.entropy <= self.target_entropy else "logp@t=0.8"

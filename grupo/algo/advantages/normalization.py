@@ -7,6 +7,8 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 
 
 @component
@@ -25,7 +27,7 @@ class ScaleByStd:
     tensor([ 0.8660, -0.8660,  0.8660, -0.8660])
     """
 
-    eps: float = 1e-6
+    eps: Number = 1e-6
     std: Callable[[Tensor, Tensor], Tensor] = group_ops.std
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -51,13 +53,11 @@ class StandardiseBatch:
     tensor([-1.,  1.])
     """
 
-    eps: float = 1e-8
+    eps: Number = 1e-8
     std: Callable[[Tensor, Tensor], Tensor] = group_ops.std
 
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: mean and standard deviation are those of all groups."""
-        return True
+    # mean and standard deviation are those of all groups
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         has_actions = (batch.lengths > 0).long()  # rollouts with actions form one group
@@ -80,12 +80,10 @@ class Whiten:
     tensor([-0.7071,  0.7071])
     """
 
-    eps: float = 1e-8
+    eps: Number = 1e-8
 
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: mean and variance are those of all groups."""
-        return True
+    # mean and variance are those of all groups
+    requires = Requires(whole_batch=True)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         x = broadcast_to_tokens(x, batch)

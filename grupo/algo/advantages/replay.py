@@ -12,6 +12,8 @@ from grupo.algo.advantages.turn_table import combine_labels
 from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 
 
 def off_context_rollouts(batch: Batch) -> Bool[Tensor, "R"]:
@@ -32,8 +34,9 @@ class ScaleReplayed:
     tensor([1., 2.])
     """
 
-    alpha: float
-    required_signals = REQUIRES_OFF_CONTEXT
+    alpha: Number
+
+    requires = REQUIRES_OFF_CONTEXT
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return torch.where(off_context_rollouts(batch), self.alpha * x, x)
@@ -53,8 +56,7 @@ class ByPrompt:
     tensor([0, 1, 0])
     """
 
-    required_reward_terms = ("saw_failure",)
-    required_signals = REQUIRES_OFF_CONTEXT
+    requires = REQUIRES_OFF_CONTEXT | Requires(reward_terms=("saw_failure",))
 
     def __call__(self, batch: Batch) -> Int[Tensor, "R"]:
         saw_failure = batch.reward_terms["saw_failure"] * ~off_context_rollouts(batch)

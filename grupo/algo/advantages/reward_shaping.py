@@ -9,6 +9,8 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, PerRollout, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.requires import Requires
 
 
 @component
@@ -29,8 +31,8 @@ class OverlongPenalty:
     tensor([ 0.0000, -0.5000, -1.0000])
     """
 
-    max_length: int
-    overlong_buffer: int
+    max_length: PositiveInt
+    overlong_buffer: PositiveInt
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         free = self.max_length - self.overlong_buffer
@@ -129,19 +131,20 @@ class RepetitionPenalty:
     tensor([[-0.7500, -1.5000, -1.0000]], dtype=torch.float64)
     """
 
-    repetition_coef: float
-    discount: float
+    repetition_coef: Number
+    discount: Fraction
     step_value: str = "step/repeated"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """1 for tokens of repeated n-grams, else 0."""
-        return frozenset({self.step_value})
+    def requires(self) -> Requires:
+        # 1 for tokens of repeated n-grams, else 0
+        return Requires(signals=(self.step_value,))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         repeated = batch.mask & (batch.signals[self.step_value] > 0)
         penalty = self.repetition_coef * repeated.to(batch.old_logp)
-        running, returns = penalty.new_zeros(len(penalty)), torch.zeros_like(penalty)
+        running = penalty.new_zeros(len(penalty))
+        returns = torch.zeros_like(penalty)
         for t in reversed(range(penalty.shape[1])):
             running = penalty[:, t] + self.discount * running
             returns[:, t] = running

@@ -61,7 +61,9 @@ def mixed_risk(
     >>> mixed_risk(torch.tensor([0.0, 3.0]), thresholds=(1.0, 3.0), levels=(0.5, 1.0), weight=1.0)
     tensor([-3.,  0.])
     """
-    S, (q, Q), (low, high) = scores, thresholds, levels
+    S = scores
+    q, Q = thresholds
+    low, high = levels
     rvar = ((S - q).clamp(min=0) - (S - Q).clamp(min=0) + q - Q) / (high - low)
     return (weight * (S - q).clamp(max=0) / low + rvar) / (weight + 1)
 

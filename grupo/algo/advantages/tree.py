@@ -22,6 +22,8 @@ from grupo.algo.advantages.turn_table import combine_labels
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
+from grupo.core.numbers import Number, PositiveInt
+from grupo.core.requires import Requires
 
 ActionMaskFn = Callable[[Batch], Bool[Tensor, "N T"]]  # its values where masked are not read
 
@@ -49,9 +51,10 @@ class NormalizePerDepth:
             [-0.9272, -0.1325,  1.0596]])
     """
 
-    eps: float = 1e-6
-    logp_coef: float = 0.0
-    required_signals = frozenset({"step/node", "step/depth"})
+    eps: Number = 1e-6
+    logp_coef: Number = 0.0
+
+    requires = Requires(signals=("step/node", "step/depth"))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         rollout, group, node = _node_labels(batch)
@@ -86,7 +89,8 @@ class DedupTokenMean:
     """
 
     masks: tuple[ActionMaskFn, ...] = ()
-    required_signals = frozenset({"step/node"})
+
+    requires = Requires(signals=("step/node",))
 
     def __call__(self, batch: Batch) -> PerAction:
         _, group, node = _node_labels(batch)
@@ -110,8 +114,8 @@ class OutsideWindow:
     [[True, False, False, True]]
     """
 
-    start: float
-    width: int
+    start: Number
+    width: PositiveInt
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "N T"]:
         offset = token_index(batch) - math.floor(self.start)
@@ -132,7 +136,7 @@ class BestOfSiblings:
     [[True, True], [True, False]]
     """
 
-    required_signals = frozenset({"step/node", "step/depth"})
+    requires = Requires(signals=("step/node", "step/depth"))
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "N T"]:
         return _mask_last_depth(batch, lambda A, group, parent: group_ops.max(A, parent) == A)
@@ -156,8 +160,9 @@ class TopBottomLeaves:
     [[True, True], [True, False], [True, True]]
     """
 
-    n: int
-    required_signals = frozenset({"step/node", "step/depth"})
+    n: PositiveInt
+
+    requires = Requires(signals=("step/node", "step/depth"))
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "N T"]:
         return _mask_last_depth(batch, self._is_extreme)

@@ -20,6 +20,7 @@ from grupo.algo.advantages.token_table import (
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import Fraction
 
 PerTurn = Float[Tensor, "R K"]
 
@@ -125,7 +126,7 @@ class TurnDiscount:
     [[2.0, 2.0, 4.0]]
     """
 
-    gamma: float
+    gamma: Fraction
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         k = shift_left(discounted_sum(turn_mask(batch).to(batch.reward), 1.0))

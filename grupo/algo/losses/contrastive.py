@@ -15,6 +15,8 @@ from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, PerRollout, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number, Positive
+from grupo.core.requires import Requires
 
 
 def mean_per_rollout(x: PerAction, batch: Batch) -> PerRollout:
@@ -103,15 +105,15 @@ class DiscriminativeLoss(Loss):
     """
 
     score: Callable[[Signals, Batch], Tensor] = mean_logp
-    tau: float = 10.0
+    tau: Positive = 10.0
     success_weight: Callable[[Batch], Tensor] = uniform_weights
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        s, success, group = self.score(pi, batch), is_success(batch), batch.group
+        s = self.score(pi, batch)
+        success = is_success(batch)
+        group = batch.group
         w = self.success_weight(batch).to(s) * success
         total_weight = group_ops.sum(w, group)
         num_failures = group_ops.sum((~success).to(s), group)
@@ -141,17 +143,11 @@ class TrustRegion(Loss):
     [[0.0625], [0.0625]]
     """
 
-    beta: float = 1000.0
-    delta: float = 1e-4
+    beta: NonNegative = 1000.0
+    delta: Number = 1e-4
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: K is a mean over all groups."""
-        return True
+    # K is a mean over all groups
+    requires = Requires(coupled_rows=True, whole_batch=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         K = -ratios.token_log_ratio(pi, batch).sum() / batch.mask.sum().clamp(min=1)

@@ -9,6 +9,8 @@ from torch.nn.functional import softplus
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative
+from grupo.core.requires import Requires
 
 
 @component
@@ -23,9 +25,7 @@ class ValueLoss(Loss):
     [[0.0625]]
     """
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"value"})
+    requires = Requires(signals=("value",), recomputed_signals=("value",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return (pi["value"] - batch.advantage - batch.signals["value"]) ** 2
@@ -46,7 +46,7 @@ class ClippedValueLoss(ValueLoss):
     [[0.5625]]
     """
 
-    clip_eps: float = 0.2
+    clip_eps: NonNegative = 0.2
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         old = batch.signals["value"]
@@ -68,9 +68,7 @@ class OutcomeValueLoss(Loss):
     [[0.25]]
     """
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"value"})
+    requires = Requires(recomputed_signals=("value",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return (pi["value"] - batch.reward[batch.rollout, None].to(pi["value"])) ** 2
@@ -90,9 +88,7 @@ class QualityLoss(Loss):
     tensor([[0.0000, 0.6931]])
     """
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"quality", "step/score_position"})
+    requires = Requires(signals=("step/score_position",), recomputed_signals=("quality",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         q = pi["quality"]

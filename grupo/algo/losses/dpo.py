@@ -13,6 +13,8 @@ from grupo.algo.losses.contrastive import mean_per_rollout
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, PerRollout, Signals, broadcast_to_tokens
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number
+from grupo.core.requires import Requires
 
 
 def winner_and_loser(
@@ -61,22 +63,13 @@ class DPOBestWorst(Loss):
             [2.6931]], dtype=torch.float64, grad_fn=<MulBackward0>)
     """
 
-    beta: float
-    nll_coef: float
+    beta: NonNegative
+    nll_coef: Number
     reward_term: str = "feasible"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"logp@ref"})
-
-    @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that marks feasible rollouts."""
-        return (self.reward_term,)
-
-    @property
-    def couples_rows(self) -> bool:
-        return True
+    def requires(self) -> Requires:
+        return Requires(signals=("logp@ref",), reward_terms=(self.reward_term,), coupled_rows=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         group = batch.group

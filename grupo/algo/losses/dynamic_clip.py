@@ -9,6 +9,8 @@ from grupo.algo import ratios
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.requires import Requires
 
 
 @component
@@ -30,8 +32,8 @@ class DynamicClipBounds:
     ([[0.75]], [[1.5]])
     """
 
-    clip_low: float
-    clip_high: float
+    clip_low: NonNegative
+    clip_high: NonNegative
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         q = batch.old_logp.exp()
@@ -62,22 +64,17 @@ class AdaptiveClip(Loss):
     [[-2.5], [2.0]]
     """
 
-    narrow_bounds: tuple[float, float] = (0.6, 1.2)
-    wide_bounds: tuple[float, float] = (0.9, 3.0)
-    positive_share: float = 0.5
-    search_steps: tuple[int, int] = (6, 18)
+    narrow_bounds: tuple[Number, Number] = (0.6, 1.2)
+    wide_bounds: tuple[Number, Number] = (0.9, 3.0)
+    positive_share: Fraction = 0.5
+    search_steps: tuple[PositiveInt, PositiveInt] = (6, 18)
 
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the bounds are searched on the minibatch."""
-        return True
+    # the bounds are searched on the minibatch
+    requires = Requires(coupled_rows=True, whole_batch=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r, A = ratios.token(pi, batch), batch.advantage
+        r = ratios.token(pi, batch)
+        A = batch.advantage
         return -torch.min(r * A, r.clamp(*self.bounds(r.detach(), A)) * A)
 
     def bounds(self, ratio: Tensor, advantage: Tensor) -> tuple[float, float]:

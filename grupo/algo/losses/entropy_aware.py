@@ -9,6 +9,8 @@ from grupo.algo.losses.regularizers import KL
 from grupo.algo.token_level import row_max
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number
+from grupo.core.requires import Requires
 
 
 def scaled_log_entropy(entropy: PerAction, batch: Batch, quantile: float = 0.8) -> PerAction:
@@ -58,25 +60,13 @@ class EntropyAdaptiveClip(Loss):
     [[-0.0], [-1.2]]
     """
 
-    clip_eps: float = 0.2
-    dual_clip: float = 10.0
+    clip_eps: NonNegative = 0.2
+    dual_clip: NonNegative = 10.0
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"})
-
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        """True: the entropy quantile is that of all groups."""
-        return True
+    # the entropy quantile is that of all groups
+    requires = Requires(
+        recomputed_signals=("entropy",), coupled_rows=True, stop_gradient=True, whole_batch=True
+    )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         h = scaled_log_entropy(pi.entropy, batch)
@@ -102,7 +92,8 @@ def minmax_entropy(entropy: PerAction, batch: Batch) -> PerAction:
     tensor([[0.0000, 1.0000, 0.5000]])
     """
     H = entropy.detach()
-    low, high = -row_max(-H, batch), row_max(H, batch)
+    low = -row_max(-H, batch)
+    high = row_max(H, batch)
     return torch.where(batch.mask, (H - low) / (high - low + 1e-8), 0.0)
 
 
@@ -149,11 +140,11 @@ class DualConstraint(Loss):
     [[-1.25, -1.5]]
     """
 
-    clip_eps: float = 0.2
-    high_entropy_clip_eps: float = 0.5
-    kl_coef: float = 0.0
-    high_entropy_kl_coef: float = 0.0
-    quantile: float = 0.8
+    clip_eps: NonNegative = 0.2
+    high_entropy_clip_eps: NonNegative = 0.5
+    kl_coef: Number = 0.0
+    high_entropy_kl_coef: Number = 0.0
+    quantile: Fraction = 0.8
 
     @property
     def has_kl_penalty(self) -> bool:
@@ -161,16 +152,14 @@ class DualConstraint(Loss):
         return bool(self.kl_coef or self.high_entropy_kl_coef)
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy", *(KL().required_signals if self.has_kl_penalty else ())})
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
+    def requires(self) -> Requires:
+        signals = ("logp@ref",) if self.has_kl_penalty else ()
+        return Requires(signals=signals, recomputed_signals=("entropy",), stop_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         is_high = high_entropy_mask(pi.entropy, batch, self.quantile)
-        r, A = ratios.token(pi, batch), batch.advantage
+        r = ratios.token(pi, batch)
+        A = batch.advantage
         clip_eps = torch.where(is_high, self.high_entropy_clip_eps, self.clip_eps).to(r)
         kl_coef = torch.where(is_high, self.high_entropy_kl_coef, self.kl_coef).to(r)
         loss = -torch.min(r * A, r.clamp(1 - clip_eps, 1 + clip_eps) * A)

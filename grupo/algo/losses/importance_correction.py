@@ -13,10 +13,13 @@ import torch
 from torch import Tensor
 
 from grupo.algo.aggregation import Aggregation, token_mean
-from grupo.algo.losses.base import Loss, required_signals_of
+from grupo.algo.losses.base import Loss
 from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import component
+from grupo.core.component import check_field, component
+from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.numbers import NonNegative, Number
+from grupo.core.requires import Requires
 
 WeightFn = Callable[[Signals, Batch], Tensor]  # weight of each token's loss, (N, T)
 
@@ -32,7 +35,7 @@ class TruncatedIS:
     tensor([0.5000, 2.0000])
     """
 
-    cap: float
+    cap: NonNegative
 
     def __call__(self, weight: Tensor) -> Tensor:
         return weight.clamp(max=self.cap)
@@ -50,8 +53,12 @@ class IntervalMask:
     tensor([0.0000, 0.5000, 0.0000])
     """
 
-    low: float
-    high: float
+    low: Number
+    high: Number
+
+    def __post_init__(self) -> None:
+        if not any(isinstance(bound, DynamicNumber) for bound in (self.low, self.high)):
+            check_field(self, "high", self.high >= self.low, f"low, {self.low}, or more")
 
     def __call__(self, weight: Tensor) -> Tensor:
         return torch.where((weight >= self.low) & (weight <= self.high), weight, 0.0)
@@ -80,9 +87,7 @@ class ImportanceWeight:
     bound: Callable[[Tensor], Tensor]
     level: Level = per_action
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"logp@sampler"})
+    requires = Requires(signals=("logp@sampler",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         log_ratio = batch.old_logp - batch.signals["logp@sampler"]
@@ -116,12 +121,10 @@ class RejectionMask:
 
     estimator: Callable[[Tensor, Tensor], Tensor]
     level: Level = per_action
-    min_kl: float = -torch.inf
-    max_kl: float = torch.inf
+    min_kl: Number = -torch.inf
+    max_kl: Number = torch.inf
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"logp@sampler"})
+    requires = Requires(signals=("logp@sampler",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         kl = self.estimator(batch.signals["logp@sampler"], batch.old_logp)
@@ -151,17 +154,7 @@ class NormalisedWeight:
     weight: WeightFn
     aggregation: Aggregation = token_mean
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return required_signals_of(self.weight)
-
-    @property
-    def couples_rows(self) -> bool:
-        return True
-
-    @property
-    def needs_whole_batch(self) -> bool:
-        return True
+    requires = Requires(coupled_rows=True, whole_batch=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         w = self.weight(pi, batch)

@@ -9,6 +9,7 @@ from grupo.algo.losses.base import Loss
 from grupo.algo.losses.regularizers import KL, KLEstimator
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.requires import Requires
 
 
 @component
@@ -37,12 +38,8 @@ class StraightThroughKL(Loss):
     other_policy: str = "ref"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({f"logp@{self.other_policy}"})
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.other_policy}",), stop_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         other_logp = batch.signals[f"logp@{self.other_policy}"]
@@ -77,8 +74,8 @@ class CorrectedKL(Loss):
     ratio: Callable[[Signals, Batch], Tensor] = ratios.token
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return super().required_signals | {f"logp@{self.other_policy}"}
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.other_policy}",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         k = self.estimator(pi.logp, batch.signals[f"logp@{self.other_policy}"])

@@ -9,6 +9,8 @@ from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 
 
 @component
@@ -79,12 +81,11 @@ class IncorrectRollouts:
     """
 
     reward_term: str = "correct"
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that measures correctness."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, batch: Batch) -> Tensor:
         is_incorrect = batch.reward_terms[self.reward_term] <= self.success_threshold
@@ -106,12 +107,11 @@ class AllIncorrectGroups:
     """
 
     reward_term: str = "correct"
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
 
     @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """The reward term that measures correctness."""
-        return (self.reward_term,)
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
 
     def __call__(self, batch: Batch) -> Tensor:
         best = group_ops.max(batch.reward_terms[self.reward_term], batch.group)

@@ -12,6 +12,8 @@ from grupo.algo import ratios
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative, Number
+from grupo.core.requires import Requires
 
 
 @component
@@ -32,8 +34,8 @@ class Clip(Loss):
     [[-1.2], [1.6487212707001282]]
     """
 
-    clip_low: float = 0.2
-    clip_high: float = 0.2
+    clip_low: NonNegative = 0.2
+    clip_high: NonNegative = 0.2
     ratio: Callable[[Signals, Batch], Tensor] = ratios.token
 
     @property
@@ -41,11 +43,13 @@ class Clip(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r, A = self.ratio(pi, batch), batch.advantage
+        r = self.ratio(pi, batch)
+        A = batch.advantage
         return -torch.min(r * A, r.clamp(1 - self.clip_low, 1 + self.clip_high) * A)
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        r, A = self.ratio(pi, batch), batch.advantage
+        r = self.ratio(pi, batch)
+        A = batch.advantage
         return {
             "clip_frac/low": ((r < 1 - self.clip_low) & (A < 0)).to(A),
             "clip_frac/high": ((r > 1 + self.clip_high) & (A > 0)).to(A),
@@ -79,11 +83,15 @@ class ClipWithin(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r, A, (low, high) = self.ratio(pi, batch), batch.advantage, self.bounds(batch)
+        r = self.ratio(pi, batch)
+        A = batch.advantage
+        (low, high) = self.bounds(batch)
         return -torch.min(r * A, r.clamp(low.to(r), high.to(r)) * A)
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        r, A, (low, high) = self.ratio(pi, batch), batch.advantage, self.bounds(batch)
+        r = self.ratio(pi, batch)
+        A = batch.advantage
+        (low, high) = self.bounds(batch)
         return {
             "clip_frac/low": ((r < low) & (A < 0)).to(A),
             "clip_frac/high": ((r > high) & (A > 0)).to(A),
@@ -126,9 +134,7 @@ class WeightedReinforce(Loss):
 
     weight: Callable[[Signals, Batch], Tensor]
 
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
+    requires = Requires(stop_gradient=True)
 
     @property
     def zero_if_no_advantage(self) -> bool:
@@ -163,13 +169,15 @@ class ClipPreserveGradient:
     [[1.2], [0.4]]
     """
 
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    low_scale: float = 1.0
-    high_scale: float = 1.0
+    clip_low: NonNegative = 0.2
+    clip_high: NonNegative = 0.2
+    low_scale: Number = 1.0
+    high_scale: Number = 1.0
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r, A = ratios.token(pi, batch), batch.advantage
-        low, high = 1 - self.clip_low, 1 + self.clip_high
+        r = ratios.token(pi, batch)
+        A = batch.advantage
+        low = 1 - self.clip_low
+        high = 1 + self.clip_high
         w = torch.where((A > 0) & (r > high), self.high_scale * high, r)
         return torch.where((A < 0) & (r < low), self.low_scale * low, w)

@@ -12,6 +12,8 @@ from grupo.algo import divergences
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 
 KLEstimator = Callable[[Tensor, Tensor], Tensor]
 
@@ -36,8 +38,8 @@ class KL(Loss):
     other_policy: str = "ref"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({f"logp@{self.other_policy}"})
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.other_policy}",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return self.estimator(pi.logp, batch.signals[f"logp@{self.other_policy}"])
@@ -54,19 +56,15 @@ class ReverseKL(Loss):
     Args:
         other_policy: name of the other policy, "ref" or a teacher.
 
-    >>> ReverseKL().recomputed_signals
-    frozenset({'reverse_kl@ref'})
+    >>> ReverseKL().requires
+    Requires(recomputed_signals=['reverse_kl@ref'])
     """
 
     other_policy: str = "ref"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({f"reverse_kl@{self.other_policy}"})
-
-    @property
-    def recomputed_signals(self) -> frozenset[str]:
-        return self.required_signals
+    def requires(self) -> Requires:
+        return Requires(recomputed_signals=(f"reverse_kl@{self.other_policy}",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return pi[f"reverse_kl@{self.other_policy}"]
@@ -84,19 +82,15 @@ class ForwardKL(Loss):
     Args:
         other_policy: name of the other policy, "ref" or a teacher.
 
-    >>> ForwardKL("teacher").recomputed_signals
-    frozenset({'forward_kl@teacher'})
+    >>> ForwardKL("teacher").requires
+    Requires(recomputed_signals=['forward_kl@teacher'])
     """
 
     other_policy: str = "ref"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({f"forward_kl@{self.other_policy}"})
-
-    @property
-    def recomputed_signals(self) -> frozenset[str]:
-        return self.required_signals
+    def requires(self) -> Requires:
+        return Requires(recomputed_signals=(f"forward_kl@{self.other_policy}",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return pi[f"forward_kl@{self.other_policy}"]
@@ -114,19 +108,15 @@ class JSD(Loss):
     Args:
         other_policy: name of the other policy, "ref" or a teacher.
 
-    >>> JSD("teacher").recomputed_signals
-    frozenset({'jsd@teacher'})
+    >>> JSD("teacher").requires
+    Requires(recomputed_signals=['jsd@teacher'])
     """
 
     other_policy: str = "ref"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({f"jsd@{self.other_policy}"})
-
-    @property
-    def recomputed_signals(self) -> frozenset[str]:
-        return self.required_signals
+    def requires(self) -> Requires:
+        return Requires(recomputed_signals=(f"jsd@{self.other_policy}",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return pi[f"jsd@{self.other_policy}"]
@@ -139,13 +129,11 @@ class JSD(Loss):
 class Entropy(Loss):
     """H, the policy's entropy of each state, in nats, (N, T); a negative factor makes it a bonus.
 
-    >>> Entropy().required_signals
-    frozenset({'entropy'})
+    >>> Entropy().requires
+    Requires(recomputed_signals=['entropy'])
     """
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"})
+    requires = Requires(recomputed_signals=("entropy",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return pi.entropy
@@ -159,15 +147,13 @@ class EntropyBonus(Loss):
         entropy_coef: reward per nat; a number, a schedule, or a controller.
 
     >>> from grupo.core.controllers import TargetEntropy
-    >>> EntropyBonus(TargetEntropy(target=0.2, step_size=0.005)).required_signals
-    frozenset({'entropy'})
+    >>> EntropyBonus(TargetEntropy(target=0.2, step_size=0.005)).requires
+    Requires(recomputed_signals=['entropy'])
     """
 
-    entropy_coef: float
+    entropy_coef: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"})
+    requires = Requires(recomputed_signals=("entropy",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -self.entropy_coef * pi.entropy

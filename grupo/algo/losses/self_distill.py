@@ -14,8 +14,8 @@ from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-
-REQUIRED_TERMS = ("correct",)
+from grupo.core.numbers import NonNegative, Number, Positive
+from grupo.core.requires import Requires
 
 
 def self_distill_mask(batch: Batch) -> Bool[Tensor, "N 1"]:
@@ -55,26 +55,17 @@ class SelfDistillOnFailure(Loss):
     """
 
     policy_loss: Loss
-    distill_coef: float = 1.0
-    cap: float = 2.0
+    distill_coef: Number = 1.0
+    cap: NonNegative = 2.0
     teacher: str = "hinted"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        return super().required_signals | {f"jsd@{self.teacher}"}
-
-    @property
-    def recomputed_signals(self) -> frozenset[str]:
-        return super().recomputed_signals | {f"jsd@{self.teacher}"}
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
-
-    @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """`correct`."""
-        return REQUIRED_TERMS
+    def requires(self) -> Requires:
+        return Requires(
+            recomputed_signals=(f"jsd@{self.teacher}",),
+            reward_terms=("correct",),
+            stop_gradient=True,
+        )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch).detach().clamp(max=self.cap)
@@ -104,18 +95,13 @@ class TeacherConfidence:
             [0.5000, 0.5000]], dtype=torch.float64)
     """
 
-    temperature: float = 1.0
+    temperature: Positive = 1.0
     teacher: str = "hinted"
 
     @property
-    def required_signals(self) -> frozenset[str]:
-        """Entropy of the teacher, in nats."""
-        return frozenset({f"entropy@{self.teacher}"})
-
-    @property
-    def required_reward_terms(self) -> tuple[str, ...]:
-        """`correct`."""
-        return REQUIRED_TERMS
+    def requires(self) -> Requires:
+        # entropy of the teacher, in nats
+        return Requires(signals=(f"entropy@{self.teacher}",), reward_terms=("correct",))
 
     def __call__(self, batch: Batch) -> PerAction:
         distilled = batch.mask & self_distill_mask(batch)

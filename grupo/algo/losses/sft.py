@@ -13,6 +13,8 @@ from grupo.algo.losses.base import Loss
 from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, Number
+from grupo.core.requires import Requires
 
 
 @component
@@ -47,13 +49,11 @@ class MixSFT(Loss):
     [[2.25], [0.25]]
     """
 
-    sft_weight: float
+    sft_weight: Fraction
     policy_loss: Loss
     demo_loss: Loss
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return super().required_signals | REQUIRES_SAMPLED
+    requires = REQUIRES_SAMPLED
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         policy = (1 - self.sft_weight) * self.policy_loss(pi, batch)
@@ -88,9 +88,7 @@ class SelectBySource(Loss):
     policy_loss: Loss
     demo_loss: Loss
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return super().required_signals | REQUIRES_SAMPLED
+    requires = REQUIRES_SAMPLED
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         policy = self.policy_loss(pi, batch)
@@ -121,23 +119,14 @@ class EntropyWeightedMix(Loss):
     [[0.25], [0.5]]
     """
 
-    sft_coef: float
-    rl_coef: float
+    sft_coef: Number
+    rl_coef: Number
 
-    @property
-    def required_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"}) | REQUIRES_SAMPLED
-
-    @property
-    def recomputed_signals(self) -> frozenset[str]:
-        return frozenset({"entropy"})
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
+    requires = REQUIRES_SAMPLED | Requires(recomputed_signals=("entropy",), stop_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        H, A = row_mean(pi.entropy.detach(), batch), batch.advantage
+        H = row_mean(pi.entropy.detach(), batch)
+        A = batch.advantage
         policy = -torch.where(A > 0, self.rl_coef * H.exp(), 1.0) * A * pi.logp
         demo = -self.sft_coef * (-H).exp() * pi.logp - A * pi.logp.exp()
         return torch.where(sampled_mask(batch), policy, demo)
@@ -161,7 +150,7 @@ class PolicyShaping(Loss):
     [[-0.5]]
     """
 
-    shaping_constant: float = 0.1
+    shaping_constant: Number = 0.1
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         p = pi.logp.exp()

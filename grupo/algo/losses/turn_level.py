@@ -8,6 +8,8 @@ from grupo.algo.losses.base import Loss
 from grupo.algo.ratios import token_log_ratio
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
+from grupo.core.numbers import NonNegative
+from grupo.core.requires import Requires
 
 
 @component
@@ -29,16 +31,10 @@ class ReverseClip(Loss):
     [[-1.25, -1.25]]
     """
 
-    clip_eps: float
+    clip_eps: NonNegative
 
-    @property
-    def couples_rows(self) -> bool:
-        """True: the later turns of a rollout may be in another row."""
-        return True
-
-    @property
-    def has_stop_gradient(self) -> bool:
-        return True
+    # the later turns of a rollout may be in another row
+    requires = Requires(coupled_rows=True, stop_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         length = sum_per_turn(batch.mask.double(), batch).clamp(min=1)

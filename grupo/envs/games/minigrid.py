@@ -74,7 +74,8 @@ def render_grid(env: Any) -> str:
     Objects are two letters, the kind and the first letter of the colour: K key, A ball, B box, and
     D, O and L a door that is closed, open or locked. A carried object has a line of its own.
     """
-    width, height = env.grid.width, env.grid.height
+    width = env.grid.width
+    height = env.grid.height
     inside = range(1, width - 1)
     rows = [[_cell_symbol(env.grid.get(x, y)) for x in inside] for y in range(1, height - 1)]
     x, y = env.agent_pos

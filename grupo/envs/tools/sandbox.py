@@ -17,6 +17,7 @@ from typing import IO
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.ranges import PositiveInt, Seconds
 from grupo.envs.tools.seccomp import single_process_filter
 
 MIB = 1 << 20
@@ -45,19 +46,9 @@ class Sandbox:
         disk_mib: Size of its temporary folder, in MiB; the folder is deleted afterwards.
     """
 
-    time_limit: float = 5.0
-    memory_mib: int = 512
-    disk_mib: int = 16
-
-    def __post_init__(self) -> None:
-        limits = {
-            "time_limit": self.time_limit,
-            "memory_mib": self.memory_mib,
-            "disk_mib": self.disk_mib,
-        }
-        for name, value in limits.items():
-            if value <= 0:
-                raise ConfigError(f"{name}: {value}. Allowed: above 0.")
+    time_limit: Seconds = 5.0
+    memory_mib: PositiveInt = 512
+    disk_mib: PositiveInt = 16
 
     def check(self) -> None:
         """Raises `ConfigError` where bubblewrap is missing or does not work."""

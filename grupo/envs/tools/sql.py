@@ -7,6 +7,7 @@ from pathlib import Path
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.ranges import Seconds
 
 PROGRESS_INTERVAL = 1000  # instructions of SQLite's virtual machine between two checks of the time
 MAX_VALUE_BYTES = 1 << 20
@@ -26,7 +27,7 @@ class Sql:
     # The docstring is the tool's description in the policy's prompt. `path` is the database file,
     # `time_limit` the seconds that a query may take, `max_rows` the rows that are returned.
     path: str
-    time_limit: float = 2.0
+    time_limit: Seconds = 2.0
     max_rows: int = 50
 
     def check(self) -> None:

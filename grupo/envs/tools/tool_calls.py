@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.serialization import coerce_number, matches_type
+from grupo.core.field_types import coerce_number, matches_type
 
-OPEN_TAG, CLOSE_TAG = "<tool_call>", "</tool_call>"
+OPEN_TAG = "<tool_call>"
+CLOSE_TAG = "</tool_call>"
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 Tool = Callable[..., object]
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.ranges import PositiveInt
 from grupo.core.types import Observation, Task
 from grupo.envs.session_cache import StepResult
 from grupo.envs.tools.tool_calls import (
@@ -41,14 +42,12 @@ class Toolbox:
     """
 
     tools: tuple[Tool, ...]
-    max_result_chars: int = 2000
+    max_result_chars: PositiveInt = 2000
 
     def __post_init__(self) -> None:
         names = [tool_spec(tool).name for tool in self.tools]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"tools: named {names}. Allowed: at least one, no name twice.")
-        if self.max_result_chars < 1:
-            raise ConfigError(f"max_result_chars: {self.max_result_chars}. Allowed: 1 or more.")
 
     def __call__(self) -> "ToolSession":
         specs = {spec.name: spec for spec in map(tool_spec, self.tools)}

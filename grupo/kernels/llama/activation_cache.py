@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from grupo.kernels.llama import ctypes_structs
+from grupo.kernels.llama.weights_version import WeightsVersion
 
 MAX_ELEMENTS = 1 << 28  # numbers in the cache
 
@@ -27,7 +28,8 @@ class ActivationLayout:
 
     @classmethod
     def from_shape(cls, shape: ctypes_structs.ModelShape) -> "ActivationLayout":
-        wide, narrow = shape.H * shape.d, shape.K * shape.d
+        wide = shape.H * shape.d
+        narrow = shape.K * shape.d
         sizes = shape.h, wide, narrow, narrow, wide, shape.H, shape.h, shape.I, shape.I
         ends = torch.tensor([0, *sizes]).cumsum(0).tolist()
         return cls(*(slice(a, b) for a, b in pairwise(ends)))
@@ -56,14 +58,22 @@ class ActivationCache:
         self, layers: int, width: int, features: int, max_elements: int = MAX_ELEMENTS
     ) -> None:
         self.capacity = max_elements // (layers * width + features)
-        self.layers, self.width, self.features = layers, width, features
+        self.layers = layers
+        self.width = width
+        self.features = features
         self.buffers: tuple[Tensor, ...] = ()
         self.has_output = torch.zeros(self.capacity, dtype=torch.bool)
-        self.clear(())
+        self.generation = 0  # increases whenever rows become invalid
+        self.clear(None)
 
-    def clear(self, weights_version: object) -> None:
-        """Removes all rows; later rows are computed with the weights of `weights_version`."""
-        self.used, self.weights_version = 0, weights_version
+    def clear(self, weights_version: WeightsVersion | None) -> None:
+        """Removes all rows.
+
+        `weights_version`: weights that later rows are computed with; None: rows are never valid.
+        """
+        self.used = 0
+        self.weights_version = weights_version
+        self.generation += 1
 
     def allocate(self, count: int, like: Tensor) -> tuple[int, tuple[Tensor, ...]] | None:
         """Reserves `count` rows of the dtype of `like`, or returns None if the cache is full.
@@ -75,7 +85,8 @@ class ActivationCache:
         if not self.buffers or self.buffers[0].dtype != like.dtype:
             sizes = [self.width] * self.layers + [self.features]
             self.buffers = tuple(like.new_empty(self.capacity, size) for size in sizes)
-        first, self.used = self.used, self.used + count
+        first = self.used
+        self.used = self.used + count
         self.has_output[first : self.used] = False
         return first, tuple(x[first : self.used] for x in self.buffers)
 

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
 from grupo.kernels.llama.layers import LayerWeights
+from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
@@ -23,6 +24,9 @@ class LayerStack(Protocol):
     activation_layout: ActivationLayout
     activation_cache: ActivationCache
     scratch: ScratchBuffers
+
+    @property
+    def weights_version(self) -> WeightsVersion: ...
 
     def layer_ops(self, like: Tensor, position: Tensor) -> LayerOps: ...
 
@@ -48,6 +52,7 @@ class CachedForward(torch.autograd.Function):
         ctx: Any,
         backend: LayerStack,
         packed: PackedTokens,
+        weights_version: WeightsVersion,
         activation_index: Tensor | None,
         output_index: OutputIndex,
         x: Tensor,
@@ -65,21 +70,22 @@ class CachedForward(torch.autograd.Function):
             ops = backend.layer_ops(x, packed.position)
             hidden = ops.norm(activations[-1][rows], backend.final_norm_weight)
         ctx.save_for_backward(*weights)
-        ctx.backend, ctx.packed, ctx.activations = backend, packed, activations
-        ctx.activation_index, ctx.output_index = activation_index, output_index
-        ctx.weights_version = cache.weights_version
+        ctx.backend = backend
+        ctx.packed = packed
+        ctx.activations = activations
+        ctx.activation_index = activation_index
+        ctx.output_index = output_index
+        ctx.weights_version = weights_version
+        ctx.generation = cache.generation
         return hidden
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        _ = ctx.saved_tensors  # torch raises an error if weights have changed since the forward
-        backend, packed, output_index = ctx.backend, ctx.packed, ctx.output_index
-        cached = ctx.activation_index is not None
-        if cached and backend.activation_cache.weights_version is not ctx.weights_version:
-            raise RuntimeError(
-                "activations that a gradient needs are gone: another engine was started"
-            )
+        _check_valid(ctx)
+        backend = ctx.backend
+        packed = ctx.packed
+        output_index = ctx.output_index
         tree = TreeAttention(packed)
         ops = backend.layer_ops(ctx.activations[-1], packed.position)
         last = len(backend.layers) - 1
@@ -95,7 +101,17 @@ class CachedForward(torch.autograd.Function):
             index = output_index if i == last else None
             grad, layer_grads = ops.backward(layer, _activations(ctx, i), grad, tree, index)
             weight_grads[:0] = [layer_grads[name] for name in layer.weights]
-        return None, None, None, None, grad, *weight_grads
+        return None, None, None, None, None, grad, *weight_grads
+
+
+def _check_valid(ctx: Any) -> None:
+    """Raises RuntimeError if weights or cached activations have changed since the forward."""
+    _ = ctx.saved_tensors  # torch raises an error for the writes that it counts
+    if ctx.backend.weights_version != ctx.weights_version:
+        raise RuntimeError("weights that a gradient needs have been written, e.g. by an optimizer")
+    cached = ctx.activation_index is not None
+    if cached and ctx.backend.activation_cache.generation != ctx.generation:
+        raise RuntimeError("activations that a gradient needs are gone: another engine was started")
 
 
 def _activations(ctx: Any, i: int) -> Tensor:

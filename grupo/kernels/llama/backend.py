@@ -10,13 +10,16 @@ from transformers import PreTrainedModel
 
 from grupo.kernels.backend import HFBackend, PrefillLayout
 from grupo.kernels.decode_state import DecodeState
+from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
 from grupo.kernels.llama.autograd import CachedForward
 from grupo.kernels.llama.decode_step import LayerArray, decode_step, prepare_layers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
+from grupo.kernels.llama.hidden_states import NativeHiddenStates
 from grupo.kernels.llama.layers import llama_layers, model_shape
-from grupo.kernels.llama.logit_cache import CachedTokenScorer, LogitCache
-from grupo.kernels.lm_head import LMHead
+from grupo.kernels.llama.logit_cache import LogitCache
+from grupo.kernels.llama.weights_version import WeightsVersion
+from grupo.kernels.lm_head import LMHead, LogitsHead
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.prefix_trie import PackedTokens
@@ -39,7 +42,9 @@ class NativeLlamaBackend:
         library: ctypes.CDLL,
         attention_configs: dict[int, AttentionConfig],
     ) -> None:
-        self.model, self.library, self.hf_backend = model, library, HFBackend(model)
+        self.model = model
+        self.library = library
+        self.hf_backend = HFBackend(model)
         self.base_model: Any = model.base_model
         self.layers = llama_layers(model, attention_configs)
         self.final_norm_weight: Tensor = self.base_model.norm.weight
@@ -53,7 +58,8 @@ class NativeLlamaBackend:
         self.activation_cache = ActivationCache(
             len(self.layers), self.activation_layout.width, len(self.final_norm_weight)
         )
-        self.scratch, self.prefix_cache = ScratchBuffers(), PrefixCache(0)
+        self.scratch = ScratchBuffers()
+        self.prefix_cache = PrefixCache(0)
         self.logit_cache = LogitCache(
             library, self.shape, self.scratch, self.activation_cache.capacity
         )
@@ -66,27 +72,34 @@ class NativeLlamaBackend:
         return not (any(self.hooks) or checkpointing or torch.is_autocast_enabled("cpu"))
 
     @property
-    def weights_version(self) -> object:
-        """Identifies the current weights; torch does not count writes to their `.data`."""
+    def weights_version(self) -> WeightsVersion:
+        """Version of all weights that cached activations and logits depend on."""
         head: Any = self.model.get_output_embeddings()
         weights = *self.weights, self.embedding_weight, *(head.parameters() if head else ())
-        return [(w.data_ptr(), w._version) for w in weights]
+        return WeightsVersion.of(dict.fromkeys(weights))  # the head may be the embedding
 
     @property
     def embedding_weight(self) -> Tensor:
         return self.base_model.embed_tokens.weight
 
     def reset(self, prefix_cache: PrefixCache) -> None:
-        self.prefix_cache, self.decode_layers = prefix_cache, None
+        self.prefix_cache = prefix_cache
+        self.decode_layers = None
         self.prefix_cache.activation_index.clear()
-        self.activation_cache.clear(self.weights_version)
-        self.logit_cache.clear(self.weights_version)
+        version = self.weights_version
+        self.activation_cache.clear(version)
+        self.logit_cache.clear(version)
 
     def prefill(
-        self, token: Tensor, position: Tensor, layout: PrefillLayout, last_index: Tensor
+        self,
+        token: Tensor,
+        position: Tensor,
+        layout: PrefillLayout,
+        last_index: Tensor,
+        lm_head: LMHead,
     ) -> Tensor:
         if not self.is_plain:
-            return self.hf_backend.prefill(token, position, layout, last_index)
+            return self.hf_backend.prefill(token, position, layout, last_index, lm_head)
         x = self.base_model.embed_tokens(token)
         first, activations = self._allocate_activations(x)
         if first is not None:
@@ -94,57 +107,61 @@ class NativeLlamaBackend:
             activations[-1].zero_()
             activations[-2][:, self.activation_layout.residual.start :] = 0
         hidden = self.forward(x, position, layout, activations, last_index)
-        if first is not None:
-            self.activation_cache.has_output[first + last_index] = True
-            layout.store_activation_index(first)
-        return hidden
+        if first is None:
+            return self._logits(lm_head, hidden, None)
+        self.activation_cache.has_output[first + last_index] = True
+        layout.store_activation_index(first)
+        return self._logits(lm_head, hidden, first + last_index)
 
-    def decode(self, token: Tensor, position: Tensor, decode_state: DecodeState) -> Tensor:
+    def decode(
+        self, token: Tensor, position: Tensor, decode_state: DecodeState, lm_head: LMHead
+    ) -> Tensor:
         if not self.is_plain:
-            return self.hf_backend.decode(token, position, decode_state)
+            return self.hf_backend.decode(token, position, decode_state, lm_head)
         x = self.base_model.embed_tokens(token)
         first, activations = self._allocate_activations(x)
         ops = self.layer_ops(x, position)
         self.decode_layers = self.decode_layers or prepare_layers(ops, self.layers)
         decode_step(ops, self.decode_layers, x, decode_state, activations[: len(self.layers)])
-        if first is not None:
-            activations[-1][:] = x
-            self.activation_cache.has_output[first : first + len(x)] = True
-            decode_state.store_activation_index(first)
-        return ops.norm(x, self.final_norm_weight)
+        hidden = ops.norm(x, self.final_norm_weight)
+        if first is None:
+            return self._logits(lm_head, hidden, None)
+        activations[-1][:] = x
+        self.activation_cache.has_output[first : first + len(x)] = True
+        decode_state.store_activation_index(first)
+        return self._logits(lm_head, hidden, torch.arange(first, first + len(x)))
 
-    def forward_with_grad(
-        self, packed: PackedTokens, index: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+    def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
         if not self.is_plain:
-            return self.hf_backend.forward_with_grad(packed, index)
+            return self.hf_backend.evaluate(packed, index)
         x = self.base_model.embed_tokens(packed.token)
         output_index, inverse = _unique_index(index, len(packed.token))
         if not torch.is_grad_enabled():
-            layout, scratch = TreeAttention(packed), self._scratch_activations(x)
+            layout = TreeAttention(packed)
+            scratch = self._scratch_activations(x)
             hidden = self.forward(x, packed.position, layout, scratch, output_index)
-            return hidden.index_select(0, inverse), None
-        cached = self._cached_activation_index(packed, index)
-        hidden: Any = CachedForward.apply(self, packed, cached, output_index, x, *self.weights)
+            return self._hidden_states(hidden.index_select(0, inverse), None)
+        version = self.weights_version
+        cached = self._cached_activation_index(packed, index, version)
+        hidden: Any = CachedForward.apply(
+            self, packed, version, cached, output_index, x, *self.weights
+        )
         # the gradient of hidden[inverse] would be summed in an order that depends on the threads
         hidden = hidden.index_select(0, inverse)
-        return hidden, None if cached is None else cached[index]
+        return self._hidden_states(hidden, None if cached is None else cached[index])
 
-    def logits(self, lm_head: LMHead, hidden: Tensor, activation_index: Tensor) -> Tensor:
-        weight = self._plain_head_weight(lm_head)
-        if weight is None:
-            return lm_head(hidden)
-        return self.logit_cache.logits(weight, hidden, activation_index)
-
-    def token_scorer(
-        self, lm_head: LMHead, activation_index: Tensor | None
-    ) -> CachedTokenScorer | None:
-        weight = self._plain_head_weight(lm_head)
-        if weight is None:
+    def plain_weight(self, head: LogitsHead) -> Tensor | None:
+        """The head's weight if the head is a plain product without hooks, otherwise None."""
+        if not isinstance(head, LMHead) or not self.is_plain or any(_hooks(head.output)):
             return None
-        if self.logit_cache.weights_version != self.weights_version:
-            self.logit_cache.clear(self.weights_version)
-        return CachedTokenScorer(self.logit_cache, weight, activation_index)
+        return head.weight
+
+    def current_logit_cache(self) -> LogitCache:
+        """The logit cache, cleared if the weights have changed."""
+        version = self.weights_version
+        if self.logit_cache.weights_version != version:
+            self.logit_cache.clear(version)
+        return self.logit_cache
 
     def forward(
         self,
@@ -178,9 +195,16 @@ class NativeLlamaBackend:
         self.shape.threads = torch.get_num_threads()
         return LayerOps(self.library, self.shape, self.activation_layout, self.scratch, *angles)
 
-    def _plain_head_weight(self, lm_head: LMHead) -> Tensor | None:
-        """The head's weight if the head is a plain product without hooks, otherwise None."""
-        return lm_head.weight if self.is_plain and not any(_hooks(lm_head.output)) else None
+    def _logits(self, lm_head: LMHead, hidden: Tensor, activation_index: Tensor | None) -> Tensor:
+        """Logits of sampled tokens, cached for their rows in the activation cache."""
+        weight = self.plain_weight(lm_head)
+        if weight is None:
+            return lm_head(hidden)
+        return self.logit_cache.logits(weight, hidden, activation_index)
+
+    def _hidden_states(self, values: Tensor, activation_index: Tensor | None) -> HiddenStates:
+        generation = self.activation_cache.generation
+        return NativeHiddenStates(values, self, activation_index, generation)
 
     def _allocate_activations(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
         """First row and buffers in the activation cache; if it is full, None and scratch memory."""
@@ -191,13 +215,15 @@ class NativeLlamaBackend:
         buffer = self.scratch.get("activations", len(x), self.activation_layout.width, x)
         return (buffer,) * len(self.layers)
 
-    def _cached_activation_index(self, packed: PackedTokens, index: Tensor) -> Tensor | None:
+    def _cached_activation_index(
+        self, packed: PackedTokens, index: Tensor, weights_version: WeightsVersion
+    ) -> Tensor | None:
         """Rows of the packed tokens in the activation cache.
 
-        None unless all tokens, and the outputs at `index`, were computed with the current weights.
+        None unless all tokens, and the outputs at `index`, were computed with the given weights.
         """
         cache = self.activation_cache
-        if not cache.used or self.weights_version != cache.weights_version:
+        if not cache.used or weights_version != cache.weights_version:
             return None
         tokens = packed.token.tolist()
         rows: list[int] = []

@@ -62,7 +62,8 @@ def decode_step(
     ]
     arrays = [*map(pointer_array, zip(*flat, strict=True)), pointer_array(activations)]
     addresses = [*map(native.data_pointer, tensors), *map(ctypes.addressof, arrays)]
-    capacity, width = flat[0][0].shape[2], flat[0][2].shape[2]
+    capacity = flat[0][0].shape[2]
+    width = flat[0][2].shape[2]
     args = DecodeStepArgs(len(x), capacity, width, *addresses)
     if layer_ops.call_native("decode", layers, args, x):
         raise MemoryError("out of memory in a decode step")

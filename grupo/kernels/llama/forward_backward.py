@@ -81,7 +81,8 @@ class LayerOps:
 
     def _mlp(self, layer: LayerWeights, activations: Tensor) -> Tensor:
         columns = self.activation_layout
-        x, attn_out = activations[:, columns.x], activations[:, columns.attn_out]
+        x = activations[:, columns.x]
+        attn_out = activations[:, columns.attn_out]
         residual = activations[:, columns.residual]
         torch.addmm(x, attn_out, layer.o.mT, out=residual)
         normed = self._norm_scratch(residual, layer.norm2)
@@ -127,9 +128,12 @@ class LayerOps:
     def _attention_backward(
         self, layer: LayerWeights, activations: Tensor, grad: Tensor, tree: TreeAttention
     ) -> tuple[Tensor, WeightGrads]:
-        columns, s = self.activation_layout, self.shape
-        x, attn_out = activations[:, columns.x], activations[:, columns.attn_out]
-        heads, sizes = (s.H, s.d), [s.H * s.d, s.K * s.d, s.K * s.d]
+        columns = self.activation_layout
+        s = self.shape
+        x = activations[:, columns.x]
+        attn_out = activations[:, columns.attn_out]
+        heads = (s.H, s.d)
+        sizes = [s.H * s.d, s.K * s.d, s.K * s.d]
         weight_grads = {"o": grad.mT @ attn_out}
         grad_out = torch.mm(grad, layer.o, out=self._scratch_buffer("attn_out", s.H * s.d, x))
         saved = attn_out.unflatten(1, heads), activations[:, columns.lse]
@@ -157,7 +161,8 @@ class LayerOps:
         self, x: Tensor, weight: Tensor, grad: Tensor, residual_grad: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Gradients of x, with `residual_grad` added, and of the weight."""
-        dx, dw = residual_grad.clone(), x.new_zeros(self.shape.threads, x.shape[1])
+        dx = residual_grad.clone()
+        dw = x.new_zeros(self.shape.threads, x.shape[1])
         self.call_native("norm_rows_backward", len(x), x, x.stride(0), weight, grad, dx, dw)
         return dx, dw.sum(0)
 
@@ -174,7 +179,8 @@ class LayerOps:
     def _rotated_qkv(
         self, layer: LayerWeights, activations: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        s, m = self.shape, len(activations)
+        s = self.shape
+        m = len(activations)
         q = self._scratch_buffer("q", s.H * s.d, activations).view(m, s.H, s.d)
         k = self._scratch_buffer("k", s.K * s.d, activations).view(m, s.K, s.d)
         self.call_native("rotate_rows", layer.pointers, m, activations, self.cos, self.sin, q, k)
@@ -184,10 +190,12 @@ class LayerOps:
         self, layer: LayerWeights, activations: Tensor, grads: Sequence[Tensor]
     ) -> tuple[Tensor, WeightGrads]:
         """Gradients of the projections (M, (H + 2K) d) and of the query and key norms."""
-        s, m = self.shape, len(activations)
+        s = self.shape
+        m = len(activations)
         out = self._scratch_buffer("grad_qkv", (s.H + 2 * s.K) * s.d, activations)
         norm_grads = activations.new_zeros(s.threads, 2, s.d)
-        angles, dense = (self.cos, self.sin), [x.contiguous() for x in grads]
+        angles = (self.cos, self.sin)
+        dense = [x.contiguous() for x in grads]
         args = layer.pointers, m, activations, *angles, *dense, out, norm_grads
         self.call_native("rotate_rows_backward", *args)
         qn, kn = norm_grads.sum(0)
@@ -212,7 +220,8 @@ class LayerOps:
 
 
 def _project(out: Tensor, x: Float[Tensor, "M n"], layer: LayerWeights, name: str) -> None:
-    weight, bias = layer.weights[name].mT, layer.weights.get(f"{name}b")
+    weight = layer.weights[name].mT
+    bias = layer.weights.get(f"{name}b")
     if bias is None:
         torch.mm(x, weight, out=out)
     else:

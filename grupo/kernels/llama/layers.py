@@ -68,7 +68,8 @@ def llama_layers(
 
 def model_shape(base_model: Any, layers: Sequence[LayerWeights]) -> ctypes_structs.ModelShape:
     """Sizes of a model, as the C functions take them."""
-    weights, final_norm = layers[0].weights, base_model.norm.weight
+    weights = layers[0].weights
+    final_norm = base_model.norm.weight
     head_dim = base_model.layers[0].self_attn.head_dim
     calls = native.gemm_address(final_norm.dtype), native.set_threads_address()
     heads = len(weights["q"]) // head_dim, len(weights["k"]) // head_dim
@@ -85,7 +86,8 @@ def _child_names(module: nn.Module) -> set[str]:
 def _is_plain_layer(layer: Any) -> bool:
     if _child_names(layer) != MODULE_NAMES[1] or _child_names(layer.mlp) != MODULE_NAMES[2]:
         return False
-    attention, mlp = layer.self_attn, layer.mlp
+    attention = layer.self_attn
+    mlp = layer.mlp
     linear = [x for part in (attention, mlp) for x in part.children() if type(x) is nn.Linear]
     unbiased = attention.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj
     return (
@@ -112,7 +114,8 @@ def _silu() -> nn.Module:
 
 
 def _layer_weights(layer: Any) -> Iterator[tuple[str, Tensor]]:
-    attention, mlp = layer.self_attn, layer.mlp
+    attention = layer.self_attn
+    mlp = layer.mlp
     yield "norm", layer.input_layernorm.weight
     for name in "qkv":
         linear = getattr(attention, f"{name}_proj")

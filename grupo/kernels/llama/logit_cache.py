@@ -14,6 +14,7 @@ from grupo.kernels import native
 from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
 from grupo.kernels.llama.decode_step import PANEL
+from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.native import log_softmax
 from grupo.kernels.prefix_cache import NOT_CACHED
 
@@ -38,15 +39,24 @@ class LogitCache:
     def __init__(
         self, library: ctypes.CDLL, shape: ModelShape, scratch: ScratchBuffers, num_activations: int
     ) -> None:
-        self.library, self.shape, self.scratch = library, shape, scratch
-        self.max_elements, self.buffer = MAX_ELEMENTS, torch.zeros(0)
+        self.library = library
+        self.shape = shape
+        self.scratch = scratch
+        self.max_elements = MAX_ELEMENTS
+        self.buffer = torch.zeros(0)
         # by activation row; the last entry belongs to NOT_CACHED
         self.logit_index = torch.full((num_activations + 1,), NOT_CACHED)
-        self.clear(())
+        self.generation = 0  # increases whenever rows become invalid
+        self.clear(None)
 
-    def clear(self, weights_version: object) -> None:
-        """Removes all logits; later ones are computed with the weights of `weights_version`."""
-        self.used, self.weights_version = 0, weights_version
+    def clear(self, weights_version: WeightsVersion | None) -> None:
+        """Removes all logits.
+
+        `weights_version`: weights that later logits are computed with; None: they are never valid.
+        """
+        self.used = 0
+        self.weights_version = weights_version
+        self.generation += 1
         self.panels: Tensor | None = None
         self.logit_index.fill_(NOT_CACHED)
 
@@ -56,7 +66,8 @@ class LogitCache:
             return None
         if not len(self.buffer) or self.buffer.dtype != weight.dtype:
             self.buffer = torch.empty(self.max_elements, dtype=weight.dtype)
-        first, self.used = self.used, self.used + count
+        first = self.used
+        self.used = self.used + count
         return first, self.cached_rows(weight)[first : self.used]
 
     def cached_rows(self, weight: Tensor) -> Float[Tensor, "n V"]:
@@ -68,10 +79,10 @@ class LogitCache:
         self,
         weight: Float[Tensor, "V h"],
         hidden: Float[Tensor, "m h"],
-        activation_index: Int[Tensor, "m"],
+        activation_index: Int[Tensor, "m"] | None,
     ) -> Float[Tensor, "m V"]:
-        """Logits of tokens, cached if there is room and all activations are cached."""
-        room = self.allocate(len(hidden), weight) if (activation_index >= 0).all() else None
+        """Logits of tokens, cached if there is room and the tokens' activations are cached."""
+        room = None if activation_index is None else self.allocate(len(hidden), weight)
         first, out = room or (NOT_CACHED, hidden.new_empty(len(hidden), len(weight)))
         self.shape.threads = torch.get_num_threads()
         sizes = weight.shape
@@ -81,7 +92,7 @@ class LogitCache:
             native.call(self.library, "panels", self.shape, *sizes, weight, self.panels)
         args = self.shape, len(out), *sizes, hidden.contiguous(), self.panels, out
         native.call(self.library, "matmul_panels", *args)
-        if room:
+        if activation_index is not None and room:
             self.logit_index[activation_index] = torch.arange(first, self.used)
         return out
 
@@ -136,7 +147,7 @@ class CachedTokenScorer:
         temporary = logit_index[:0]
         if torch.is_grad_enabled() and (hidden.requires_grad or self.weight.requires_grad):
             temporary = self._allocate_temporary(hidden.detach(), logit_index)
-        args = _ScoreArgs(cache, cache.weights_version, temperature, logit_index, temporary)
+        args = _ScoreArgs(cache, cache.generation, temperature, logit_index, temporary)
         return _ScoreTokens.apply(args, hidden, self.weight, token)  # pyright: ignore
 
     def _allocate_temporary(self, hidden: Tensor, logit_index: Tensor) -> Int[Tensor, "n"]:
@@ -159,7 +170,7 @@ class _ScoreArgs:
     """Cache, temperature and rows of logits of one call of a scorer."""
 
     logit_cache: LogitCache
-    weights_version: object
+    generation: int  # of the cache when the rows were written
     temperature: float
     logit_index: Int[Tensor, "m"]  # row of each token's logits, or NOT_CACHED
     temporary_rows: Int[Tensor, "n"]  # tokens with logits cached for the backward pass alone
@@ -171,7 +182,7 @@ class _ScoreArgs:
 
     def check_valid(self) -> None:
         """Raises RuntimeError if the cached logits may have been overwritten."""
-        same = self.logit_cache.weights_version is self.weights_version
+        same = self.logit_cache.generation == self.generation
         if not same and (self.logit_index >= 0).any():
             raise RuntimeError("logits that a gradient needs are gone: another engine was started")
 
@@ -188,7 +199,8 @@ class _ScoreTokens(torch.autograd.Function):
     def forward(
         ctx: Any, score_args: _ScoreArgs, hidden: Tensor, weight: Tensor, token: Tensor
     ) -> tuple[Tensor, Tensor]:
-        logp, entropy = hidden.new_empty(len(hidden)), hidden.new_empty(len(hidden))
+        logp = hidden.new_empty(len(hidden))
+        entropy = hidden.new_empty(len(hidden))
         row_stats = hidden.new_empty(len(hidden), 2)
         results = logp, entropy, row_stats
         cache = score_args.logit_cache
@@ -210,7 +222,8 @@ class _ScoreTokens(torch.autograd.Function):
         _, needs_hidden, needs_weight, _ = ctx.needs_input_grad
         args.check_valid()
         cache = args.logit_cache
-        dhidden, dweight = torch.empty_like(hidden) if needs_hidden else None, None
+        dhidden = torch.empty_like(hidden) if needs_hidden else None
+        dweight = None
         for chunk in cache.iter_logits(hidden, weight, args.logit_index):
             rows = chunk[1]
             grad = cache.scratch_rows(rows, weight)

@@ -117,12 +117,14 @@ class ReferenceKernel:
 
     def _scores(self, block: AttentionBlock) -> tuple[Tensor, Tensor | float]:
         """Scores (B, K, H/K, q, k), and the derivative of the softcap at them."""
-        q, k = block.q.unflatten(1, (block.k.shape[1], -1)), block.k[:, :, None]
+        q = block.q.unflatten(1, (block.k.shape[1], -1))
+        k = block.k[:, :, None]
         scores = (q @ k.mT).to(torch.promote_types(q.dtype, torch.float32)) * self.scale
         softcap_grad: Tensor | float = 1.0
         if self.softcap:
             tanh = torch.tanh(scores / self.softcap)
-            softcap_grad, scores = 1 - tanh**2, tanh * self.softcap
+            softcap_grad = 1 - tanh**2
+            scores = tanh * self.softcap
         if block.mask is not None:
             scores = scores + block.mask[:, :, None].to(scores)
         if block.causal:

@@ -80,7 +80,8 @@ class FlexLayout:
         return end.int().repeat_interleave(count)
 
     def _mask_mod(self, window: float) -> MaskMod:
-        subtree_end, position = self.subtree_end, self.packed.position.int()
+        subtree_end = self.subtree_end
+        position = self.packed.position.int()
 
         def in_branch(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
             return (k <= q) & (q < subtree_end[k])

@@ -50,11 +50,9 @@ def _attention(
         kwargs.get("softcap") or 0.0,
     )
     # rotation by float32 angles may have widened queries and keys
-    q, k = q.to(v.dtype), k.to(v.dtype)
+    q = q.to(v.dtype)
+    k = k.to(v.dtype)
     return kwargs["layout"].attend(module.layer_idx, q, k, v, config), None
-
-
-AttentionInterface.register(ATTENTION_NAME, _attention)
 
 
 def forward_packed(
@@ -64,6 +62,12 @@ def forward_packed(
     kwargs: Any = {"layout": layout, "use_cache": False}
     out = model.base_model(input_ids=token[None], position_ids=position[None], **kwargs)
     return out.last_hidden_state[0]
+
+
+def switch_to_packed_attention(model: PreTrainedModel) -> None:
+    """Makes the model compute attention with the `layout` of each forward call."""
+    AttentionInterface.register(ATTENTION_NAME, _attention)
+    model.set_attn_implementation(ATTENTION_NAME)
 
 
 @torch.no_grad()
@@ -79,7 +83,7 @@ def try_packed_attention(model: PreTrainedModel) -> bool:
     if set(getattr(config, "layer_types", None) or SUPPORTED_LAYER_TYPES) - SUPPORTED_LAYER_TYPES:
         return False
     try:
-        model.set_attn_implementation(ATTENTION_NAME)
+        switch_to_packed_attention(model)
         packed = pack(token, torch.full((3,), 5), min_saved=1).to(model.device)
         hidden = forward_packed(model, packed.token, packed.position, TreeAttention(packed))
         error = (expected - hidden[packed.token_index]).float().norm() / expected.float().norm()

@@ -63,7 +63,8 @@ def attention_forward(
 ) -> tuple[Tensor, Tensor]:
     """Outputs (M, H, d) and log-sum-exp (M, H)."""
     qkv = [_contiguous_rows(x) for x in qkv]
-    out, lse = torch.empty_like(qkv[0]), qkv[0].new_empty(qkv[0].shape[:2])
+    out = torch.empty_like(qkv[0])
+    lse = qkv[0].new_empty(qkv[0].shape[:2])
     args = _attention_args(packed, qkv, out, lse, config)
     if prefix_kv:
         args.num_prefixes = len(prefix_kv.ranges)
@@ -84,7 +85,9 @@ def attention_backward(
     """Gradients of queries, keys and values; `saved`: these, outputs and log-sum-exp."""
     *qkv, out, lse = [_contiguous_rows(x) for x in saved]
     q, k, v = qkv
-    dq, dk, dv = q.new_empty(q.shape), k.new_zeros(k.shape), v.new_zeros(v.shape)
+    dq = q.new_empty(q.shape)
+    dk = k.new_zeros(k.shape)
+    dv = v.new_zeros(v.shape)
     grad_out = grad_out.contiguous()
     args = _attention_args(packed, qkv, out, lse, config)
     args.grad_out = native.data_pointer(grad_out)
@@ -97,7 +100,8 @@ def _attention_args(
     packed: PackedTokens, qkv: Sequence[Tensor], out: Tensor, lse: Tensor, config: AttentionConfig
 ) -> _AttentionArgs:
     """Arguments without a cached prefix; those of the backward pass are left null."""
-    (m, heads, size), key_heads = out.shape, qkv[1].shape[1]
+    m, heads, size = out.shape
+    key_heads = qkv[1].shape[1]
     sizes = torch.get_num_threads(), m, heads, key_heads, size
     counts = config.int_window, len(packed.segments), 0
     calls = native.gemm_address(out.dtype), native.set_threads_address()

@@ -124,7 +124,8 @@ class _PackBuilder:
     def add_rows(self, low: int, high: int, depth: int) -> None:
         """Adds a segment and its subtree for rows low..high, of which `depth` tokens are packed."""
         common = self._common_length(low, high)
-        begin, end = len(self.token), len(self.token) + common - depth
+        begin = len(self.token)
+        end = len(self.token) + common - depth
         self.token += self.rows[low][depth:common]
         self.position += range(depth, common)
         self.token_index[low:high, depth:common] = np.arange(begin, end)

@@ -83,7 +83,8 @@ class TreeAttention:
         """Blocks of the descendants of each shared segment, attending to that segment."""
         blocks: list[BlockSlices] = []
         for s in self.shared_segments:
-            queries, keys = slice(s.end, s.subtree_end), slice(s.begin, s.end)
+            queries = slice(s.end, s.subtree_end)
+            keys = slice(s.begin, s.end)
             windowed = self.max_row_length > config.window
             key_position = self.packed.position[keys] if windowed else None
             block = self.prefix_block(queries, q, k[keys], v[keys], key_position, config)
@@ -123,7 +124,8 @@ class SelfBlock:
     is_token: Tensor  # (B, L): False for padding
 
     def block(self, q: TokenHeads, k: TokenHeads, v: TokenHeads, window: float) -> AttentionBlock:
-        width, mask = self.index.shape[1], None
+        width = self.index.shape[1]
+        mask = None
         if width > window:
             column = torch.arange(width, device=q.device)
             distance = column[:, None] - column
@@ -171,7 +173,8 @@ class _TreeAttentionFunction(torch.autograd.Function):
     ) -> Tensor:
         out, lse = tree.attend_with_lse(0, q, k, v, config)
         ctx.save_for_backward(q, k, v, out, lse)
-        ctx.tree, ctx.config = tree, config
+        ctx.tree = tree
+        ctx.config = config
         return out
 
     @staticmethod
@@ -224,7 +227,8 @@ def _blocks_backward(
     q, k, v, out, lse = saved
     totals = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     for self_block in tree.self_blocks:
-        index, is_token = self_block.index, self_block.is_token
+        index = self_block.index
+        is_token = self_block.is_token
         merged = _transpose_heads(out[index]), _transpose_heads(lse[index])
         block = self_block.block(q, k, v, config.window)
         grads = kernel.backward(self_block.masked_grad(grad_out), block, *merged)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
+from grupo.models.quiet_loading import quiet_diffusers
 
 TIMESTEP_SCALE = 1000  # transformers of diffusers take times from 0 to this
 
@@ -96,17 +97,15 @@ def _pipeline(path: str) -> Any:
         from diffusers.pipelines.stable_diffusion_3.pipeline_stable_diffusion_3 import (
             StableDiffusion3Pipeline,
         )
-        from diffusers.utils import logging
     except ImportError as error:
         raise ConfigError(
             "model: pipelines need the package diffusers. Install grupo[images]."
         ) from error
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
     optional = ("text_encoder_3", "tokenizer_3")
     absent = {name: None for name in optional if not (Path(path) / name).is_dir()}
     try:
-        return StableDiffusion3Pipeline.from_pretrained(path, **absent)
+        with quiet_diffusers():
+            return StableDiffusion3Pipeline.from_pretrained(path, **absent)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(f"model: {path!r} is no Stable Diffusion 3 pipeline: {reason}") from error

@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.errors import ConfigError
 from grupo.inference.sampling_params import Sampling
+from grupo.kernels.hidden_states import HiddenStates
 from grupo.models.masked.logp_estimators import MaskedViews
 from grupo.models.token_statistics import TokenDistributions
 
@@ -23,7 +24,8 @@ class Denoiser:
 
     def __call__(self, token: Int[Tensor, "V L"], length: Int[Tensor, "V"]) -> tuple[Tensor, ...]:
         """Logits (V, L, vocabulary) and last hidden states (V, L, H)."""
-        token, length = token.to(self.model.device), length.to(self.model.device)
+        token = token.to(self.model.device)
+        length = length.to(self.model.device)
         mask = torch.arange(token.shape[1], device=token.device) < length[:, None]
         output = self.model(input_ids=token, attention_mask=mask.long(), output_hidden_states=True)
         mask_token = torch.tensor([self.mask_token], device=token.device)
@@ -67,7 +69,10 @@ class Denoiser:
         """Token distributions of every view, and the hidden states that they come from."""
         logits, states = self.forward_views(views, max_tokens)
         tokens = token.repeat_interleave(views.view.shape[1]).to(logits.device)
-        return TokenDistributions(logits, tokens, torch.nn.Identity(), sampling), states
+        distributions = TokenDistributions(
+            HiddenStates(logits), tokens, torch.nn.Identity(), sampling
+        )
+        return distributions, states
 
     def views_per_batch(self, views: MaskedViews, max_tokens: int) -> int:
         """Number of texts that are evaluated at once."""
@@ -82,7 +87,8 @@ class Denoiser:
 
 def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
     """The token that ends an answer (the separator, if there is no end token), and the mask."""
-    end, mask = tokenizer.eos_token_id, tokenizer.mask_token_id
+    end = tokenizer.eos_token_id
+    mask = tokenizer.mask_token_id
     end = tokenizer.sep_token_id if end is None else end
     if not isinstance(mask, int) or not isinstance(end, int):
         missing = "end" if isinstance(mask, int) else "mask"

@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from grupo.core.batch import Batch
-from grupo.core.component import component
+from grupo.core.component import check_field, component
+from grupo.core.ranges import OpenProbability
 from grupo.core.rng import uniform
-from grupo.core.validation import check_constraints
 
 Inputs = Mapping[str, Tensor]
 
@@ -106,21 +106,21 @@ class CoupledEstimator:
         max_mask_ratio: upper bound of u.
     """
 
-    min_mask_ratio: float = 0.2
-    max_mask_ratio: float = 0.8
+    min_mask_ratio: OpenProbability = 0.2
+    max_mask_ratio: OpenProbability = 0.8
 
     def __post_init__(self) -> None:
-        bounds = (self.min_mask_ratio, self.max_mask_ratio)
-        in_order = 0 < self.min_mask_ratio <= self.max_mask_ratio < 1
-        name = "min_mask_ratio, max_mask_ratio"
-        check_constraints([(name, bounds, in_order, "above 0, in order, below 1")])
+        in_order = self.min_mask_ratio <= self.max_mask_ratio
+        allowed = f"{self.min_mask_ratio}, which is min_mask_ratio, or more"
+        check_field(self, "max_mask_ratio", in_order, allowed)
 
     @property
     def is_exact(self) -> bool:
         return False
 
     def count_views(self, batch: Batch) -> Int[Tensor, "N"]:
-        begin, end = batch.inputs["begin"], batch.inputs["end"]
+        begin = batch.inputs["begin"]
+        end = batch.inputs["end"]
         return 3 * ((begin == _positions(begin)) & (end > begin)).sum(1)
 
     def __call__(
@@ -139,7 +139,8 @@ class CoupledEstimator:
         masked = torch.stack([from_begin, first, second], 1)
         texts = token[:, None].masked_fill(masked, mask_token).flatten(0, 1)
         length = inputs["canvas_end"][row, begin].repeat_interleave(3)
-        is_first, u = in_first[answer, position], ratio[answer]
+        is_first = in_first[answer, position]
+        u = ratio[answer]
         view = 3 * answer[:, None] + torch.stack([answer * 0, torch.where(is_first, 1, 2)], 1)
         weight = torch.stack([torch.ones_like(u), 1 / torch.where(is_first, u, 1 - u)], 1) / 2
         return MaskedViews(texts, length, view, position, weight)

@@ -55,7 +55,8 @@ class UnmaskingSampler:
             while pending:
                 width = len(requests[pending[-1]].tokens) + self.canvas_size.length
                 take = max(1, self.tokens_per_microbatch // width)
-                batch, pending = pending[:take], pending[take:]
+                batch = pending[:take]
+                pending = pending[take:]
                 replies = self._answer([requests[i] for i in batch])
                 yield from zip(batch, replies, strict=True)
 
@@ -74,7 +75,8 @@ class UnmaskingSampler:
         """The replies with log-probabilities of the estimator."""
         rows = []
         for request, reply in zip(requests, replies, strict=True):
-            canvas_start, begin = request_canvas_start(request), len(request.tokens)
+            canvas_start = request_canvas_start(request)
+            begin = len(request.tokens)
             end = begin + len(reply.tokens)
             span = make_span(self.canvas_size, canvas_start, begin, end, request.rng_key)
             rows.append(((*request.tokens, *reply.tokens), [span]))
@@ -98,7 +100,8 @@ class _UnmaskingState:
     def __init__(self, engine: UnmaskingSampler, requests: Sequence[Request]) -> None:
         self.engine = engine
         self.requests = requests
-        device, size = engine.denoiser.model.device, engine.canvas_size
+        device = engine.denoiser.model.device
+        size = engine.canvas_size
         self.begin = torch.tensor([len(request.tokens) for request in requests])
         self.canvas_end = torch.tensor(
             [size.canvas_end(request_canvas_start(r), len(r.tokens)) for r in requests]
@@ -142,7 +145,8 @@ class _UnmaskingState:
 
     def replies(self) -> list[Reply]:
         """The answer of every row."""
-        tokens, logps = self.token.tolist(), self.logp.tolist()
+        tokens = self.token.tolist()
+        logps = self.logp.tolist()
         spans = [*zip(self.begin.tolist(), self.block_start.tolist(), strict=True)]
         return [
             Reply(tuple(token[begin:end]), tuple(logp[begin:end]), reason)
@@ -159,7 +163,8 @@ class _UnmaskingState:
 
     def _finish_block(self, row: int) -> None:
         """Begin the next block of a row, unless its answer has ended."""
-        tokenizer, request = self.engine.chat_tokenizer, self.requests[row]
+        tokenizer = self.engine.chat_tokenizer
+        request = self.requests[row]
         self.block_start[row] = self.block_end[row]
         tokens = self.token[row, self.begin[row] : self.block_start[row]].tolist()
         stop_strings = (*tokenizer.stop_strings, *request.stop_strings)

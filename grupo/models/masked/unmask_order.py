@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.core.component import component
-from grupo.core.validation import check_constraints
+from grupo.core.component import check_field, component
+from grupo.core.ranges import PositiveInt
 
 
 class UnmaskingOrder(Protocol):
@@ -60,16 +60,13 @@ class ConfidenceOrder:
     [1]
     """
 
-    block_length: int = 8
-    tokens_per_step: int = 1
+    block_length: PositiveInt = 8
+    tokens_per_step: PositiveInt = 1
 
     def __post_init__(self) -> None:
-        length, step = self.block_length, self.tokens_per_step
-        check_constraints(
-            [
-                ("block_length", length, length >= 1, "1 or more"),
-                ("tokens_per_step", step, 1 <= step <= length, f"1 to {length}, the block"),
-            ]
+        length = self.block_length
+        check_field(
+            self, "tokens_per_step", self.tokens_per_step <= length, f"1 to {length}, the block"
         )
 
     def __call__(self, logits: Float[Tensor, "m L V"]) -> Float[Tensor, "m L"]:

@@ -153,7 +153,8 @@ def no_reward_spread(run: RunData) -> Iterator[Finding]:
 
 def no_trained_groups(run: RunData) -> Iterator[Finding]:
     """Steps that trained on no group although rewards differed."""
-    nonzero_std, trained = dict(run("groups/nonzero_std_frac")), run("groups/trained")
+    nonzero_std = dict(run("groups/nonzero_std_frac"))
+    trained = run("groups/trained")
     empty = [step for step, count in trained if count == 0 and nonzero_std.get(step, 1.0) > 0]
     if empty:
         is_majority = len(empty) > len(trained.steps) / 2
@@ -187,7 +188,8 @@ def identical_answers(run: RunData) -> Iterator[Finding]:
 
 
 def _rewards_never_differed(run: RunData) -> bool:
-    means, spreads = set(run("reward/mean").values), run("reward/std").values
+    means = set(run("reward/mean").values)
+    spreads = run("reward/std").values
     return len(run.steps) >= MIN_STEPS and len(means) == 1 and {*spreads} == {0.0}
 
 

@@ -84,6 +84,7 @@ def _is_locked(path: Path) -> bool:
     """True if a process on this machine holds the lock; the check itself takes no lock."""
     if not path.exists() or not LOCKS_FILE.is_file():
         return False
-    holder, inode = path.read_text(), f":{path.stat().st_ino} "
+    holder = path.read_text()
+    inode = f":{path.stat().st_ino} "
     locks = (line for line in LOCKS_FILE.read_text().splitlines() if "FLOCK" in line)
     return any(inode in line and holder in line.split() for line in locks)

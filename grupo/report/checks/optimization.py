@@ -105,7 +105,8 @@ GROWING_KL = FindingTemplate(
 
 def zero_loss(run: RunData) -> Iterator[Finding]:
     """The loss is 0 at every step while the gradient is not."""
-    losses, norms = run("loss"), run("grad_norm")
+    losses = run("loss")
+    norms = run("grad_norm")
     is_long_enough = len(losses.values) >= MIN_STEPS
     if (
         is_long_enough
@@ -120,7 +121,8 @@ def zero_loss(run: RunData) -> Iterator[Finding]:
 
 def no_gradient(run: RunData) -> Iterator[Finding]:
     """The gradient is 0 although rewards differ."""
-    norms, nonzero_std = run.last_window("grad_norm"), run.last_window("groups/nonzero_std_frac")
+    norms = run.last_window("grad_norm")
+    nonzero_std = run.last_window("groups/nonzero_std_frac")
     is_zero = len(norms.values) >= MIN_STEPS and max(norms.values) <= MIN_GRAD_NORM
     if is_zero and nonzero_std.mean > 0:
         yield _dead_adapters_or(run, NO_GRADIENT)(
@@ -132,7 +134,8 @@ def no_gradient(run: RunData) -> Iterator[Finding]:
 
 def weights_unchanged(run: RunData) -> Iterator[Finding]:
     """The gradient is not 0, and the weights do not change."""
-    changed, norms = run.last_window("update/changed_frac"), run.last_window("grad_norm")
+    changed = run.last_window("update/changed_frac")
+    norms = run.last_window("grad_norm")
     is_unchanged = len(changed.values) >= MIN_STEPS and not any(changed.values)
     if is_unchanged and norms.mean > MIN_GRAD_NORM:
         yield _dead_adapters_or(run, WEIGHTS_UNCHANGED)(
@@ -145,7 +148,8 @@ def weights_unchanged(run: RunData) -> Iterator[Finding]:
 
 def update_too_large(run: RunData) -> Iterator[Finding]:
     """Updates are large in relation to the weights."""
-    size, entropy = run("update/relative_norm"), run("policy/entropy")
+    size = run("update/relative_norm")
+    entropy = run("policy/entropy")
     if len(size.values) >= MIN_STEPS and size.mean > LARGE_UPDATE:
         worst = sorted(size, key=lambda pair: -pair[1])
         severity = "error" if size.mean > TOO_LARGE_UPDATE else "warning"
@@ -169,7 +173,8 @@ def nonfinite_gradient(run: RunData) -> Iterator[Finding]:
 
 def exploding_gradient(run: RunData) -> Iterator[Finding]:
     """The gradient's norm grew by more than `GRAD_NORM_GROWTH`."""
-    begin, end = run.first_window("grad_norm"), run.last_window("grad_norm")
+    begin = run.first_window("grad_norm")
+    end = run.last_window("grad_norm")
     is_long_enough = len(run("grad_norm").values) >= 2 * run.window
     if is_long_enough and end.mean > GRAD_NORM_GROWTH * begin.mean > 0:
         yield EXPLODING_GRADIENT(
@@ -182,7 +187,8 @@ def exploding_gradient(run: RunData) -> Iterator[Finding]:
 def growing_kl(run: RunData) -> Iterator[Finding]:
     """The KL to another policy grows and does not level off."""
     for name in run.metric_names("policy/kl_"):
-        series, end = run(name), run.last_window(name)
+        series = run(name)
+        end = run.last_window(name)
         half = series.first(len(series.values) // 2).last(run.window)
         if end.mean > MAX_KL and end.mean > KL_GROWTH * half.mean:
             details = (

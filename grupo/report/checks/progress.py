@@ -89,7 +89,8 @@ EVAL_SCORE_FELL = FindingTemplate(
 
 def entropy_collapse(run: RunData) -> Iterator[Finding]:
     """The entropy fell near 0 before the reward became high."""
-    begin, end = run.first_window("policy/entropy"), run.last_window("policy/entropy")
+    begin = run.first_window("policy/entropy")
+    end = run.last_window("policy/entropy")
     is_low = end.mean < MIN_ENTROPY or end.mean < COLLAPSE_RATIO * begin.mean
     if len(run("policy/entropy").values) >= MIN_STEPS and is_low and not run.is_near_best:
         yield ENTROPY_COLLAPSE(
@@ -133,7 +134,8 @@ def failed_rewards(run: RunData) -> Iterator[Finding]:
 
 def reward_dropped(run: RunData) -> Iterator[Finding]:
     """The reward fell from its peak by more than its noise."""
-    values, width = run("reward/mean").values, run.window
+    values = run("reward/mean").values
+    width = run.window
     means = [sum(values[i : i + width]) / width for i in range(len(values) - width + 1)]
     peak = max(means, default=0.0)
     drop = peak - sum(means[-1:])
@@ -150,7 +152,8 @@ def reward_dropped(run: RunData) -> Iterator[Finding]:
 def length_growth(run: RunData) -> Iterator[Finding]:
     """Rollouts become longer while the reward does not rise."""
     name = "completions/length_mean"
-    begin, end = run.first_window(name), run.last_window(name)
+    begin = run.first_window(name)
+    end = run.last_window(name)
     is_long_enough = len(run(name).values) >= MIN_WINDOWS * run.window
     has_grown = is_long_enough and end.mean > LENGTH_GROWTH_FACTOR * begin.mean
     gain = run.last_window("reward/mean").mean - run.first_window("reward/mean").mean
@@ -165,7 +168,8 @@ def eval_score_fell(run: RunData) -> Iterator[Finding]:
     """The held-out score fell below the interval of the first evaluation."""
     scores = list(run.summary.get("held_out", {}).values())
     for name in ("greedy", "sampled") if scores else ():
-        first, last = scores[0], scores[-1]
+        first = scores[0]
+        last = scores[-1]
         if last["intervals"][name][1] < first["intervals"][name][0]:
             details = f"{first[name]:.1%} of the held-out tasks solved first, {last[name]:.1%} now."
             yield EVAL_SCORE_FELL(details, name)

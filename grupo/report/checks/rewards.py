@@ -113,7 +113,8 @@ def reward_follows_length(run: RunData) -> Iterator[Finding]:
 def answer_in_prompt(run: RunData) -> Iterator[Finding]:
     """Prompts contain their own reference answers, and rarely those of other tasks."""
     leaked = [g for g in run.groups if g.answer_in_prompt]
-    count, by_chance = len(run.groups), sum(g.other_answer_in_prompt for g in run.groups)
+    count = len(run.groups)
+    by_chance = sum(g.other_answer_in_prompt for g in run.groups)
     if count >= MIN_GROUPS and len(leaked) - by_chance >= MIN_LEAKED_FRAC * count:
         yield ANSWER_IN_PROMPT(
             f"{len(leaked)} of {count} prompts contain the reference answer, {by_chance} that of"
@@ -124,7 +125,8 @@ def answer_in_prompt(run: RunData) -> Iterator[Finding]:
 
 def slow_rewards(run: RunData) -> Iterator[Finding]:
     """Scoring takes more than half of a step."""
-    fraction, seconds = run.last_window("time_frac/score"), run.last_window("time/score")
+    fraction = run.last_window("time_frac/score")
+    seconds = run.last_window("time/score")
     if len(fraction.values) >= MIN_STEPS and fraction.mean > MAX_TIME_FRAC:
         yield SLOW_REWARDS(
             f"{fraction.mean:.0%} of the time of {format_steps(fraction.steps)}, {seconds.mean:.3g}"

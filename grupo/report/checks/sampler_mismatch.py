@@ -64,7 +64,8 @@ WRONG_MASK = FindingTemplate(
 def sampler_mismatch(run: RunData) -> Iterator[Finding]:
     """Log-probabilities of sampler and trainer differ before any update."""
     mean, largest = _mismatch_series(run)
-    worst_step, worst_action = max(mean.values, default=0.0), max(largest.values, default=0.0)
+    worst_step = max(mean.values, default=0.0)
+    worst_action = max(largest.values, default=0.0)
     is_large = (
         mean.mean > MAX_LOGP_DIFF_MEAN
         or worst_step > MAX_LOGP_DIFF_STEP
@@ -97,7 +98,8 @@ def stale_weights(run: RunData) -> Iterator[Finding]:
 
 def wrong_mask(run: RunData) -> Iterator[Finding]:
     """The mask includes tokens that the policy did not generate, or leaves out some that it did."""
-    extra, dropped = run("mask/extra_frac"), run("mask/dropped_frac")
+    extra = run("mask/extra_frac")
+    dropped = run("mask/dropped_frac")
     bad = sorted({step for series in (extra, dropped) for step, x in series if x})
     if bad:
         yield WRONG_MASK(
@@ -118,7 +120,8 @@ def _mismatch_grew(mean: MetricSeries, width: int) -> bool:
     """True if the mismatch was small at the first step and is not any more."""
     if len(mean.values) < MIN_STEPS:
         return False
-    first, last = mean.values[0], median(mean.last(width).values)
+    first = mean.values[0]
+    last = median(mean.last(width).values)
     return first <= MAX_LOGP_DIFF_MEAN < last and last > STALE_GROWTH * first
 
 

@@ -70,7 +70,8 @@ def render_page(
         extra_elements: HTML elements to insert after the payload.
     """
     licence = f"/*\n{_read('vendor/uPlot.LICENSE')}*/\n"  # goes with every copy
-    style, script = licence + _joined_files(STYLES), licence + _joined_files(SCRIPTS)
+    style = licence + _joined_files(STYLES)
+    script = licence + _joined_files(SCRIPTS)
     policy = (
         f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)};"
         f" img-src data:; connect-src {connect_src}; base-uri 'none'; form-action 'none'"

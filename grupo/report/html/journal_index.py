@@ -25,7 +25,8 @@ class JournalIndex:
     def add_rollout(self, offset: int, line: bytes) -> None:
         """Index a line of `rollouts.jsonl`; malformed lines raise."""
         record = strict_json.from_json(line.decode())
-        step, task = int(record["step"]), str(record["task"])
+        step = int(record["step"])
+        task = str(record["task"])
         groups = self.groups.setdefault(step, [])
         if not groups or groups[-1]["task"] != task:
             counts = {"failed": 0, "truncated": 0}

@@ -39,7 +39,8 @@ def metric_definition(name: str) -> MetricDefinition | None:
 @cache
 def metric_definitions() -> dict[str, MetricDefinition]:
     """The definitions by metric name; a name may contain placeholders such as `<term>`."""
-    section, definitions = "", {}
+    section = ""
+    definitions = {}
     page = files("grupo.report.html").joinpath("static", "metrics.md")
     for line in page.read_text().splitlines():
         section = line.removeprefix("## ") if line.startswith("## ") else section
@@ -64,7 +65,8 @@ def healthy_bounds(healthy_range: str) -> tuple[float | None, float | None]:
         return 0.0, 0.0
     if bounds := RANGE_PATTERN.search(healthy_range):
         return float(bounds[1]), float(bounds[2])
-    low, high = MIN_PATTERN.search(healthy_range), MAX_PATTERN.search(healthy_range)
+    low = MIN_PATTERN.search(healthy_range)
+    high = MAX_PATTERN.search(healthy_range)
     return low and float(low[1]), high and float(high[1])
 
 

@@ -59,7 +59,8 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
         run: the run.
         since: how many steps the page already has; they are left out.
     """
-    index, steps = run.journal_index, run.metrics[since:]
+    index = run.journal_index
+    steps = run.metrics[since:]
     names = list(dict.fromkeys(name for line in run.metrics for name in line))
     definitions = {name: metric_definition(name) for name in names}
     new = _new_steps(index.groups, run.metrics, since)

@@ -28,7 +28,9 @@ class RunView:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.name, self.epoch = folder, folder.resolve().name, 0
+        self.folder = folder
+        self.name = folder.resolve().name
+        self.epoch = 0
         self._reset()
 
     def refresh(self) -> None:
@@ -105,17 +107,22 @@ class RunView:
         names = ("metrics", "rollouts", "actions")
         self.journal_tails = {name: JournalTail(self.folder / f"{name}.jsonl") for name in names}
         self.metrics: list[JsonObject] = []
-        self.journal_index, self.read_errors = JournalIndex(), dict[str, str]()
+        self.journal_index = JournalIndex()
+        self.read_errors = dict[str, str]()
         self.recipe: JsonObject = {}
         self.summary: JsonObject = {}
         self.eval_scores: JsonObject = {}
-        self.latest_checkpoint, self.checkpoint_data, self.crash_reason = "", {}, ""
+        self.latest_checkpoint = ""
+        self.checkpoint_data = {}
+        self.crash_reason = ""
         self.findings: list[JsonObject] = []
-        self.examined_steps, self.next_examination_at = -1, 0.0
+        self.examined_steps = -1
+        self.next_examination_at = 0.0
 
     def _examine(self) -> None:
         """Run the checks of the doctor; they read every journal, so at most a tenth of the time."""
-        started_at, self.examined_steps = time.monotonic(), len(self.metrics)
+        started_at = time.monotonic()
+        self.examined_steps = len(self.metrics)
         findings = self._record_errors("doctor", [], lambda: examine(self.folder))
         self.findings = [asdict(finding) for finding in findings]
         self.next_examination_at = time.monotonic() + 9 * (time.monotonic() - started_at)

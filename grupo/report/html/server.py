@@ -16,7 +16,8 @@ from grupo.report.html.payload import open_runs, run_payload
 
 HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")  # allowed in the Host header
-HTML, JSON = "text/html; charset=utf-8", "application/json"
+HTML = "text/html; charset=utf-8"
+JSON = "application/json"
 TypedBody = tuple[str, str]  # content type, text
 
 
@@ -36,7 +37,8 @@ class ReportServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, folders: Sequence[Path], port: int = 0) -> None:
-        self.runs, self.read_lock = open_runs(folders), Lock()
+        self.runs = open_runs(folders)
+        self.read_lock = Lock()
         self.secret = secrets.token_urlsafe(24)
         try:
             super().__init__((HOST, port), _Handler)
@@ -65,7 +67,8 @@ class ReportServer(ThreadingHTTPServer):
                 payload = {"live": True, "count": len(self.runs)}
                 return HTML, "".join(render_page(payload, connect_src="'self'"))
             case ["run", run]:
-                since, epoch = query_int("since"), query_int("epoch")
+                since = query_int("since")
+                epoch = query_int("epoch")
                 return JSON, json.dumps(self._run_payload(int(run), since, epoch))
             case ["run", run, "step", step]:
                 with self.read_lock:

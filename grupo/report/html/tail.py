@@ -13,7 +13,9 @@ class JournalTail:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.offset, self.last_line = path, 0, b""
+        self.path = path
+        self.offset = 0
+        self.last_line = b""
 
     def __call__(self) -> Iterator[tuple[int, bytes]]:
         """The lines since the last call, each with its byte offset."""
@@ -24,7 +26,9 @@ class JournalTail:
             for line in file:
                 if not line.endswith(b"\n"):
                     return
-                begin, self.offset, self.last_line = self.offset, self.offset + len(line), line
+                begin = self.offset
+                self.offset = self.offset + len(line)
+                self.last_line = line
                 yield begin, line
 
     @property

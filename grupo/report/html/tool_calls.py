@@ -20,7 +20,8 @@ def with_calls(actions: Sequence[Record]) -> list[Record]:
     A call may continue in the next action of its turn; that span has no `calls`.
     `answered_calls` of an action whose observation answers tool calls: their number.
     """
-    annotated, num_unanswered = list[Record](), 0
+    annotated = list[Record]()
+    num_unanswered = 0
     for turn in _split_turns(actions):
         spans = _call_spans([item for action in turn for item in action["items"]])
         by_action = _spans_by_action([len(action["items"]) for action in turn], spans)
@@ -43,9 +44,11 @@ def _split_turns(actions: Sequence[Record]) -> list[list[Record]]:
 
 def _call_spans(items: Sequence[str]) -> list[CallSpan]:
     """The item ranges of tool calls; calls that share an item are in one span."""
-    ends, spans = list(accumulate(map(len, items))), list[CallSpan]()
+    ends = list(accumulate(map(len, items)))
+    spans = list[CallSpan]()
     for begin, end, call in _locate_calls("".join(items)):
-        first, stop = bisect_right(ends, begin), bisect_left(ends, end) + 1
+        first = bisect_right(ends, begin)
+        stop = bisect_left(ends, end) + 1
         is_shared = bool(spans) and first < spans[-1][1]
         first, _, calls = spans.pop() if is_shared else (first, stop, [])
         spans.append((first, stop, [*calls, call]))

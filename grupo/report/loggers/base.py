@@ -36,8 +36,11 @@ class MetricLogger:
     def __init__(
         self, folder: Path | str, print_line: Callable[[str], None] = print_to_stderr
     ) -> None:
-        self.folder, self.print_line = Path(folder), print_line
-        self.steps_done, self.first_step, self.has_failed = 0, 0, False
+        self.folder = Path(folder)
+        self.print_line = print_line
+        self.steps_done = 0
+        self.first_step = 0
+        self.has_failed = False
         self.pending_scores: dict[str, float] = {}  # written with the next step
 
     def open(self, recipe: Recipe, step: int) -> int:
@@ -73,7 +76,8 @@ class MetricLogger:
         self._try(self.close)
 
     def _send(self, step: int, metrics: MetricValues) -> None:
-        values, self.pending_scores = {**self.pending_scores, **metrics}, {}
+        values = {**self.pending_scores, **metrics}
+        self.pending_scores = {}
         if step >= self.first_step:  # steps repeated after a crash are bit-identical
             self._try(lambda: self.write(step, values))
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from grupo.core.optional_deps import optional_dependency
 from grupo.recipe import Recipe
 from grupo.report.loggers.base import MetricLogger, MetricValues, print_to_stderr
-from grupo.report.optional_deps import optional_dependency
 
 
 class TensorBoardLogger(MetricLogger):
@@ -28,7 +28,8 @@ class TensorBoardLogger(MetricLogger):
         super().__init__(folder, print_line)
         with optional_dependency("tensorboard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
-        self.writer_class, self.writer = SummaryWriter, None
+        self.writer_class = SummaryWriter
+        self.writer = None
 
     def open(self, recipe: Recipe, step: int) -> int:
         # hide events after this step: the resumed run repeats these steps

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from grupo.core.optional_deps import optional_dependency
 from grupo.recipe import Recipe
 from grupo.report.loggers.base import (
     LoggerProgress,
@@ -12,7 +13,6 @@ from grupo.report.loggers.base import (
     print_to_stderr,
     recipe_config,
 )
-from grupo.report.optional_deps import optional_dependency
 
 PROJECT = "grupo"
 FLUSH_SECONDS = 0.5  # seconds until a logged step is on disk: a killed run loses no more

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from grupo.core.component import component
+from grupo.core.numbers import PositiveInt
 from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Task
 from grupo.rollouts.history import History
@@ -59,7 +60,7 @@ class DynamicSampling:
     """
 
     inner: Curriculum
-    max_resample_rounds: int
+    max_resample_rounds: PositiveInt
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.num_tasks > 0 and request.resample_round < self.max_resample_rounds:
@@ -69,7 +70,8 @@ class DynamicSampling:
 
 def next_tasks(request: CurriculumRequest) -> Sequence[Task]:
     """The next tasks of the endless shuffled sequence, from the number of tasks drawn so far."""
-    count, start = len(request.tasks), request.history.tasks_drawn
+    count = len(request.tasks)
+    start = request.history.tasks_drawn
     return [
         request.tasks[_shuffled_order(count, request.seed, place // count)[place % count]]
         for place in range(start, start + request.num_tasks)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from grupo.core.batch import TaskHistory
 from grupo.core.component import component
+from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
@@ -19,7 +20,7 @@ class UncertaintyWeighted:
         decay: Factor per rollout on the weight of earlier rollouts, 0 to 1.
     """
 
-    decay: float
+    decay: Fraction
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:
@@ -45,10 +46,10 @@ class Thompson:
         success_threshold: A rollout is correct if its reward is above this.
     """
 
-    decay_per_group: float = 0.9
-    decay_per_step: float = 0.999
-    pool_factor: int = 16
-    success_threshold: float = 0.5
+    decay_per_group: Fraction = 0.9
+    decay_per_step: Fraction = 0.999
+    pool_factor: PositiveInt = 16
+    success_threshold: Number = 0.5
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:

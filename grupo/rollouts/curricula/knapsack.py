@@ -7,8 +7,8 @@ from heapq import heapify, heappop, heappush
 from math import inf, isnan, log, nan
 
 from grupo.core.batch import TaskHistory
-from grupo.core.component import component
-from grupo.core.errors import ConfigError
+from grupo.core.component import check_field, component
+from grupo.core.numbers import Number, OpenFraction, PositiveInt
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
 from grupo.rollouts.curricula.difficulty import expected_gain
@@ -38,20 +38,17 @@ class Knapsack:
     """
 
     inner: Curriculum
-    mean_group_size: int = 8
-    min_group_size: int = 2
-    max_group_size: int = 128
-    confidence: float = 0.9
-    success_threshold: float = 0.5
+    mean_group_size: PositiveInt = 8
+    min_group_size: PositiveInt = 2
+    max_group_size: PositiveInt = 128
+    confidence: OpenFraction = 0.9
+    success_threshold: Number = 0.5
 
     def __post_init__(self) -> None:
-        if not self.min_group_size <= self.mean_group_size <= self.max_group_size:
-            raise ConfigError(
-                f"mean_group_size: {self.mean_group_size}. Allowed: from min_group_size,"
-                f" {self.min_group_size}, to max_group_size, {self.max_group_size}."
-            )
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"confidence: {self.confidence}. Allowed: above 0, below 1.")
+        low = self.min_group_size
+        high = self.max_group_size
+        allowed = f"from min_group_size, {low}, to max_group_size, {high}"
+        check_field(self, "mean_group_size", low <= self.mean_group_size <= high, allowed)
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         tasks = self.inner(request)

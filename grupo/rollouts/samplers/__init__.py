@@ -2,7 +2,7 @@
 
 from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
 from grupo.rollouts.samplers.anytime import AnytimeBudgets
-from grupo.rollouts.samplers.base import Sampler
+from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
 from grupo.rollouts.samplers.critique import WithCritique
 from grupo.rollouts.samplers.demonstrations import DemonstrationSampler, SolutionColumn
 from grupo.rollouts.samplers.early_exit import EarlyExits
@@ -31,6 +31,7 @@ __all__ = [
     "EarlyPruning",
     "EntropyBranching",
     "FirstTurnTree",
+    "FixedGroupSize",
     "GroupSampler",
     "MultiTemperature",
     "ParaphraseSampler",

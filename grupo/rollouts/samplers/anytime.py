@@ -6,6 +6,8 @@ from itertools import pairwise
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import PositiveInt
+from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Rollout, Task
 
 
@@ -32,14 +34,15 @@ class AnytimeBudgets:
         answer_header: Text that is forced before an answer.
     """
 
-    traces: int = 8
-    token_budgets: tuple[int, ...] = (2000, 4000, 6000, 8000)
-    answers_per_budget: int = 4
-    answer_tokens: int = 118
+    traces: PositiveInt = 8
+    token_budgets: tuple[PositiveInt, ...] = (2000, 4000, 6000, 8000)
+    answers_per_budget: PositiveInt = 4
+    answer_tokens: PositiveInt = 118
     cutoff_text: str = "...\n\n...\n\n"
     think_end: str = "</think>"
     answer_header: str = "\n\n**Final Answer**\n"
-    provides = ("trace_index", "budget_index", "cut_index")
+
+    provides = Provides(reward_terms=("trace_index", "budget_index", "cut_index"))
 
     @property
     def group_size(self) -> int:

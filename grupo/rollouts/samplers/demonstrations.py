@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, initial_observation
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 
 
@@ -22,9 +23,8 @@ class SolutionColumn:
     name: str = "solution"
 
     @property
-    def required_columns(self) -> tuple[str, ...]:
-        """Columns of the tasks that are read."""
-        return (self.name,)
+    def requires(self) -> Requires:
+        return Requires(columns=(self.name,))
 
     def __call__(self, task: Task) -> Sequence[str]:
         solution = task.columns.get(self.name)

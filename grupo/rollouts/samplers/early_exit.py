@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import PositiveInt
+from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
 
 
@@ -23,10 +25,11 @@ class EarlyExits:
         think_end: Text that ends the thinking.
     """
 
-    num_exits: int = 7
+    num_exits: PositiveInt = 7
     instruction: str = "\n\nTime is limited, stop thinking and start answering.\n"
     think_end: str = "</think>"
-    provides = ("exit_index",)
+
+    provides = Provides(reward_terms=("exit_index",))
 
     @property
     def group_size(self) -> int:

@@ -8,6 +8,7 @@ from random import Random
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
+from grupo.core.numbers import Number, PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.segment_tree import with_node_ids
 
@@ -46,12 +47,12 @@ class EntropyBranching:
         entropy_tokens: Tokens of a turn whose entropies are summed.
     """
 
-    leaves: int = 16
-    initial_rollouts: int = 8
-    branches: int = 2
-    branch_prob: float = 0.5
-    entropy_weight: float = 0.2
-    entropy_tokens: int = 20
+    leaves: PositiveInt = 16
+    initial_rollouts: PositiveInt = 8
+    branches: PositiveInt = 2
+    branch_prob: Number = 0.5
+    entropy_weight: Number = 0.2
+    entropy_tokens: PositiveInt = 20
 
     @property
     def group_size(self) -> int:

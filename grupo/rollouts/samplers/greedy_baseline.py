@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
@@ -17,7 +18,7 @@ class WithGreedyBaseline(SamplerWrapper):
     that error, for they lack a baseline.
     """
 
-    provides = ("greedy",)
+    provides = Provides(reward_terms=("greedy",))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         greedy_actor = actor.fork("greedy").with_sampling(top_k=1)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import Number
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
@@ -32,13 +34,12 @@ class WithHint(SamplerWrapper):
 
     column: str = "hint"
     prefix_text: str = "\n\nHint: "
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
     reject_leaks: bool = False
 
     @property
-    def required_columns(self) -> tuple[str, ...]:
-        """Columns of the tasks that are read."""
-        return (self.column,)
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for hints that contain the answer, if `reject_leaks`."""

@@ -4,6 +4,7 @@ import asyncio
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout, score_group, single_action
+from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Task
 
 
@@ -17,7 +18,7 @@ class GroupSampler:
             thinking are in `grupo.rollouts.turns`.
     """
 
-    group_size: int = 8
+    group_size: PositiveInt = 8
     turn_strategy: TurnStrategy = single_action
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

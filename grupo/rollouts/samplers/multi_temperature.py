@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.numbers import Positive, PositiveInt
+from grupo.core.requires import Provides
 from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.independent import GroupSampler
 
@@ -22,9 +24,10 @@ class MultiTemperature:
     """
 
     inner: GroupSampler
-    extra_rollouts: int
-    temperature: float
-    provides = ("temperature_scaled",)
+    extra_rollouts: PositiveInt
+    temperature: Positive
+
+    provides = Provides(reward_terms=("temperature_scaled",))
 
     @property
     def group_size(self) -> int:

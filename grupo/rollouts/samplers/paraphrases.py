@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.numbers import PositiveInt
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Task
 
 
@@ -19,13 +21,12 @@ class ParaphraseSampler:
         column: Column with the list of prompts.
     """
 
-    rollouts_per_prompt: int = 4
+    rollouts_per_prompt: PositiveInt = 4
     column: str = "paraphrases"
 
     @property
-    def required_columns(self) -> tuple[str, ...]:
-        """Columns of the tasks that are read."""
-        return (self.column,)
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         rollouts = [

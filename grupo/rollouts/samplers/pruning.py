@@ -9,7 +9,8 @@ from grupo.core.aux_heads import LinearHead
 from grupo.core.component import component, to_code
 from grupo.core.controllers import ExponentialSum
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
-from grupo.core.schedules import as_float
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
+from grupo.core.requires import Provides, Requires
 from grupo.core.types import PRUNED, Group, Observation, Rollout, Task
 
 QUALITY_HEAD = LinearHead("quality")  # its sigmoid predicts whether a rollout will be correct
@@ -29,8 +30,8 @@ class BetaBin:
     0.5
     """
 
-    num_correct: float
-    count: float
+    num_correct: NonNegative
+    count: NonNegative
 
     @property
     def posterior_mean(self) -> float:
@@ -58,8 +59,8 @@ class BetaBins:
         """
         bins = (
             BetaBin(
-                as_float(ExponentialSum(f"value_bins/correct/{b}", decay)),
-                as_float(ExponentialSum(f"value_bins/count/{b}", decay)),
+                ExponentialSum(f"value_bins/correct/{b}", decay),
+                ExponentialSum(f"value_bins/count/{b}", decay),
             )
             for b in range(num_bins)
         )
@@ -105,15 +106,15 @@ class EarlyPruning:
         posterior: Probability of being correct as a function of the score.
     """
 
-    group_size: int = 16
-    keep_fraction: float = 0.5
-    prune_at: int = 512
-    max_new_tokens_after: int = 16384
-    always_keep: int = 2
+    group_size: PositiveInt = 16
+    keep_fraction: Fraction = 0.5
+    prune_at: PositiveInt = 512
+    max_new_tokens_after: PositiveInt = 16384
+    always_keep: PositiveInt = 2
     posterior: BetaBins = BetaBins.from_history()
-    aux_heads = (QUALITY_HEAD,)
-    provides = ("quality",)
-    requires_heads = True
+
+    requires = Requires(heads=(QUALITY_HEAD,), current_heads=True)
+    provides = Provides(reward_terms=("quality",))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
+from grupo.core.numbers import Number
+from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
@@ -30,10 +32,12 @@ class WithReflection(SamplerWrapper):
         retry_instruction: Text after it.
     """
 
-    failure_threshold: float = 0.25
+    failure_threshold: Number = 0.25
     prefix_text: str = PREFIX_TEXT
     retry_instruction: str = RETRY_INSTRUCTION
-    provides = ("saw_failure",)
+
+    requires = Requires(replays=1)
+    provides = Provides(reward_terms=("saw_failure",))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         rewards = [replay.reward for replay in task.replays]

@@ -2,6 +2,7 @@
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
+from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.base import Sampler
 
@@ -16,7 +17,7 @@ class ResampleUntilInformative:
     """
 
     inner: Sampler
-    max_tries: int
+    max_tries: PositiveInt
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)

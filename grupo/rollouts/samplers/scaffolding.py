@@ -7,6 +7,8 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.numbers import NonNegative, Number
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import all_incorrect, append_to_prompt, rollout_with_hidden_hint
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
@@ -32,16 +34,15 @@ class WithScaffold(SamplerWrapper):
         hide_hint: Move the rollout behind the plain prompt instead of keeping the hint.
     """
 
-    max_levels: float = 12.0
+    max_levels: NonNegative = 12.0
     column: str = "hints"
     prefix_text: str = "\n\nHint: "
-    success_threshold: float = 0.5
+    success_threshold: Number = 0.5
     hide_hint: bool = False
 
     @property
-    def required_columns(self) -> tuple[str, ...]:
-        """Columns of the tasks that are read."""
-        return (self.column,)
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)

@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
-from grupo.core.component import component
+from annotated_types import Interval
+
+from grupo.core.component import check_field, component
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import NonNegativeInt, Number, PositiveInt
+from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Rollout, Task
 
 
@@ -63,21 +67,16 @@ class SplitTree:
         sibling_correlation: Correlation in [0, 1) of the noise of siblings at their split.
     """
 
-    split_steps: tuple[int, ...] = (0, 3, 6, 9)
-    branches: int = 2
-    sibling_correlation: float = 0.0
+    split_steps: tuple[NonNegativeInt, ...] = (0, 3, 6, 9)
+    branches: PositiveInt = 2
+    sibling_correlation: Annotated[Number, Interval(ge=0, lt=1)] = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.sibling_correlation < 1:
-            raise ConfigError(
-                f"sibling_correlation: {self.sibling_correlation}."
-                " Allowed: 0 or more and below 1, a correlation."
-            )
-        if not self.split_steps or any(a >= b for a, b in pairwise((-1, *self.split_steps))):
-            raise ConfigError(
-                f"split_steps: {self.split_steps}."
-                " Allowed: numbers of actions, each above the one before."
-            )
+        ascending = all(a < b for a, b in pairwise((-1, *self.split_steps)))
+        is_allowed = bool(self.split_steps) and ascending
+        check_field(
+            self, "split_steps", is_allowed, "numbers of actions, each above the one before"
+        )
 
     @property
     def group_size(self) -> int:
@@ -158,9 +157,10 @@ class SingleStepBranching:
         branch_steps: Steps at which rollouts deviate; empty: at every step of the path.
     """
 
-    branches_per_step: int = 8
-    branch_steps: tuple[int, ...] = ()
-    provides = ("branch_step",)
+    branches_per_step: PositiveInt = 8
+    branch_steps: tuple[NonNegativeInt, ...] = ()
+
+    provides = Provides(reward_terms=("branch_step",))
 
     @property
     def group_size(self) -> int:

@@ -8,6 +8,7 @@ from random import Random
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Observation, Rollout, Task
 
 
@@ -48,11 +49,11 @@ class SegmentTree:
         max_initial_branches: Segments at the start at most.
     """
 
-    leaves: int = 16
-    segment_tokens: int = 512
-    max_depth: int = 14
-    branches: int = 2
-    max_initial_branches: int = 8
+    leaves: PositiveInt = 16
+    segment_tokens: PositiveInt = 512
+    max_depth: PositiveInt = 14
+    branches: PositiveInt = 2
+    max_initial_branches: PositiveInt = 8
 
     @property
     def group_size(self) -> int:

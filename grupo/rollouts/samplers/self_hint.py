@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.numbers import Number, PositiveInt
+from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import all_incorrect, append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.independent import GroupSampler
@@ -33,9 +35,8 @@ class HintPrompt:
     column: str = "solution"
 
     @property
-    def required_columns(self) -> tuple[str, ...]:
-        """Columns of the tasks that are read."""
-        return (self.column,)
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
 
     def __call__(self, task: Task, attempt: Rollout) -> Observation:
         prompt = task.prompt if isinstance(task.prompt, str) else _chat_text(task.prompt)
@@ -76,22 +77,20 @@ class WithSelfHint:
     """
 
     inner: GroupSampler
-    num_hints: int = 4
+    num_hints: PositiveInt = 4
     hint_prompt: Callable[[Task, Rollout], Observation] = HintPrompt()
     extract_hint: Callable[[str], str] = parse_hint
     prefix_text: str = "\n\n"
-    success_threshold: float = 0.5
-    roles = (HINTER_ROLE,)
+    success_threshold: Number = 0.5
+
+    provides = Provides(
+        roles=(HINTER_ROLE,), reward_terms=("is_hint", "hint_index", "hint_rejected")
+    )
 
     @property
     def group_size(self) -> int:
         """Rollouts in a group, hints and the rollouts with a hint not counted."""
         return self.inner.group_size
-
-    @property
-    def provides(self) -> tuple[str, ...]:
-        """Reward terms that are added."""
-        return ("is_hint", "hint_index", "hint_rejected")
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout, score_group, single_action
-from grupo.core.types import Group, Rollout, Task
+from grupo.core.numbers import PositiveInt
+from grupo.core.requires import Provides
+from grupo.core.types import Group, Rollout, Seat, Task
 
 
 @component
@@ -21,10 +23,11 @@ class SelfPlay:
         turn_strategy: How the policy takes a turn.
     """
 
-    games: int = 8
-    players: int = 2
+    games: PositiveInt = 8
+    players: PositiveInt = 2
     turn_strategy: TurnStrategy = single_action
-    provides = ("seat",)
+
+    provides = Provides(reward_terms=("seat",))
 
     @property
     def group_size(self) -> int:
@@ -33,25 +36,28 @@ class SelfPlay:
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         games = -(-task.group_size // self.players) or self.games
-        seats = [(game, seat) for game in range(games) for seat in range(self.players)]
         rollouts = await asyncio.gather(
-            *(self._play(task, env, actor, game, seat) for game, seat in seats)
+            *(
+                self._play(task, env, actor, game, number)
+                for game in range(games)
+                for number in range(self.players)
+            )
         )
         group = await score_group(task, env, rollouts)
         annotated = (
-            replace(rollout, reward_terms={**rollout.reward_terms, "seat": float(seat)})
-            for rollout, (_, seat) in zip(group.rollouts, seats, strict=True)
+            _with_seat_term(rollout)
+            for rollout in group.rollouts
             if rollout.turns or rollout.error  # a player without a turn has nothing to train on
         )
         return replace(group, rollouts=tuple(annotated))
 
-    async def _play(self, task: Task, env: Env, actor: Actor, game: int, seat: int) -> Rollout:
-        rollout = self._empty_rollout(actor, game, seat)
-        return await run_rollout(task, env, actor.fork(game, seat), rollout, self.turn_strategy)
+    async def _play(self, task: Task, env: Env, actor: Actor, game: int, number: int) -> Rollout:
+        game_id = actor.rng("game", game).getrandbits(48)  # no other game of the task has it
+        rollout = Rollout(seat=Seat(game_id, number, self.players))
+        return await run_rollout(task, env, actor.fork(game, number), rollout, self.turn_strategy)
 
-    def _empty_rollout(self, actor: Actor, game: int, seat: int) -> Rollout:
-        """A rollout before its first turn, with a game number that no other game has."""
-        number = float(actor.rng("game", game).getrandbits(48))
-        return Rollout(
-            reward_terms={"game": number, "seat": float(seat), "players": float(self.players)}
-        )
+
+def _with_seat_term(rollout: Rollout) -> Rollout:
+    assert rollout.seat, "a turn strategy must keep the rollout's seat"
+    terms = {**rollout.reward_terms, "seat": float(rollout.seat.number)}
+    return replace(rollout, reward_terms=terms)

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.numbers import PositiveInt
+from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
 
 
@@ -19,9 +21,10 @@ class FirstTurnTree:
         branches: Rollouts that share a first turn.
     """
 
-    first_turns: int
-    branches: int
-    provides = ("first_turn",)
+    first_turns: PositiveInt
+    branches: PositiveInt
+
+    provides = Provides(reward_terms=("first_turn",))
 
     @property
     def group_size(self) -> int:

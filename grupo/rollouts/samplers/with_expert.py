@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
+from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.demonstrations import SolutionColumn, demonstration_rollout
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
@@ -26,9 +27,8 @@ class WithExpertSolution(SamplerWrapper):
     column: str = "solution"
 
     @property
-    def required_columns(self) -> tuple[str, ...]:
-        """Columns of the tasks that are read."""
-        return (self.column,)
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group, rollouts = await asyncio.gather(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor
+from grupo.core.numbers import PositiveInt
 from grupo.core.types import Observation, Rollout
 
 
@@ -22,10 +23,10 @@ class ChunkedThinking:
         max_chunks: Contexts of a turn at most.
     """
 
-    chunk_size: int = 8192
-    prefix_tokens: int = 100
-    suffix_tokens: int = 3996
-    max_chunks: int = 5
+    chunk_size: PositiveInt = 8192
+    prefix_tokens: PositiveInt = 100
+    suffix_tokens: PositiveInt = 3996
+    max_chunks: PositiveInt = 5
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         start = len(rollout.turns)

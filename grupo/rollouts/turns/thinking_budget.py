@@ -2,6 +2,7 @@
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor
+from grupo.core.numbers import PositiveInt
 from grupo.core.types import Observation, Rollout
 
 
@@ -18,8 +19,8 @@ class ThinkingBudget:
         think_end: Text that ends the thinking.
     """
 
-    thinking_tokens: int = 1024
-    answer_tokens: int = 1024
+    thinking_tokens: PositiveInt = 1024
+    answer_tokens: PositiveInt = 1024
     think_end: str = "</think>"
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from grupo.core.component import component
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 
-DIGITS, LETTERS = "0123", "ab"
+DIGITS = "0123"
+LETTERS = "ab"
 MAX_NEW_TOKENS = 4  # tokens of an answer, its end token included
 
 

@@ -63,5 +63,6 @@ def _yes_or_no(flag: bool) -> str:
 
 
 def _accuracy_change(result: SmokeResult) -> str:
-    before, after = result.accuracy_before, result.accuracy_after
+    before = result.accuracy_before
+    after = result.accuracy_after
     return f"the fraction of correct answers went from {before:.2f} to {after:.2f}"

@@ -29,7 +29,10 @@ from grupo.testing.smoke.echo_env import (
 from grupo.testing.smoke.tiny_model import STUDENT_STEPS, TEACHER_STEPS, trained_model
 from grupo.training.learner import Learner
 
-STEPS, PROMPTS_PER_STEP, GROUP_SIZE, LEARNING_RATE = 40, 8, 8, 3e-3
+STEPS = 40
+PROMPTS_PER_STEP = 8
+GROUP_SIZE = 8
+LEARNING_RATE = 3e-3
 UPDATE_PLAN = Updates(minibatches=2)  # for all methods: ratios differ from 1 in the second update
 EVAL_ATTEMPTS = 16  # sampled rollouts per task, before and after
 TEACHERS = ("teacher", "prm")  # auxiliary models that are models of their own
@@ -77,12 +80,12 @@ def echo_recipe(method: Method, *, seed: int = 0, shift: int = 0, max_steps: int
 
     Group size and updates are the same for all methods.
     """
-    signals = method.required_signals
+    signals = method.requires.all_signals
     step_values = sorted(name.removeprefix("step/") for name in signals if is_step_value(name))
     models = {split_name(name)[1] for name in signals} - {"", "ref", "sampler"}
     return Recipe(
         policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
-        env=EchoEnv(shift, tuple(sorted(method.required_reward_terms)), tuple(step_values)),
+        env=EchoEnv(shift, tuple(sorted(method.requires.reward_terms)), tuple(step_values)),
         tasks=EchoTasks(shift),
         eval_tasks=0,
         method=method.replace(sampler=with_group_size(method.sampler), updates=UPDATE_PLAN),
@@ -134,7 +137,7 @@ def _aux_model(name: str, shift: int) -> AuxModel:
 
 def _gradient_follows_advantage(method: Method) -> bool:
     """True if flipping the advantage flips the gradient and no other source has the answer."""
-    signals = method.required_signals
+    signals = method.requires.all_signals
     if "sampled" in signals or _reads_other_models(signals):
         return False
     batch = batch_for(method)

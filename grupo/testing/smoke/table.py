@@ -112,6 +112,10 @@ def _introduction(results: Sequence[MethodResults]) -> str:
         f"The table shows differences on this task at this budget only. No method was tuned; some"
         f" are made for conditions that this task lacks: long answers, tools, tags, many updates a"
         f" step, hard tasks.\n\n"
+        f"Of methods for images, diffusion text or soft thoughts, only the advantage estimators and"
+        f" losses are tried here, with a causal language model. S-GRPO's instruction to answer is"
+        f" longer than the context of this model: `tests/methods/test_s_grpo.py` trains it on a"
+        f" larger toy model. Numbers differ between processors, within the intervals.\n\n"
         f"Written by `python -m grupo.testing.smoke docs/smoke_training.md`."
     )
 

@@ -19,7 +19,9 @@ from grupo.testing.smoke.echo_env import DIGITS, LETTERS, MAX_NEW_TOKENS, EchoEn
 from grupo.training.learner import Learner
 
 VOCABULARY = ["<end>", *DIGITS, *LETTERS, "="]
-STUDENT_STEPS, TEACHER_STEPS = 18, 60  # steps of supervised fine-tuning
+# steps of supervised fine-tuning
+STUDENT_STEPS = 18
+TEACHER_STEPS = 60
 
 
 @cache

@@ -16,6 +16,7 @@ from grupo.algo.advantages import (
 )
 from grupo.core.batch import SignalDict
 from grupo.core.errors import MissingSignalError
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch
 
 
@@ -62,7 +63,7 @@ def test_per_reward_term_adds_weighted_advantages_of_each_term():
     # 3 * (2/3, -1/3, -1/3) + 0.5 * (-2, 4, -2)
     advantage = estimator(batch.reward, replace(batch, reward_terms=reward_terms))
     assert advantage.tolist() == pytest.approx([1, 1, -2])
-    assert estimator.required_reward_terms == ("right", "short")
+    assert merged_requires(estimator).reward_terms == {"right", "short"}
 
 
 def test_missing_reward_term_raises_with_its_name():
@@ -74,7 +75,7 @@ def test_missing_reward_term_raises_with_its_name():
 def test_use_reward_term_replaces_the_reward():
     batch = make_batch(group=[0, 0], reward=[9.0, 9.0], reward_terms={"votes": [0.25, 1.0]})
     assert UseRewardTerm("votes")(batch.reward, batch).tolist() == [0.25, 1.0]
-    assert UseRewardTerm("votes").required_reward_terms == ("votes",)
+    assert merged_requires(UseRewardTerm("votes")).reward_terms == {"votes"}
 
 
 def test_grouped_by_compares_within_the_new_labels():

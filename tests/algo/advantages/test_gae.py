@@ -5,6 +5,7 @@ import torch
 
 from grupo.algo.advantages.gae import GAE, ExtendedGAE, LengthAdaptiveGAE, gae
 from grupo.core.aux_heads import LinearHead
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch
 
 NAN = float("nan")
@@ -43,8 +44,8 @@ def test_gae_matches_verl():
 
 
 def test_gae_requires_a_value_head():
-    assert GAE().aux_heads == (LinearHead("value"),)
-    assert GAE().required_signals == {"value"}
+    assert merged_requires(GAE()).heads == (LinearHead("value"),)
+    assert merged_requires(GAE()).all_signals == {"value"}
 
 
 def long_and_short_batch():

@@ -6,6 +6,7 @@ from math import nan
 import torch
 
 from grupo.algo.advantages.intrinsic import MeanSignal, SumSignal, ref_log_ratio
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, rich_batch
 
 
@@ -36,5 +37,9 @@ def test_rollout_without_actions_has_mean_0():
 
 
 def test_old_logp_is_not_a_required_signal():
-    assert SumSignal().required_signals == MeanSignal().required_signals == frozenset()
-    assert MeanSignal("entropy").required_signals == {"entropy"}
+    assert (
+        merged_requires(SumSignal()).all_signals
+        == merged_requires(MeanSignal()).all_signals
+        == frozenset()
+    )
+    assert merged_requires(MeanSignal("entropy")).all_signals == {"entropy"}

@@ -3,6 +3,7 @@ import torch
 
 from grupo.algo.advantages import Center, chain
 from grupo.algo.advantages.kl_in_reward import KLInReward, KLPerAction, KLToGo, zero_advantage
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch
 
 SIGNALS = {"logp@ref": [[-1.5, -3.0], [-0.5, 99.0]], "logp@teacher": [[-1.0, 0.0], [-2.0, 99.0]]}
@@ -32,8 +33,12 @@ def test_kl_to_go_penalises_the_later_tokens():
 
 def test_kl_penalty_against_another_policy():
     assert KLPerAction(1.0, "teacher")(BATCH.reward, BATCH).tolist() == [[1.0, 2.0], [-1.0, 0.0]]
-    assert KLPerAction(1.0, "teacher").required_signals == {"logp@teacher"}
-    assert KLInReward(1.0).required_signals == KLToGo(1.0).required_signals == {"logp@ref"}
+    assert merged_requires(KLPerAction(1.0, "teacher")).all_signals == {"logp@teacher"}
+    assert (
+        merged_requires(KLInReward(1.0)).all_signals
+        == merged_requires(KLToGo(1.0)).all_signals
+        == {"logp@ref"}
+    )
 
 
 def test_kl_penalty_before_or_after_the_baseline():

@@ -6,6 +6,7 @@ import torch
 
 from grupo.algo.advantages import ScaleByStd, StandardiseBatch, Whiten
 from grupo.core import group_ops
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch
 
 
@@ -36,7 +37,7 @@ def test_whiten_counts_every_token_of_the_batch():
 
 
 def test_whiten_declares_that_it_needs_the_whole_batch():
-    assert Whiten().needs_whole_batch
+    assert merged_requires(Whiten()).whole_batch
 
 
 def test_standardise_batch_counts_every_rollout_once():
@@ -63,4 +64,4 @@ def test_standardising_equal_values_gives_0_not_nan():
 
 
 def test_standardise_batch_declares_that_it_needs_the_whole_batch():
-    assert StandardiseBatch().needs_whole_batch
+    assert merged_requires(StandardiseBatch()).whole_batch

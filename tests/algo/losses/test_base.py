@@ -4,15 +4,14 @@ import torch
 from grupo.algo.losses import KL, Clip, Entropy, Loss, Reinforce
 from grupo.core.batch import Signals
 from grupo.core.component import component
+from grupo.core.requires import Requires, merged_requires
 from grupo.core.schedules import Linear
 from grupo.testing.batches import make_batch, perturb_logp
 
 
 @component
 class CouplesRows(Loss):
-    @property
-    def couples_rows(self):
-        return True
+    requires = Requires(coupled_rows=True)
 
     def __call__(self, pi, batch):
         return pi.logp - pi.logp.mean()
@@ -35,9 +34,9 @@ def test_sums_and_multiples_print_as_code():
 
 def test_required_signals_and_coupling_are_derived_from_the_terms():
     loss = Clip() + 0.1 * KL() + 0.1 * Entropy()
-    assert loss.required_signals == {"logp@ref", "entropy"}
-    assert not loss.couples_rows
-    assert (loss + 2.0 * CouplesRows()).couples_rows
+    assert merged_requires(loss).all_signals == {"logp@ref", "entropy"}
+    assert not merged_requires(loss).coupled_rows
+    assert merged_requires(loss + 2.0 * CouplesRows()).coupled_rows
 
 
 def test_metrics_of_a_sum_are_merged():
@@ -52,7 +51,7 @@ def test_losses_compare_by_value():
 
 
 def test_unresolved_schedule_as_factor_raises():
-    with pytest.raises(AssertionError, match="replaces schedules"):
+    with pytest.raises(TypeError, match="no value before a step begins"):
         (Linear(1.0, 0.0) * Reinforce())(perturb_logp(BATCH, [[0.0]]), BATCH)
 
 
@@ -64,11 +63,11 @@ def test_abstract_loss_raises():
 def test_zero_times_a_loss_vanishes_and_requires_no_signals():
     assert Clip() + 0.0 * KL() == 0.0 * KL() + Clip() == Clip()
     zero = 0.0 * Entropy()
-    assert (zero.required_signals, zero.zero_if_no_advantage) == (frozenset(), True)
+    assert (merged_requires(zero).all_signals, zero.zero_if_no_advantage) == (frozenset(), True)
     pi = perturb_logp(BATCH, [[0.5]])
     zero(pi, BATCH).sum().backward()
     assert (zero(pi, BATCH).item(), pi.logp.grad.item()) == (0.0, 0.0)
 
 
 def test_scheduled_factor_starting_at_0_keeps_its_loss():
-    assert (Linear(0.0, 1.0) * KL()).required_signals == {"logp@ref"}
+    assert merged_requires(Linear(0.0, 1.0) * KL()).all_signals == {"logp@ref"}

@@ -5,6 +5,7 @@ import torch
 
 from grupo.algo.losses import ClippedValueLoss, OutcomeValueLoss, ValueLoss
 from grupo.core.batch import Signals
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch
 
 
@@ -22,6 +23,12 @@ def test_value_loss_targets_the_old_value_plus_the_advantage():
     assert loss.flatten().tolist() == pytest.approx([0.75**2, 0.5**2])
     slope = torch.autograd.grad(loss.sum(), pi["value"])[0]
     assert slope.flatten().tolist() == pytest.approx([-1.5, 1.0])
+
+
+def test_old_and_new_value_are_declared():
+    for loss in (ValueLoss(), ClippedValueLoss()):
+        assert loss.requires.signals == loss.requires.recomputed_signals == {"value"}
+    assert not OutcomeValueLoss().requires.signals
 
 
 def test_clipped_value_loss_has_no_gradient_beyond_the_clip():
@@ -45,7 +52,7 @@ def test_outcome_value_loss_targets_the_reward_of_the_rollout():
 
 def test_value_losses_require_only_the_value():
     assert {
-        ValueLoss().required_signals,
-        ClippedValueLoss().required_signals,
-        OutcomeValueLoss().required_signals,
+        merged_requires(ValueLoss()).all_signals,
+        merged_requires(ClippedValueLoss()).all_signals,
+        merged_requires(OutcomeValueLoss()).all_signals,
     } == {frozenset({"value"})}

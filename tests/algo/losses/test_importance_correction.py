@@ -19,6 +19,7 @@ from grupo.algo.losses import (
     TruncatedIS,
 )
 from grupo.algo.token_level import per_action, row_max, row_mean, row_sum
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, perturb_logp
 
 SAMPLER = [[-log(3.0), log(2.0)], [-log(4.0), 99.0]]  # 99: padding
@@ -110,9 +111,11 @@ def test_rejected_token_has_loss_0_even_if_its_loss_is_infinite():
 
 def test_corrected_loss_requires_the_signals_of_loss_and_weight():
     loss = CorrectedLoss(KL(), ImportanceWeight(TruncatedIS(2.0)))
-    assert loss.required_signals == {"logp@ref", "logp@sampler"}
-    assert not loss.couples_rows
-    assert CorrectedLoss(KL(), NormalisedWeight(ImportanceWeight(TruncatedIS(2.0)))).couples_rows
+    assert merged_requires(loss).all_signals == {"logp@ref", "logp@sampler"}
+    assert not merged_requires(loss).coupled_rows
+    assert merged_requires(
+        CorrectedLoss(KL(), NormalisedWeight(ImportanceWeight(TruncatedIS(2.0))))
+    ).coupled_rows
 
 
 def test_corrected_loss_logs_weight_and_rejected_fraction():

@@ -6,6 +6,7 @@ import torch
 from grupo.algo.losses import Clip, ClipPreserveGradient, ClipWithin, Reinforce, WeightedReinforce
 from grupo.algo.ratios import CappedRatio, RatioTo, SequenceTokenRatio, sequence, token
 from grupo.core.component import component
+from grupo.core.requires import Requires, merged_requires
 from grupo.method import Method
 from grupo.testing import properties
 from grupo.testing.batches import make_batch, perturb_logp
@@ -96,7 +97,7 @@ def test_clip_within_constant_bounds_equals_clip():
 
 @component
 class EntropyBounds:
-    required_signals = frozenset({"entropy"})
+    requires = Requires(signals=("entropy",))
 
     def __call__(self, batch):
         entropy = batch.signals["entropy"]
@@ -105,9 +106,9 @@ class EntropyBounds:
 
 def test_signals_of_bounds_are_measured_before_the_update():
     method = Method(loss=ClipWithin(EntropyBounds(), RatioTo("sampler")))
-    assert method.loss.required_signals == {"entropy", "logp@sampler"}
-    assert method.loss.recomputed_signals == set()
-    assert method.precomputed_signals == {"entropy", "logp@sampler"}
+    assert merged_requires(method.loss).all_signals == {"entropy", "logp@sampler"}
+    assert merged_requires(method.loss).recomputed_signals == set()
+    assert method.requires.signals == {"entropy", "logp@sampler"}
     properties.required_signals_are_sufficient(method)
     batch = make_batch(group=[0], advantage=[1.0], signals={"entropy": [[0.25]]})
     assert method.loss(perturb_logp(batch, [[0.5]]), batch).tolist() == [[-1.25]]
@@ -124,18 +125,18 @@ def test_reinforce_weighted_by_the_ratio_has_the_gradient_of_ratio_times_advanta
 
 def test_weighted_reinforce_logs_its_weight_and_requires_its_signals():
     loss = WeightedReinforce(CappedRatio(1.5, RatioTo("sampler")))
-    assert loss.required_signals == {"logp@sampler"}
-    assert loss.recomputed_signals == frozenset()
+    assert merged_requires(loss).all_signals == {"logp@sampler"}
+    assert merged_requires(loss).recomputed_signals == frozenset()
     weight = loss.metrics(perturb_logp(BATCH, DELTAS), BATCH)["is_weight/mean"]
     assert weight.flatten().tolist() == pytest.approx([1.5, exp(-0.5), exp(0.05)] * 2)
     assert weight.shape == BATCH.advantage.shape
 
 
 def test_losses_declare_the_stop_gradient_of_their_ratio():
-    assert Clip(0.2, 0.2, SequenceTokenRatio()).has_stop_gradient
-    assert ClipWithin(by_advantage, SequenceTokenRatio()).has_stop_gradient
-    assert WeightedReinforce(token).has_stop_gradient
-    assert not Clip().has_stop_gradient
+    assert merged_requires(Clip(0.2, 0.2, SequenceTokenRatio())).stop_gradient
+    assert merged_requires(ClipWithin(by_advantage, SequenceTokenRatio())).stop_gradient
+    assert merged_requires(WeightedReinforce(token)).stop_gradient
+    assert not merged_requires(Clip()).stop_gradient
 
 
 def test_clip_preserve_gradient_weights_clipped_tokens_by_a_multiple_of_the_bound():

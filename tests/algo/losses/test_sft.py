@@ -16,6 +16,7 @@ from grupo.algo.losses import (
     StraightThroughKL,
     TooFewCorrect,
 )
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, perturb_logp
 
 TWO_SAMPLED_ONE_DEMO = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
@@ -78,10 +79,10 @@ def test_select_by_source_applies_one_loss_per_source():
 @pytest.mark.parametrize("mix", [SelectBySource, lambda *losses: MixSFT(0.5, *losses)])
 def test_mixture_has_the_properties_of_its_losses(mix):
     loss = mix(ReverseKL(), StraightThroughKL())
-    assert loss.required_signals == {"sampled", "reverse_kl@ref", "logp@ref"}
-    assert loss.recomputed_signals == {"reverse_kl@ref"}
-    assert loss.has_stop_gradient
-    assert not loss.couples_rows
+    assert merged_requires(loss).all_signals == {"sampled", "reverse_kl@ref", "logp@ref"}
+    assert merged_requires(loss).recomputed_signals == {"reverse_kl@ref"}
+    assert merged_requires(loss).stop_gradient
+    assert not merged_requires(loss).coupled_rows
 
 
 def test_policy_rollouts_have_the_advantages_of_a_group_without_demonstrations():
@@ -140,4 +141,4 @@ def test_per_source_mean_aggregates_each_source_alone():
 def test_per_source_mean_of_one_source_is_the_plain_aggregation():
     batch = make_batch([0, 0], length=[1, 2], signals={"sampled": [[1.0, 1.0], [1.0, 1.0]]})
     assert PerSourceMean(token_mean)(batch).tolist() == token_mean(batch).tolist()
-    assert PerSourceMean(token_mean).required_signals == {"sampled"}
+    assert merged_requires(PerSourceMean(token_mean)).all_signals == {"sampled"}

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from grupo.algo.losses import ReverseClip
+from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, perturb_logp
 
 
@@ -19,5 +20,5 @@ def test_reverse_clip_includes_later_turns_of_other_rows():
 
 
 def test_reverse_clip_declares_coupling_and_stop_gradient():
-    assert ReverseClip(0.2).couples_rows
-    assert ReverseClip(0.2).has_stop_gradient
+    assert merged_requires(ReverseClip(0.2)).coupled_rows
+    assert merged_requires(ReverseClip(0.2)).stop_gradient

@@ -15,6 +15,7 @@ from grupo.inference.local import LocalEngine
 from grupo.kernels.llama.activation_cache import ActivationCache
 from grupo.models.causal_lm import CausalPolicy
 from tests.helpers.activation_recall import (
+    NAMES,
     PROMPTS,
     assert_all_close,
     generate_rollouts,
@@ -47,16 +48,31 @@ def test_prompt_tokens_without_cached_output_are_recomputed(policy):
     for back, count in ((1, 0), (2, 1)):
         column = inputs["start"] - back
         with count_calls() as counts:
-            hidden, activation_index = policy.evaluator.hidden_states(token, length, row, column)
-        assert (counts["forward"], activation_index is None) == (count, count == 1)
-        expected, _ = with_hf_backend(policy).evaluator.hidden_states(token, length, row, column)
-        torch.testing.assert_close(hidden, expected, rtol=1e-5, atol=1e-5)
+            hidden = policy.evaluator.hidden_states(token, length, row, column)
+        assert (counts["forward"], hidden.activation_index is None) == (count, count == 1)
+        expected = with_hf_backend(policy).evaluator.hidden_states(token, length, row, column)
+        torch.testing.assert_close(hidden.values, expected.values, rtol=1e-5, atol=1e-5)
 
 
 def optimizer_step_changes_weights(policy: CausalPolicy, batch: Batch) -> None:
     optimizer = Adam()(policy.parameters())
     policy.signals(batch).logp.sum().backward()
     optimizer_step(optimizer, 1e-3, 1.0)
+
+
+def fused_step_changes_weights(policy: CausalPolicy, batch: Batch) -> None:
+    """An optimizer step that torch does not count, and of which the cache is not notified."""
+    weights = policy.parameters()
+    writes = [weight._version for weight in weights]
+    policy.signals(batch).logp.sum().backward()
+    torch.optim.AdamW(weights, 1e-3, fused=True).step()
+    assert [weight._version for weight in weights] == writes
+
+
+def writing_data_changes_weights(policy: CausalPolicy, _: Batch) -> None:
+    """One number changes by its last bit, with a write that torch does not count."""
+    data = policy.hf_model.base_model.norm.weight.data
+    data[3] = data[3].nextafter(torch.tensor(9.0))
 
 
 def loading_changes_weights(policy: CausalPolicy, _: Batch) -> None:
@@ -85,6 +101,8 @@ Change = Callable[[CausalPolicy, Batch], Any]
     "change",
     [
         optimizer_step_changes_weights,
+        fused_step_changes_weights,
+        writing_data_changes_weights,
         loading_changes_weights,
         weight_is_written_and_restored,
         another_engine_starts,
@@ -189,6 +207,30 @@ def test_backward_raises_after_activations_were_overwritten(llama):
     sampled_batch(llama, prompts=("Go on",))
     with pytest.raises(RuntimeError, match="another engine was started"):
         logp_sum.backward()
+
+
+@pytest.mark.parametrize("change", [fused_step_changes_weights, writing_data_changes_weights])
+@pytest.mark.parametrize("compute", [with_cached_activations, with_recomputed_activations])
+def test_backward_raises_after_weights_were_written_without_a_count(llama, change, compute):
+    batch = sampled_batch(llama)
+    if compute is with_recomputed_activations:
+        backend_of(llama).activation_cache.clear(None)
+    compute(llama, batch)
+    logp_sum = llama.signals(batch).logp.sum()
+    change(llama, batch)
+    with pytest.raises(RuntimeError, match="weights that a gradient needs have been written"):
+        logp_sum.backward()
+
+
+def test_scores_after_another_engine_has_sampled_ignore_the_overwritten_logits(llama):
+    batch = sampled_batch(llama)
+    with torch.no_grad():
+        expected = llama.signals(batch, NAMES)
+    distributions = llama.distributions(batch)
+    sampled_batch(llama, prompts=("Go on",))
+    scores = distributions.compute_signals(NAMES)
+    for name in NAMES:
+        torch.testing.assert_close(scores[name], expected[name][batch.mask], rtol=1e-5, atol=1e-5)
 
 
 def test_prefix_cache_given_to_another_engine_makes_activations_recomputed(llama):

@@ -11,7 +11,6 @@ from grupo.kernels import native
 from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
 from grupo.kernels.llama.logit_cache import CachedTokenScorer, LogitCache
-from grupo.kernels.prefix_cache import NOT_CACHED
 from tests.helpers.activation_recall import (
     assert_all_close,
     sampled_batch,
@@ -89,7 +88,7 @@ def test_logp_entropy_and_gradients_match_the_formula(
 def test_logits_are_matrix_products_and_cached_by_activation_index(inputs, count):
     hidden, weight, _ = inputs
     cache, rows = logit_cache(), hidden[:count].detach()
-    for activation_index in (torch.full((count,), NOT_CACHED), torch.arange(count).flip(0)):
+    for activation_index in (None, torch.arange(count).flip(0)):
         logits = cache.logits(weight, rows, activation_index)
         torch.testing.assert_close(logits, rows @ weight.T, rtol=1e-12, atol=1e-12)
     assert cache.used == count
@@ -142,7 +141,7 @@ def test_backward_raises_after_logits_were_overwritten(inputs):
     hidden, weight, token = inputs
     cache = logit_cache()
     logp, _ = CachedTokenScorer(cache, weight, None)(hidden, token, 1.0)
-    cache.clear([])
+    cache.clear(None)
     with pytest.raises(RuntimeError, match="another engine was started"):
         logp.sum().backward()
 

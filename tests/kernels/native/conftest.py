@@ -15,9 +15,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache folder for compiled libraries; compilation is unoptimised and fast."""
     monkeypatch.setattr(native, "COMPILE_FLAGS", FAST_FLAGS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    native.library.cache_clear()
+    for cached in (native.library, native._warn_of_fallback):
+        cached.cache_clear()
     yield tmp_path / "cache" / "grupo"
-    native.library.cache_clear()
+    for cached in (native.library, native._warn_of_fallback):
+        cached.cache_clear()
 
 
 @pytest.fixture

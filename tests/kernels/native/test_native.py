@@ -118,7 +118,6 @@ def test_without_a_compiler_a_policy_uses_the_hf_modules(cache, folder, monkeypa
     assert native.library(torch.float32) is None
     policy = policy_of(folder)
     assert isinstance(policy.evaluator.backend, HFBackend)
-    assert [line.split(" works")[0] for line in policy.warnings] == ["No C compiler"]
     with count_calls() as counts:
         rollouts = generate_rollouts(policy.actor(7))
         policy.signals(sampled_batch(policy)).logp.sum().backward()
@@ -126,10 +125,38 @@ def test_without_a_compiler_a_policy_uses_the_hf_modules(cache, folder, monkeypa
     assert [r.text for r in rollouts] == [r.text for r in expected]
 
 
-def test_without_a_blas_function_in_torch_there_is_no_library(cache, compiler, monkeypatch):
+def test_without_a_blas_function_in_torch_there_is_no_library(cache, compiler, monkeypatch, caplog):
     monkeypatch.setitem(native.C_TYPES, torch.float32, ("float", 0, "no_such_product_"))
-    assert native.library(torch.float32) is None
+    for _ in range(2):
+        native.library.cache_clear()
+        assert native.library(torch.float32) is None
     assert compiler.num_calls == 0
+    assert caplog.messages == [
+        "No C kernels, so that a CPU is about half as fast:"
+        " torch's library exports no BLAS function 'no_such_product_'"
+    ]
+
+
+def test_missing_compiler_is_logged_once_for_all_dtypes(cache, monkeypatch, caplog):
+    monkeypatch.setenv("CC", "/nonexistent -m64")
+    assert [native.library(dtype) for dtype in DTYPES] == [None, None]
+    (message,) = caplog.messages
+    assert message.startswith(
+        "No C kernels, so that a CPU is about half as fast:"
+        " the C compiler '/nonexistent -m64' (CC, otherwise cc) failed (FileNotFoundError: "
+    )
+
+
+def test_failed_compilation_is_logged_with_the_first_error(cache, compiler, caplog):
+    compiler.set_script("echo a.c:1: note >&2; echo a.c:2: error: no type >&2; exit 1")
+    assert native.library(torch.float32) is None
+    (message,) = caplog.messages
+    assert message.endswith("(CC, otherwise cc) failed (a.c:2: error: no type)")
+
+
+def test_no_line_is_logged_when_the_library_works(cache, compiler, caplog):
+    assert is_working(native.library(torch.float32))
+    assert caplog.messages == []
 
 
 def test_without_a_cache_folder_the_library_is_compiled_each_time(compiler, tmp_path, monkeypatch):

@@ -125,7 +125,7 @@ def test_model_hidden_states_match_tree_attention():
     narrow = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
     size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 5}
     model = Qwen3ForCausalLM(Qwen3Config(**size, **narrow)).eval()
-    model.set_attn_implementation(hf_attention.ATTENTION_NAME)
+    hf_attention.switch_to_packed_attention(model)
     packed = pack_rows(ROWS["large tree"])
     hidden = [
         hf_attention.forward_packed(model, packed.token, packed.position, layout(packed))

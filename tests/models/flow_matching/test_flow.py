@@ -1,6 +1,5 @@
 """Flow policies: generated steps are evaluated alike, alone or batched with others."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,6 +8,7 @@ import torch
 from grupo.core.aux_heads import LearnedScalar, LinearHead
 from grupo.core.batch import Batch
 from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
 from grupo.models import loading
@@ -127,7 +127,7 @@ def test_forks_continue_from_the_same_latent_with_other_noise(flow):
         trunk = start.append_turn("red", await act.with_stop(max_new_tokens=2)(start, "red"))
         return [trunk.append_turn("", await act.fork(i)(trunk, "")) for i in range(2)]
 
-    one, other = asyncio.run(branch())
+    one, other = run_coroutine(branch())
     assert torch.equal(latents(one)[:2], latents(other)[:2])
     assert not torch.allclose(latents(one)[2], latents(other)[2], atol=1e-2)
 
@@ -138,7 +138,7 @@ def test_truncated_rollouts_continue_from_their_last_latent(flow):
     for num_items in (0, 2):
         cut = act.truncate(whole, num_items)
         assert (cut.length, cut.truncated, cut.turns[-1][1].image) == (num_items, True, "")
-        again = cut.append_turn("", asyncio.run(act.fork(0)(cut, "")))
+        again = cut.append_turn("", run_coroutine(act.fork(0)(cut, "")))
         assert torch.equal(latents(again), latents(whole))
         assert again.turns[-1][1].image == whole.turns[-1][1].image
 
@@ -256,7 +256,7 @@ def test_unsupported_prompts_and_text_raise_config_errors(flow):
     with pytest.raises(ConfigError, match="consists of messages"):
         policy.validate_tasks([Task("k", ({"role": "user", "content": "red"},))])
     with pytest.raises(ConfigError, match="inserts the text 'words'"):
-        asyncio.run(policy.actor(1).append_unsampled(Rollout(), "red", "words"))
+        run_coroutine(policy.actor(1).append_unsampled(Rollout(), "red", "words"))
 
 
 def test_batch_without_trained_steps_has_zero_logp(flow):

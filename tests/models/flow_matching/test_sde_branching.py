@@ -1,11 +1,11 @@
 """Tree and single-step branching of flow rollouts."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 import torch
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout, Task
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
@@ -19,7 +19,7 @@ from tests.helpers import tiny_flow
 def sample_group(sampler, policy):
     """A group, its batch, and the latents of its rollouts (R, L, ...)."""
     task = Task("k", "a red square")
-    group = asyncio.run(sampler(task, tiny_flow.ENV, policy.actor(3)))
+    group = run_coroutine(sampler(task, tiny_flow.ENV, policy.actor(3)))
     batch = collate([group], policy.encode)
     return group, batch, batch.inputs["latent"]
 
@@ -92,7 +92,7 @@ def test_tree_step_values_reach_the_batch(flow):
 
 def test_single_step_branching_adds_noise_in_one_step(flow):
     policy = flow.build()
-    greedy = asyncio.run(policy.actor(3).with_sampling(top_k=1)(Rollout(), "a red square"))
+    greedy = run_coroutine(policy.actor(3).with_sampling(top_k=1)(Rollout(), "a red square"))
     straight = torch.stack(
         [tensor_text.decode_tensor(x) for x in (greedy.observation[1], *greedy.items)]
     )

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.schedules import Switch, as_float, resolve_schedules
+from grupo.core.requires import merged_requires
+from grupo.core.schedules import Switch, resolve_schedules
 from grupo.core.types import Action, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithCritique, WithHint, WithScaffold
@@ -177,9 +178,7 @@ def test_group_is_unchanged_if_no_level_is_correct():
 
 def test_max_levels_limits_the_levels_and_may_be_a_schedule():
     assert sample(WithScaffold(GroupSampler(2), max_levels=2.0), word="it")[0].rewards == (0.0, 0.0)
-    method = Method(
-        sampler=WithScaffold(GroupSampler(2), max_levels=as_float(Switch(0.15, 0.0, 12.0)))
-    )
+    method = Method(sampler=WithScaffold(GroupSampler(2), max_levels=Switch(0.15, 0.0, 12.0)))
     _, requests_in_warm_up = sample(resolve_schedules(method, 0.1).sampler, word="it")
     _, requests_later = sample(resolve_schedules(method, 0.2).sampler, word="it")
     assert (len(requests_in_warm_up), len(requests_later)) == (2, 6)
@@ -222,8 +221,8 @@ def test_rollouts_with_errors_get_no_further_attempts():
 
 def test_wrapped_samplers_have_the_inner_group_size_and_required_columns():
     hint, scaffold = WithHint(GroupSampler(4)), WithScaffold(GroupSampler(4))
-    assert (hint.group_size, hint.required_columns) == (4, ("hint",))
-    assert (scaffold.group_size, scaffold.required_columns) == (4, ("hints",))
+    assert (hint.group_size, merged_requires(hint).columns) == (4, {"hint"})
+    assert (scaffold.group_size, merged_requires(scaffold).columns) == (4, {"hints"})
     assert WithCritique(GroupSampler(4)).group_size == 4
     assert Rollout().source == "policy"
 

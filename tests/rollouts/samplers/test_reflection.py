@@ -37,6 +37,10 @@ def test_new_and_successful_tasks_keep_the_plain_prompt():
         assert [r.reward_terms["saw_failure"] for r in group.rollouts] == [0.0, 0.0]
 
 
+def test_replays_are_declared():
+    assert SAMPLER.requires.replays == 1
+
+
 def test_failed_task_gets_a_second_group_prompted_with_a_failure():
     actor, group = sample(replayed("bad", 0.0), replayed("poor", 0.25))
     assert contexts(actor)[:2] == ["Q", "Q"]

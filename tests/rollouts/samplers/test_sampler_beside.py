@@ -1,9 +1,8 @@
 """Rollouts added to a group: a greedy baseline, an expert solution, another temperature."""
 
-import asyncio
-
 import pytest
 
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import RewardResult
 from grupo.models.causal_lm import CausalLM
 from grupo.rollouts.samplers import (
@@ -38,7 +37,7 @@ def same_tokens(rollouts, others):
 
 
 def sample(sampler, policy, env=EchoEnv()):
-    return asyncio.run(sampler(TASK, env, policy.actor(5)))
+    return run_coroutine(sampler(TASK, env, policy.actor(5)))
 
 
 def test_every_rollout_has_the_greedy_reward_as_a_reward_term(policy):
@@ -51,7 +50,7 @@ def test_every_rollout_has_the_greedy_reward_as_a_reward_term(policy):
         actor = policy.actor(5).fork("any").with_sampling(top_k=1)
         return (await actor(group.rollouts[0].__class__(), TASK.prompt)).text
 
-    assert greedy == float(asyncio.run(greedy_text()).endswith("2"))
+    assert greedy == float(run_coroutine(greedy_text()).endswith("2"))
     assert WithGreedyBaseline(GroupSampler(4)).group_size == 4
 
 

@@ -91,7 +91,7 @@ def test_first_turns_are_numbered_as_a_reward_term():
     tree = FirstTurnTree(2, 3)
     group = sample(tree, CoinActor())
     assert [r.reward_terms["first_turn"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
-    assert (tree.group_size, tree.provides) == (6, ("first_turn",))
+    assert (tree.group_size, tree.provides.reward_terms) == (6, {"first_turn"})
     yes_counts = tuple(text.count("yes") for text in texts(group))
     assert group.rewards == yes_counts  # the reward term first_turn has no weight
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from grupo.core.batch import Batch
+from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, Task
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.rollouts.samplers import (
@@ -49,7 +50,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> CausalPolicy:
 
 
 def sample(sampler: Sampler, policy: CausalPolicy, key: int = 3) -> Group:
-    return asyncio.run(sampler(TASK, Once(), policy.actor(key)))
+    return run_coroutine(sampler(TASK, Once(), policy.actor(key)))
 
 
 def batch_of(policy: CausalPolicy, group: Group) -> Batch:
@@ -78,7 +79,7 @@ def test_group_does_not_depend_on_concurrent_requests(policy, name):
         return [[(a.observation, a.items, a.rng_key) for _, a in r.turns] for r in group.rollouts]
 
     alone = sample(SAMPLERS[name], policy)
-    assert actions(asyncio.run(sample_concurrently())) == actions(alone)
+    assert actions(run_coroutine(sample_concurrently())) == actions(alone)
     assert len({r.text for r in alone.rollouts}) > 1
 
 
@@ -156,7 +157,7 @@ class TwoTurnEnv(Once):
 
 def test_training_logp_of_branches_matches_and_branches_share_their_prefix(policy):
     sampler = EntropyBranching(leaves=6, initial_rollouts=2, branch_prob=9.0, entropy_tokens=4)
-    group = asyncio.run(sampler(TASK, TwoTurnEnv(), policy.actor(3)))
+    group = run_coroutine(sampler(TASK, TwoTurnEnv(), policy.actor(3)))
     batch = batch_of(policy, group)
     logp = policy.signals(batch).logp
     torch.testing.assert_close(logp[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0)
@@ -168,7 +169,7 @@ def test_training_logp_of_branches_matches_and_branches_share_their_prefix(polic
 def test_beliefs_match_a_plain_forward_pass(policy):
     task = replace(TASK, reference_answer="forty")
     sampler = WithAnswerBelief(GroupSampler(2), answer_prefix=" So: ")
-    rollout = asyncio.run(sampler(task, TwoTurnEnv(), policy.actor(3))).rollouts[1]
+    rollout = run_coroutine(sampler(task, TwoTurnEnv(), policy.actor(3))).rollouts[1]
     (_, first), (_, second) = rollout.turns
     answer = policy.chat_tokenizer.encode_forced("forty")
     prefix = policy.chat_tokenizer.encode_forced(" So: ")

@@ -3,13 +3,15 @@
 import pytest
 
 from grupo.algo.advantages import Center, chain, identity
-from grupo.algo.losses import NLL, Loss, Reinforce
+from grupo.algo.losses import NLL, Clip, Loss, Reinforce
 from grupo.catalogue import methods
+from grupo.core.controllers import LastValue
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.testing.smoke import report_card, train_on_echo
 from grupo.testing.smoke.run import SmokeResult, echo_recipe
 from grupo.testing.smoke.table import MethodResults, results_page
+from grupo.training.learner import Learner
 
 
 def zero_advantage(x, batch):
@@ -34,6 +36,15 @@ def test_a_smoke_run_is_reproducible(results):
 def test_a_method_with_zero_advantages_gains_nothing():
     method = Method(advantage=zero_advantage, loss=Reinforce())
     assert abs(train_on_echo(method, max_steps=15).gain) < 0.15
+
+
+def test_a_controller_reads_its_metric_in_a_step_without_advantages():
+    controlled = Clip(clip_high=LastValue("policy/entropy", 0.2))
+    method = Method(advantage=zero_advantage, loss=controlled)
+    learner = Learner(echo_recipe(method, max_steps=2))
+    entropies = [learner.step().metrics["policy/entropy"] for _ in range(2)]
+    assert learner.state.history.metrics["policy/entropy"] == entropies
+    assert min(entropies) > 0
 
 
 def test_a_method_that_does_not_learn_passes_the_report_card():
@@ -62,7 +73,7 @@ def test_the_environment_flips_the_signal_of_imitation():
 def test_the_echo_environment_provides_the_required_reward_terms(entry):
     from_sampler = {"greedy", "temperature_scaled", "first_turn"}
     provided = set(echo_recipe(entry.method).env.reward_terms)
-    assert set(entry.method.required_reward_terms) - from_sampler <= provided
+    assert set(entry.method.requires.reward_terms) - from_sampler <= provided
 
 
 def test_the_page_ranks_methods_and_marks_significant_differences():

@@ -1,0 +1,101 @@
+"""Types of fields: whether a value fits, and the type in words for error messages."""
+
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from typing import Annotated, Any, Literal
+
+from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.protocols import available_components, is_protocol, protocol_methods
+
+TYPE_NAMES = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    types.NoneType: "None",
+}
+
+
+def matches_type(value: Any, hint: Any) -> bool:
+    """True if the value has the type `hint`; for a callable type, any callable does.
+
+    >>> matches_type(0.5, float), matches_type(True, int), matches_type((1, 2), tuple[int, ...])
+    (True, False, True)
+    """
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(matches_type(value, member) for member in arguments)
+    if origin is tuple:
+        return isinstance(value, tuple) and _items_match(value, arguments)
+    if origin is Callable:
+        return callable(value)
+    if hint is Any:
+        return True
+    if origin is Annotated:
+        return matches_type(value, arguments[0])
+    if origin is Literal:
+        return value in arguments
+    if hint in (str, int, float, bool, types.NoneType):
+        is_scalar = isinstance(value, hint) and not _is_instance_of_dataclass(value)
+        return is_scalar and isinstance(value, bool) == (hint is bool)
+    if is_protocol(hint):
+        return not isinstance(value, type) and protocol_methods(hint) <= set(dir(type(value)))
+    return isinstance(hint, type) and _is_instance_of_dataclass(value) and isinstance(value, hint)
+
+
+def _items_match(value: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
+    if hints[-1:] == (...,):
+        return all(matches_type(item, hints[0]) for item in value)
+    return len(value) == len(hints) and all(map(matches_type, value, hints))
+
+
+def coerce_number(value: Any, hint: Any) -> Any:
+    """The value itself, or as a float if it is an int and `hint` only admits floats.
+
+    >>> coerce_number(1, float), coerce_number(1, int | float)
+    (1.0, 1)
+    """
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    if is_int and not matches_type(value, hint) and matches_type(float(value), hint):
+        return float(value)
+    return value
+
+
+def describe_type(hint: Any) -> str:
+    """A type in words, with the components that it admits, for error messages.
+
+    >>> describe_type(float | None), describe_type(tuple[str, ...])
+    ('a number or None', 'a tuple (…,) of which each is a string')
+    """
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(describe_type, arguments)))
+    if typing.get_origin(hint) is Annotated:
+        return describe_type(arguments[0])
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(map(str, arguments))
+    if typing.get_origin(hint) is tuple:
+        return f"a tuple (…,) of which each is {describe_type(arguments[0])}"
+    components = sorted(available_components(hint).items())
+    names = [name + "(…)" * isinstance(x, type) for name, x in components]
+    return TYPE_NAMES.get(hint) or " or ".join(names) or "a value that only Python code can spell"
+
+
+def is_describable(hint: Any) -> bool:
+    """True if messages can describe the values of a type in words."""
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return True
+    if origin is Annotated:
+        return is_describable(typing.get_args(hint)[0])
+    if origin in (typing.Union, types.UnionType, tuple):
+        return all(is_describable(inner) for inner in typing.get_args(hint) if inner is not ...)
+    is_known = hint in TYPE_NAMES or is_dataclass(hint)
+    return isinstance(hint, type) and (is_known or issubclass(hint, DynamicNumber))
+
+
+def _is_instance_of_dataclass(value: object) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)

@@ -1,0 +1,216 @@
+"""Declarations of components: what a component reads, and what it adds to rollouts.
+
+A component declares what it reads as its attribute `requires`, and what it adds as its attribute
+`provides`: a class attribute, or a property if it depends on the component's fields. The trainer
+merges the declarations of all components of a method and computes what is required; whatever no
+part of the recipe provides is an error before the run begins.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TypeVar
+
+from grupo.core.aux_heads import AuxHead
+from grupo.core.component import walk
+
+D = TypeVar("D", "Requires", "Provides")
+
+
+@dataclass(frozen=True, init=False)
+class Requires:
+    """Inputs of a component, and how it reads them; declarations are merged with `|`.
+
+    Args:
+        signals: Signals that are computed once per step and read in `batch.signals`, such as
+            `logp@ref` or `step/reward`.
+        recomputed_signals: Signals that are computed in every update and read in `pi`, with a
+            gradient, such as `entropy`. `logp` need not be declared.
+        reward_terms: Reward terms that are read in `batch.reward_terms`.
+        reward_history: Reward terms whose earlier values are read in `batch.history`.
+        columns: Columns of the tasks that are read.
+        heads: Auxiliary heads, which are trained beside the policy.
+        replays: Number of best and of worst earlier rollouts that are read in `task.replays`.
+        current_heads: Whether generation reads the heads, and so may not run ahead of the updates.
+        whole_batch: Whether the result for one group depends on the other groups of the batch.
+        coupled_rows: Whether the loss of a row depends on the signals of other rows.
+        stop_gradient: Whether the gradient deliberately differs from the derivative of the loss.
+        bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range; only the
+            property checks read this, and leave them as they are.
+
+    >>> Requires(signals=["logp@ref"]) | Requires(recomputed_signals=["entropy"], replays=2)
+    Requires(signals=['logp@ref'], recomputed_signals=['entropy'], replays=2)
+    """
+
+    signals: frozenset[str]
+    recomputed_signals: frozenset[str]
+    reward_terms: frozenset[str]
+    reward_history: frozenset[str]
+    columns: frozenset[str]
+    heads: tuple[AuxHead, ...]
+    replays: int
+    current_heads: bool
+    whole_batch: bool
+    coupled_rows: bool
+    stop_gradient: bool
+    bounded_rewards: frozenset[str]
+
+    def __init__(
+        self,
+        *,
+        signals: Iterable[str] = (),
+        recomputed_signals: Iterable[str] = (),
+        reward_terms: Iterable[str] = (),
+        reward_history: Iterable[str] = (),
+        columns: Iterable[str] = (),
+        heads: Iterable[AuxHead] = (),
+        replays: int = 0,
+        current_heads: bool = False,
+        whole_batch: bool = False,
+        coupled_rows: bool = False,
+        stop_gradient: bool = False,
+        bounded_rewards: Iterable[str] = (),
+    ) -> None:
+        values = {
+            "signals": _names("signals", signals),
+            "recomputed_signals": _names("recomputed_signals", recomputed_signals),
+            "reward_terms": _names("reward_terms", reward_terms),
+            "reward_history": _names("reward_history", reward_history),
+            "columns": _names("columns", columns),
+            "heads": _heads(heads),
+            "replays": _count("replays", replays),
+            "current_heads": _flag("current_heads", current_heads),
+            "whole_batch": _flag("whole_batch", whole_batch),
+            "coupled_rows": _flag("coupled_rows", coupled_rows),
+            "stop_gradient": _flag("stop_gradient", stop_gradient),
+            "bounded_rewards": _names("bounded_rewards", bounded_rewards),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def all_signals(self) -> frozenset[str]:
+        """The signals besides `logp` that are read, computed once per step or in every update."""
+        return self.signals | self.recomputed_signals
+
+    def __or__(self, other: "Requires") -> "Requires":
+        return Requires(
+            signals=self.signals | other.signals,
+            recomputed_signals=self.recomputed_signals | other.recomputed_signals,
+            reward_terms=self.reward_terms | other.reward_terms,
+            reward_history=self.reward_history | other.reward_history,
+            columns=self.columns | other.columns,
+            heads=(*self.heads, *other.heads),
+            replays=max(self.replays, other.replays),
+            current_heads=self.current_heads or other.current_heads,
+            whole_batch=self.whole_batch or other.whole_batch,
+            coupled_rows=self.coupled_rows or other.coupled_rows,
+            stop_gradient=self.stop_gradient or other.stop_gradient,
+            bounded_rewards=self.bounded_rewards | other.bounded_rewards,
+        )
+
+    def __repr__(self) -> str:
+        return _repr_of_set_fields(self)
+
+
+@dataclass(frozen=True, init=False)
+class Provides:
+    """Additions of a sampler to the rollouts of a group; declarations are merged with `|`.
+
+    Args:
+        reward_terms: Reward terms that it adds to those of the environment.
+        roles: Roles that it gives to rollouts; each role may be a policy of its own.
+    """
+
+    reward_terms: frozenset[str]
+    roles: frozenset[str]
+
+    def __init__(self, *, reward_terms: Iterable[str] = (), roles: Iterable[str] = ()) -> None:
+        object.__setattr__(self, "reward_terms", _names("reward_terms", reward_terms))
+        object.__setattr__(self, "roles", _names("roles", roles))
+
+    def __or__(self, other: "Provides") -> "Provides":
+        reward_terms = self.reward_terms | other.reward_terms
+        return Provides(reward_terms=reward_terms, roles=self.roles | other.roles)
+
+    def __repr__(self) -> str:
+        return _repr_of_set_fields(self)
+
+
+def merged_requires(*values: object) -> Requires:
+    """The merged inputs of the components inside the values, at any depth.
+
+    >>> from grupo.algo.losses import KL, Clip, Entropy
+    >>> merged_requires(Clip() + 0.1 * KL() + 0.1 * Entropy())
+    Requires(signals=['logp@ref'], recomputed_signals=['entropy'])
+    """
+    return reduce(or_, _declarations(values, "requires", Requires), Requires())
+
+
+def merged_provides(*values: object) -> Provides:
+    """The merged additions of the components inside the values, at any depth."""
+    return reduce(or_, _declarations(values, "provides", Provides), Provides())
+
+
+def _declarations(values: Iterable[object], name: str, kind: type[D]) -> Iterator[D]:
+    """The attribute `name` of every component that declares it."""
+    for part in _components(values):
+        # of the type, because hasattr of an object hides errors within a property
+        if hasattr(type(part), name):
+            declaration = getattr(part, name)
+            if not isinstance(declaration, kind):
+                place = f"{type(part).__name__}.{name}"
+                raise TypeError(f"{place}: {declaration!r}. Allowed: {kind.__name__}(…).")
+            yield declaration
+
+
+def _components(values: Iterable[object]) -> Iterator[object]:
+    """The components inside the values, at any depth; classes are left out."""
+    parts = (part for value in values for part in walk(value))
+    return (part for part in parts if not isinstance(part, type))
+
+
+def _names(field: str, names: Iterable[str]) -> frozenset[str]:
+    """The names as a set; a string, which would be a set of letters, is refused."""
+    if isinstance(names, str):
+        raise TypeError(f"{field}: {names!r} is one string. Allowed: names, as in ({names!r},).")
+    result = frozenset(names)
+    for name in result:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"{field}: {name!r} is no name. Allowed: strings that are not empty.")
+    return result
+
+
+def _count(field: str, count: int) -> int:
+    if not isinstance(count, int) or count < 0:
+        raise TypeError(f"{field}: {count!r}. Allowed: a whole number, 0 or more.")
+    return count
+
+
+def _flag(field: str, flag: bool) -> bool:
+    if not isinstance(flag, bool):
+        raise TypeError(f"{field}: {flag!r}. Allowed: True or False.")
+    return flag
+
+
+def _heads(heads: Iterable[AuxHead]) -> tuple[AuxHead, ...]:
+    """Each head once, in order of appearance."""
+    result = tuple(dict.fromkeys(heads))
+    for head in result:
+        if not isinstance(head, AuxHead):
+            raise TypeError(f"heads: {head!r} is no auxiliary head. Allowed: LinearHead(…).")
+    names = [head.name for head in result]
+    if len(set(names)) < len(names):
+        raise TypeError(f"heads: two have one name in {names}. Allowed: different names.")
+    return result
+
+
+def _repr_of_set_fields(declaration: Requires | Provides) -> str:
+    """The code that makes a declaration, without empty fields."""
+    values = {name: value for name, value in vars(declaration).items() if value}
+    shown = (
+        f"{name}={sorted(value) if isinstance(value, frozenset) else value!r}"
+        for name, value in values.items()
+    )
+    return f"{type(declaration).__name__}({', '.join(shown)})"
