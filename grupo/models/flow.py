@@ -149,7 +149,7 @@ class FlowPolicy(TrainablePolicy):
         with torch.no_grad():
             others = {name: self.scorers[name].distributions(batch) for name in compared}
         predicted = self.aux_heads.names.intersection(names)
-        values = own.compute_signals({"logp", *names} - predicted, others)
+        values = own.compute_signals(sorted({"logp", *names} - predicted), others)
         for name in sorted(predicted):
             values[name] = self.aux_heads.predict(name, own.t)
         return scatter_to_batch(batch, values)

@@ -105,7 +105,8 @@ def accumulate_gradients(
             controller that reads a metric needs it of all rows.
     """
     weight = method.aggregation(batch)
-    names = {"logp", "entropy", *method.requires.recomputed_signals}
+    # sorted: the order of signals decides the order in which autograd adds their gradients
+    names = sorted({"logp", "entropy", *method.requires.recomputed_signals})
     metrics = _UpdateMetrics(token_hook)
     if method.requires.coupled_rows:
         _two_passes(policy, method, batch, weight, names, metrics)
@@ -120,7 +121,7 @@ def _one_pass(
     method: Method,
     batch: Batch,
     weight: Tensor,
-    names: set[str],
+    names: Collection[str],
     metrics: "_UpdateMetrics",
 ) -> None:
     for rows in policy.microbatches(batch):
@@ -136,7 +137,7 @@ def _two_passes(
     method: Method,
     batch: Batch,
     weight: Tensor,
-    names: set[str],
+    names: Collection[str],
     metrics: "_UpdateMetrics",
 ) -> None:
     signals = evaluate_all(policy, policy, batch, names)
@@ -166,7 +167,7 @@ def _rows_with_gradient(
     return counted.any(1).nonzero()[:, 0]
 
 
-def _evaluate_policy(policy: MicrobatchScorer, batch: Batch, names: set[str]) -> Signals:
+def _evaluate_policy(policy: MicrobatchScorer, batch: Batch, names: Collection[str]) -> Signals:
     """The policy's signals on the batch's device; gradients flow back to the policy's device."""
     signals = policy.signals(batch, names)
     pi = Signals({name: x.to(batch.old_logp.device) for name, x in signals.items()})

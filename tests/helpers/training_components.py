@@ -27,6 +27,7 @@ from grupo.toy.tokenizers import phrase_tokenizer
 
 LETTERS = "abcdefg"
 MASKED = "masked"  # subfolder of the masked diffusion model
+WIDE = "wide"  # subfolder of a causal model with operations that torch computes in parallel
 
 
 def save_models(folder: Path) -> None:
@@ -43,8 +44,11 @@ def save_models(folder: Path) -> None:
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
             parameter.normal_(0, 0.4)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    wide = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "head_dim": 64}
+    wide_model = LlamaForCausalLM(LlamaConfig(**{**config.to_dict(), **wide}))
+    for path, saved in ((folder, model), (folder / WIDE, wide_model)):
+        saved.save_pretrained(path)
+        tokenizer.save_pretrained(path)
     flow = SmallFlow(tuple(letter * n for letter in LETTERS for n in (1, 2, 3)), 8, 8)
     torch.nn.init.normal_(flow.conv_out.weight, std=0.1)
     flow.save_pretrained(folder / "flow")

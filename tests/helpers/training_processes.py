@@ -15,15 +15,20 @@ from tests.helpers.run_outcomes import outcome
 
 
 class TrainingProcess:
-    """A process that runs `training_program.py`; each call is a run or a part of one."""
+    """A process that runs `training_program.py`; each call is a run or a part of one.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: A folder for models and uninterrupted runs.
+        variables: Environment variables of the process.
+    """
+
+    def __init__(self, root: Path, variables: Mapping[str, str] = {}) -> None:
         one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         self.root = root
         self.uninterrupted_runs: dict[str, UninterruptedRun] = {}
         self.process = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("training_program.py"), root / "model"],
-            env={**os.environ, **CHILD_ENV, **one_thread},
+            env={**os.environ, **CHILD_ENV, **one_thread, **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

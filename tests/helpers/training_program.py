@@ -86,6 +86,7 @@ def resume_with_later_reference(run: str, callback: MessageRecorder) -> None:
 
 def execute(request: Request, model: str) -> Mapping[str, Any]:
     """Execute a request in a child process; returns the result unless the child is killed."""
+    torch.set_num_threads(request.get("threads", 1))
     loading.has_bfloat16 = lambda device: True  # also on devices that emulate it
     fault_injection.KILL_AT = request.get("kill", "") or PointRecorder()
     callback, run = MessageRecorder(), request["run"]

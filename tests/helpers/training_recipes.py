@@ -40,6 +40,7 @@ from grupo.tasks import FromFunction
 from tests.helpers.training_components import (
     MASKED,
     METHOD,
+    WIDE,
     LetterGame,
     MinusTaskMean,
     ValueAndReverseKL,
@@ -176,6 +177,11 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "no evaluation": {"eval_tasks": 0, "evaluation": Evaluation()},
     "long": {"max_steps": 12},
+    "wide": {
+        "method": METHOD.replace(sampler=GroupSampler(8)),
+        "prompts_per_step": 8,
+        "max_steps": 3,
+    },
     "talkative": {"env": env_with_reward(talkative)},
     "other seed": {"seed": 1},
     **SAMPLED,
@@ -191,6 +197,7 @@ def recipe(name: str, model: str) -> Recipe:
     policies = {
         "flow": Flow(f"{model}/flow", num_steps=3, **cpu),
         "masked": masked(f"{model}/{MASKED}"),
+        "wide": CausalLM(f"{model}/{WIDE}", max_new_tokens=16, **cpu),
         "soft": SoftThinkingLM(policy, SoftThinkingConfig(2, "!", 3)),
         "roles": MultiPolicy(
             policy, (RolePolicy("hinter", CausalLM(model, Lora(2, 4.0), max_new_tokens=4, **cpu)),)

@@ -136,9 +136,13 @@ static inline n_t visible_keys_end(const Block *block, const KeyRange *keys, n_t
     return s == count - 1 ? block->to - keys[s].start : keys[s].count;
 }
 
+static inline n_t aligned(n_t count) { return (count * sizeof(real) + 63) / 64 * 64 / sizeof(real); }
+
+// Every thread's buffers are aligned alike: BLAS may round differently at another alignment, and
+// chance decides which thread computes a block.
 static inline Workspace make_workspace(const AttentionArgs *args, n_t rows) {
-    n_t d = rows * args->d, n = rows * KEY_TILE;
-    real *q = malloc((3 * d + 2 * n + 2 * rows) * sizeof(real)), *p = q + 3 * d;
+    n_t d = aligned(rows * args->d), n = aligned(rows * KEY_TILE);
+    real *q = aligned_alloc(64, aligned(3 * d + 2 * n + 2 * rows) * sizeof(real)), *p = q + 3 * d;
     return (Workspace){q, q + d, q + 2 * d, p, p + n, p + 2 * n, p + 2 * n + rows};
 }
 

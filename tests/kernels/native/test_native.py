@@ -137,13 +137,13 @@ def test_without_a_blas_function_in_torch_there_is_no_library(cache, compiler, m
     ]
 
 
-def test_missing_compiler_is_logged_once_for_all_dtypes(cache, monkeypatch, caplog):
-    monkeypatch.setenv("CC", "/nonexistent -m64")
+def test_missing_compiler_is_logged_once_for_all_dtypes(cache, monkeypatch, caplog, tmp_path):
+    monkeypatch.setenv("CC", f"{tmp_path}/missing -m64")
     assert [native.library(dtype) for dtype in DTYPES] == [None, None]
     (message,) = caplog.messages
     assert message.startswith(
         "No C kernels, so that a CPU is about half as fast:"
-        " the C compiler '/nonexistent -m64' (CC, otherwise cc) failed (FileNotFoundError: "
+        f" the C compiler '{tmp_path}/missing -m64' (CC, otherwise cc) failed (FileNotFoundError: "
     )
 
 
