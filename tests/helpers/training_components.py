@@ -1,6 +1,7 @@
 """Components of the runs in fault tests: models, tasks, environments, rewards, losses."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +19,9 @@ from grupo.core.component import component
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.envs.session_cache import StepResult
+from grupo.envs.tools import Toolbox
+from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG
 from grupo.method import Method
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.rewards.image_shapes import rollout_image
@@ -126,6 +130,38 @@ class LetterGame:
         time.sleep(SystemRandom().random() * 0.02)
         letter = self.letters.choice("abcdefg")
         return letter, sum(c < "P" for c in text) / 6, text.startswith("Z")
+
+
+def before_p(letters: str) -> str:
+    """A tool: the letters before P."""
+    return "".join(c for c in letters if c < "P")
+
+
+def swapped(letters: str) -> str:
+    """A tool: the letters in the other case; fails if there are none."""
+    if not letters:
+        raise ValueError("no letters")
+    return letters.swapcase()
+
+
+class ToolLetters:
+    """A session of tool calls: the first letter of a text selects the tool, the rest is its argument.
+
+    An unknown tool, a failing tool and a text that calls no tool occur, too.
+    """
+
+    tools = ("before_p", "swapped", "missing")
+
+    def reset(self, task: Task) -> str:
+        self.session = Toolbox((before_p, swapped))()
+        return str(task.prompt)
+
+    def step(self, text: str) -> StepResult:
+        number = ord(text[:1] or " ") % 4
+        calls = [{"name": name, "arguments": {"letters": text[1:4]}} for name in self.tools]
+        written = "".join(f"{OPEN_TAG}{json.dumps(call)}{CLOSE_TAG}" for call in calls[number:][:1])
+        result = self.session.step(written)
+        return result._replace(observation=str(result.observation)[:3])
 
 
 @component

@@ -48,7 +48,7 @@ class TrainingProcess:
             result = self("train", run, recipe=name)
             assert result.succeeded, result
             self.uninterrupted_runs[name] = UninterruptedRun(
-                outcome(run), tuple(result.points), result.seconds
+                outcome(run), tuple(result.points), result.seconds, result.save_seconds
             )
         return self.uninterrupted_runs[name]
 
@@ -70,7 +70,8 @@ class RunResult:
         signal: The signal that ended the process, 0 if none.
         error: The exception that ended the run, "" if none.
         messages: Messages to the callback.
-        points: Names of the kill points that were passed, in order.
+        points: Names of the kill points that were passed, in order; unknown if one was to kill.
+        times: The time of each, in seconds.
         seconds: Duration.
     """
 
@@ -78,6 +79,7 @@ class RunResult:
     error: str
     messages: Sequence[str]
     points: Sequence[str]
+    times: Sequence[float]
     seconds: float
 
     @property
@@ -88,11 +90,27 @@ class RunResult:
     def succeeded(self) -> bool:
         return not self.signal and not self.error
 
+    @property
+    def killed_in_save(self) -> bool:
+        """Whether the process was killed while it saved a checkpoint."""
+        last = self.points[-1] if self.points else ""
+        return self.killed and last.startswith("save/") and last != "save/ended"
+
+    @property
+    def save_seconds(self) -> float:
+        """The longest duration of a save."""
+        times = {"save/begun": [], "save/ended": []}
+        for name, seconds in zip(self.points, self.times, strict=True):
+            times.get(name, []).append(seconds)
+        pairs = zip(times["save/begun"], times["save/ended"], strict=True)
+        return max((end - begin for begin, end in pairs), default=0.0)
+
 
 @dataclass(frozen=True)
 class UninterruptedRun:
-    """The outcome of an uninterrupted run, the kill points it passed, and its duration."""
+    """The outcome of an uninterrupted run, the kill points it passed, and its durations."""
 
     outcome: Mapping[str, Any]
     points: Sequence[str]
     seconds: float
+    save_seconds: float

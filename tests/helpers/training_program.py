@@ -5,6 +5,7 @@ from a single-threaded process that has computed nothing, so that a run costs a 
 """
 
 import json
+import math
 import os
 import resource
 import select
@@ -14,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -30,13 +31,16 @@ Request = Mapping[str, Any]
 NEVER = 3600.0
 
 
-class PointRecorder(str):
-    """A value of `KILL_AT` that kills nothing and records the name of every point."""
+class PointStream(str):
+    """A value of `KILL_AT` that kills nothing and writes every point and its time to a pipe."""
 
-    names: list[str] = []  # noqa: RUF012
+    def __new__(cls, pipe: int) -> Self:
+        stream = super().__new__(cls)
+        stream.pipe = pipe
+        return stream
 
     def startswith(self, prefix, *_):
-        self.names.append(prefix.removesuffix(":"))
+        os.write(self.pipe, f"{prefix} {time.monotonic()}\n".encode())
         return False
 
 
@@ -84,11 +88,11 @@ def resume_with_later_reference(run: str, callback: MessageRecorder) -> None:
         trainer()
 
 
-def execute(request: Request, model: str) -> Mapping[str, Any]:
+def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
     """Execute a request in a child process; returns the result unless the child is killed."""
     torch.set_num_threads(request.get("threads", 1))
     loading.has_bfloat16 = lambda device: True  # also on devices that emulate it
-    fault_injection.KILL_AT = request.get("kill", "") or PointRecorder()
+    fault_injection.KILL_AT = request.get("kill", "") or PointStream(pipe)
     callback, run = MessageRecorder(), request["run"]
     if "limit" in request:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -104,7 +108,7 @@ def execute(request: Request, model: str) -> Mapping[str, Any]:
         actions[request["do"]]()
     except BaseException as raised:  # the child must not run the parent's code
         error = f"{type(raised).__name__}: {raised}"
-    return {"error": error, "messages": callback.messages, "points": PointRecorder.names}
+    return {"error": error, "messages": callback.messages}
 
 
 def is_single_threaded() -> bool:
@@ -113,48 +117,93 @@ def is_single_threaded() -> bool:
     return threading.active_count() == 1 and (not tasks.exists() or len(list(tasks.iterdir())) == 1)
 
 
-def run_in_child(
-    work: Callable[[], Any], after: float = NEVER, once: str = "", by: int = signal.SIGKILL
-) -> tuple[int, str]:
+class Kill:
+    """When a child is sent a signal.
+
+    Args:
+        at: A kill point and how often the child passes it first, such as "save/begun:2"; "" for
+            the start of the child.
+        after: Seconds from then on.
+        once: A file that must also exist; "" for none.
+        by: The signal.
+    """
+
+    def __init__(
+        self, at: str = "", after: float = NEVER, once: str = "", by: int = signal.SIGKILL
+    ) -> None:
+        self.point, _, times = at.partition(":")
+        self.times = int(times or 0)
+        self.after, self.once, self.by = after, once, by
+        self.due = math.inf if at else time.monotonic() + after
+
+    def update(self, output: bytes) -> None:
+        """Set the time of the signal once the output has the kill point."""
+        if self.due == math.inf and output.count(f"{self.point}: ".encode()) >= self.times:
+            self.due = time.monotonic() + self.after
+
+    def is_due(self) -> bool:
+        return time.monotonic() >= self.due and (not self.once or os.path.exists(self.once))
+
+    def wait_seconds(self) -> float:
+        """Seconds to wait for output before `is_due` is called again."""
+        return min(NEVER, max(0.001 * bool(self.once), self.due - time.monotonic()))
+
+
+def run_in_child(work: Callable[[int], Any], kill: Kill | None = None) -> tuple[int, str]:
     """Run a function in a child process.
 
     Args:
-        work: The function; its result must be JSON.
-        after: Seconds after which the child is sent a signal.
-        once: A file that must also exist before that; "" for none.
-        by: The signal.
+        work: The function; it receives the pipe of the output, and its result must be JSON.
+        kill: When the child is killed; by default never.
 
     Returns:
-        The signal that ended the child, or 0, and the result as JSON, "" if there is none.
+        The signal that ended the child, or 0, and the output: lines that the function wrote to
+        the pipe, and its result, which is missing if the child was killed.
     """
     while not is_single_threaded():
         time.sleep(0.001)
+    kill = kill or Kill()
     read_end, write_end = os.pipe()
     if not (child := os.fork()):
-        os.write(write_end, json.dumps(work()).encode())
+        os.write(write_end, json.dumps(work(write_end)).encode())
         os._exit(0)
     os.close(write_end)
-    ended = bool(select.select([read_end], [], [], after)[0])
-    while not ended and once and not os.path.exists(once):
-        ended = bool(select.select([read_end], [], [], 0.001)[0])
+    output, ended = b"", False
+    while not ended and not kill.is_due():
+        if select.select([read_end], [], [], kill.wait_seconds())[0]:
+            content = os.read(read_end, 1 << 16)
+            output, ended = output + content, not content
+            kill.update(output)
     if not ended:
-        os.kill(child, by)
-    with os.fdopen(read_end) as pipe:
-        output = pipe.read()
-    return os.WTERMSIG(os.waitpid(child, 0)[1]), output
+        os.kill(child, kill.by)
+    with os.fdopen(read_end, "rb") as pipe:
+        output += pipe.read()
+    return os.WTERMSIG(os.waitpid(child, 0)[1]), output.decode()
+
+
+def parsed_output(output: str) -> dict[str, Any]:
+    """The points and their times, and the result unless it is missing."""
+    *lines, result = output.split("\n")
+    points = [line.partition(": ") for line in lines]
+    return {
+        "error": "",
+        "messages": [],
+        "points": [name for name, *_ in points],
+        "times": [float(seconds) for *_, seconds in points],
+        **(json.loads(result) if result.startswith("{") else {}),
+    }
 
 
 def main(model: str) -> None:
     torch.set_num_threads(1)
-    run_in_child(lambda: training_components.save_models(Path(model)))
+    run_in_child(lambda _: training_components.save_models(Path(model)))
     loading.load(model, torch.float32, torch.device("cpu"))  # warms the caches of all children
     for line in sys.stdin:
         request = json.loads(line)
         start = time.perf_counter()
-        kill_options = {name: request[name] for name in ("after", "once", "by") if name in request}
-        end_signal, output = run_in_child(lambda r=request: execute(r, model), **kill_options)
-        result = {"error": "", "messages": [], "points": []}
-        result |= json.loads(output) if output else {}
+        kill = Kill(**{n: request[n] for n in ("at", "after", "once", "by") if n in request})
+        end_signal, output = run_in_child(lambda pipe, r=request: execute(r, model, pipe), kill)
+        result = parsed_output(output)
         result |= {"signal": end_signal, "seconds": time.perf_counter() - start}
         print(json.dumps(result), flush=True)
 

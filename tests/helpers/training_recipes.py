@@ -43,6 +43,7 @@ from tests.helpers.training_components import (
     WIDE,
     LetterGame,
     MinusTaskMean,
+    ToolLetters,
     ValueAndReverseKL,
     bright,
     coarse,
@@ -140,6 +141,9 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "tasks": FromFunction(few_tasks),
     },
     "turns": {"method": gigpo(4, kl_coef=0.0), "env": MultiTurn(LetterGame, max_turns=3)},
+    "tools": {
+        "env": MultiTurn(ToolLetters, (RewardTerm("part", fine),), max_turns=3),
+    },
     "no signal": {"method": METHOD.replace(filter=keep_nonzero_std), "env": env_with_reward(same)},
     "aux models": {
         "method": METHOD.replace(

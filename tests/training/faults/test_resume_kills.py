@@ -5,13 +5,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import pytest
 
 from grupo.storage import fault_injection
 from tests.helpers.paths import ROOT
+from tests.helpers.resumed_runs import assert_same_outcome
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.training_processes import TrainingProcess
 from tests.helpers.training_recipes import CHANGES
@@ -42,17 +42,6 @@ def nth(training_process: TrainingProcess, recipe: str, name: str, which: str) -
     count = training_process.uninterrupted(recipe).points.count(name)
     numbers = {"first": 1, "middle": (count + 1) // 2, "last": count}
     return f"{name}:{numbers[which]}"
-
-
-def assert_same_outcome(
-    training_process: TrainingProcess, run: Path, recipe: str, *kills: str
-) -> None:
-    """Kill the run at each point in turn, resume it, and compare it with the uninterrupted one."""
-    for kill in kills:
-        assert training_process.resume_or_train(run, recipe, kill=kill).killed, kill
-    result = training_process.resume_or_train(run, recipe)
-    assert result.succeeded, result
-    assert differences(training_process.uninterrupted(recipe).outcome, outcome(run)) == []
 
 
 def test_a_run_passes_every_kill_point(training_process):
