@@ -5,13 +5,16 @@ may be lost, in any combination. Unsynced contents may also be torn at multiples
 holes of 512 bytes, or be all zeros. (Real file systems lose less.)
 """
 
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 SECTOR = 512
+Call = tuple[Any, ...]  # name, path, arguments
 Tree = Mapping[str, bytes | None]  # path -> bytes of a file, None for a folder
 
 
@@ -23,20 +26,34 @@ class RecordingDisk:
 
     def __call__(self, call, /, *args, **kwargs):
         result = call(*args, **kwargs)
-        if call is os.open:
+        name = {"replace": "rename"}.get(call.__name__, call.__name__)
+        if name == "open":
             self.files[result] = self.inside(args[0])
             self.calls += [("create", self.files[result])] if args[1] & os.O_CREAT else []
-        elif call is os.write:
-            self.calls.append(("write", self.files[args[0]], bytes(args[1])[:result]))
-        elif call in (os.fsync, os.ftruncate):
-            self.calls.append((call.__name__, self.files[args[0]], *args[1:]))
-        elif call is not os.close:
-            name = {"replace": "rename"}.get(call.__name__, call.__name__)
-            self.calls.append((name, *map(self.inside, args)))
+        elif name == "write":
+            self.calls.append((name, self.files[args[0]], bytes(args[1])[:result]))
+        elif name in ("fsync", "ftruncate"):
+            self.calls.append((name, self.files[args[0]], *args[1:]))
+        elif name != "close":
+            paths = [path for path in args if not isinstance(path, int)]  # not the mode of mkdir
+            self.calls.append((name, *map(self.inside, paths)))
         return result
 
-    def inside(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix()
+    def inside(self, path: Path | str) -> str:
+        return Path(path).relative_to(self.root).as_posix()
+
+
+def write_calls(calls: Sequence[Call], path: Path) -> None:
+    """Write recorded calls to a file, for another process."""
+    path.write_text(
+        json.dumps([[x.decode("latin-1") if isinstance(x, bytes) else x for x in c] for c in calls])
+    )
+
+
+def read_calls(path: Path) -> list[Call]:
+    """The calls in a file that `write_calls` wrote."""
+    calls = json.loads(path.read_text())
+    return [(*c[:2], c[2].encode("latin-1")) if c[0] == "write" else tuple(c) for c in calls]
 
 
 class Disk:
@@ -56,6 +73,10 @@ class Disk:
         for name in path.split("/") if path != "." else ():
             number = self.visible[number][name]
         return number
+
+    def exists(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return name in self.visible[self.find(folder or ".")]
 
     def add(self, path: str, content: dict | bytes) -> None:
         number = len(self.visible)
@@ -78,10 +99,12 @@ class Disk:
         match call:
             case "mkdir":
                 self.add(path, {})
-            case "create":
+            case "create" if not self.exists(path):
                 self.add(path, b"")
             case "write":
                 self.visible[self.find(path)] += rest[0]
+            case "ftruncate":
+                self.visible[self.find(path)] = self.visible[self.find(path)][: rest[0]]
             case "fsync":
                 self.sync(self.find(path))
             case "rename":
@@ -104,6 +127,16 @@ class Disk:
         for names, torn in rng.sample(states, min(most, len(states))):
             yield self.tree(names, dict(torn))
 
+    def random_state(self, rng: Random) -> Tree:
+        """A possible state after power loss: any lost names, and any lost or torn contents."""
+        names = [change for change in self.pending_names if rng.random() < 0.5]
+        torn = {
+            n: random_tear(rng, self.durable[n], x)
+            for n, x in self.visible.items()
+            if isinstance(x, bytes) and x != self.durable[n]
+        }
+        return self.tree(names, torn)
+
     def tree(self, names, torn: Mapping[int, bytes]) -> Tree:
         nodes = {**self.durable, **torn}
         for where, change in names:
@@ -123,6 +156,29 @@ def tears(old: bytes, new: bytes) -> set[bytes]:
         for at in range(0, len(new), SECTOR)
     }
     return {old, new, bytes(len(new))} | cuts | holes
+
+
+def common_prefix(old: bytes, new: bytes) -> bytes:
+    """The content of a file before bytes were appended or cut off; b"" after another change."""
+    shorter, longer = sorted((old, new), key=len)
+    return shorter if longer.startswith(shorter) else b""
+
+
+def random_tear(rng: Random, old: bytes, new: bytes) -> bytes:
+    """A possible content of a file that was changed from `old` to `new` and not synced.
+
+    The file has one of its two lengths or one between. Blocks of 512 or 4,096 bytes behind the
+    common beginning are written or zero.
+    """
+    if rng.random() < 0.2:
+        return rng.choice((old, new))
+    start, block = len(common_prefix(old, new)), rng.choice((SECTOR, 8 * SECTOR))
+    lengths = (len(old), len(new), rng.randint(*sorted((len(old), len(new)))))
+    content = bytearray(max(old, new, key=len)[: rng.choice(lengths)])
+    for at in range(start, len(content), block):
+        if rng.random() < 0.3:
+            content[at : at + block] = bytes(len(content[at : at + block]))
+    return bytes(content)
 
 
 def walk(nodes, number: int, path: str) -> Iterator[tuple[str, bytes | None]]:

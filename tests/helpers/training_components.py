@@ -145,7 +145,7 @@ def swapped(letters: str) -> str:
 
 
 class ToolLetters:
-    """A session of tool calls: the first letter of a text selects the tool, the rest is its argument.
+    """A session of tool calls: the first letter of a text selects the tool.
 
     An unknown tool, a failing tool and a text that calls no tool occur, too.
     """

@@ -72,6 +72,7 @@ class RunResult:
         messages: Messages to the callback.
         points: Names of the kill points that were passed, in order; unknown if one was to kill.
         times: The time of each, in seconds.
+        failed: Names of the system calls that were made to fail, in order.
         seconds: Duration.
     """
 
@@ -80,6 +81,7 @@ class RunResult:
     messages: Sequence[str]
     points: Sequence[str]
     times: Sequence[float]
+    failed: Sequence[str]
     seconds: float
 
     @property

@@ -22,10 +22,14 @@ import torch
 from grupo.models import loading
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import fault_injection
+from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
 from grupo.training.state import State
 from grupo.training.trainer import reopen_trainer, resume, train
 from tests.helpers import training_components, training_recipes
+from tests.helpers.failing_disk import FailingDisk
+from tests.helpers.power_loss import RecordingDisk, write_calls
+from tests.helpers.system_calls import system_calls_through
 
 Request = Mapping[str, Any]
 NEVER = 3600.0
@@ -103,12 +107,23 @@ def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
         "resume corrupted": lambda: resume_corrupted(run, request["corruption"], callback),
         "resume with later reference": lambda: resume_with_later_reference(run, callback),
     }
-    error = ""
-    try:
-        actions[request["do"]]()
-    except BaseException as raised:  # the child must not run the parent's code
-        error = f"{type(raised).__name__}: {raised}"
-    return {"error": error, "messages": callback.messages}
+    error, disk = "", disk_of(request)
+    with system_calls_through(disk, Path(run).parent):
+        try:
+            actions[request["do"]]()
+        except BaseException as raised:  # the child must not run the parent's code
+            error = f"{type(raised).__name__}: {raised}"
+    if isinstance(disk, RecordingDisk):
+        write_calls(disk.calls, Path(request["record"]))
+    failed = disk.failed if isinstance(disk, FailingDisk) else []
+    return {"error": error, "messages": callback.messages, "failed": failed}
+
+
+def disk_of(request: Request) -> SyscallHook:
+    """The hook of the run's system calls: it records them, or lets some fail, if requested."""
+    if "record" in request:
+        return RecordingDisk(Path(request["run"]).parent)
+    return FailingDisk(**request["fail"]) if "fail" in request else direct_call
 
 
 def is_single_threaded() -> bool:
@@ -188,6 +203,7 @@ def parsed_output(output: str) -> dict[str, Any]:
     return {
         "error": "",
         "messages": [],
+        "failed": [],
         "points": [name for name, *_ in points],
         "times": [float(seconds) for *_, seconds in points],
         **(json.loads(result) if result.startswith("{") else {}),
