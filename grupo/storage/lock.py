@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 from weakref import WeakSet, finalize
@@ -26,12 +27,12 @@ class Lock:
             self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             self.close = finalize(self, os.close, self.file)
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self.file, 0)
+            os.pwrite(self.file, str(os.getpid()).encode(), 0)
         except BlockingIOError:
             raise ConfigError(self._in_use(path.parent)) from None
         except OSError as error:
             raise ConfigError(f"{path} cannot be locked: {error.strerror}.") from error
-        os.ftruncate(self.file, 0)
-        os.pwrite(self.file, str(os.getpid()).encode(), 0)
         _open_locks.add(self)
 
     def __enter__(self) -> Self:
@@ -40,7 +41,8 @@ class Lock:
     def __exit__(self, *_: object) -> None:
         if self.close.alive:
             fcntl.flock(self.file, fcntl.LOCK_UN)
-            self.close()
+            with suppress(OSError):  # an error that ends the run is the one to report
+                self.close()
 
     def _in_use(self, folder: Path) -> str:
         holder = os.pread(self.file, 20, 0).decode("ascii", "replace")

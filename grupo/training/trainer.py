@@ -7,7 +7,7 @@ from grupo.config.validate import check_recipe
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint
-from grupo.storage.checkpoint import NoCheckpoint
+from grupo.storage.checkpoint import NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.training.callbacks import Callback, NullCallback
@@ -63,7 +63,9 @@ def reopen_trainer(run: Path, callback: Callback = NullCallback()) -> "Trainer":
     """The trainer of an existing run, at step 0 until `restore` is called."""
     folder = RunFolder.open(run)
     learner = Learner(folder.recipe)
-    return Trainer(learner, folder, folder.lock(), callback)
+    with save_errors("The run is not resumed"):
+        lock = folder.lock()
+    return Trainer(learner, folder, lock, callback)
 
 
 def load_policy(run: Path) -> tuple[Policy, Recipe]:
@@ -115,7 +117,8 @@ class Trainer:
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one."""
         try:
-            saved = self.run.load()
+            with save_errors("The run is not resumed"):
+                saved = self.run.load()
         except NoCheckpoint:
             return
         for note in saved.notes:

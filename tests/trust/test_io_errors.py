@@ -2,7 +2,7 @@
 
 import errno
 import shutil
-from itertools import count, cycle
+from itertools import count
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.helpers.failing_disk import (
 )
 from tests.helpers.resumed_runs import assert_same_outcome
 from tests.helpers.run_outcomes import differences, outcome
-from tests.helpers.trust_cases import share_of
+from tests.helpers.trust_cases import SHARE, share_of
 
 pytestmark = pytest.mark.trust
 
@@ -28,8 +28,7 @@ OPTIONS = [
     for sticky in (False, True)
     for most in (WHOLE, SHORT)
 ]
-# calls of the run "grpo" that change files; the last test compares these numbers with the run
-NUM_RUN_CALLS = {"train": 382, "resume": 268}
+RUN_TESTS = 10  # tests that share the calls of a run
 RUN_ERRORS = ("SaveFailed: ", "ConfigError: ")
 
 
@@ -94,38 +93,24 @@ def test_an_error_at_any_call_of_a_journal_keeps_the_synced_lines(options, tmp_p
     assert n > 10
 
 
-def run_cases(phase: str):
-    """(phase, n, options): every call of a run with each error in turn, once and sticky."""
-    errors = cycle(OPTIONS[::2])  # whole writes
-    return [(phase, n, next(errors)) for n in range(1, NUM_RUN_CALLS[phase] + 1) for _ in (1, 2)]
-
-
-@pytest.mark.parametrize(
-    ("phase", "n", "options"),
-    share_of([*run_cases("train"), *run_cases("resume")]),
-    ids=lambda x: label(x) if isinstance(x, dict) else str(x),
-)
+@pytest.mark.parametrize("phase", ["train", "resume"])
+@pytest.mark.parametrize("sticky", [False, True], ids=["once", "sticky"])
+@pytest.mark.parametrize("first", range(1, RUN_TESTS + 1))
 def test_a_run_with_an_error_at_any_call_ends_with_a_message_and_resumes_with_the_same_bits(
-    phase, n, options, training_process, tmp_path
+    phase, sticky, first, training_process, tmp_path
 ):
-    run = tmp_path / "run"
-    if phase == "resume":
-        assert training_process("train", run, recipe="grpo", kill="step/begin:4").killed
-    result = training_process.resume_or_train(run, "grpo", fail={"n": n, **options})
-    assert result.failed
-    assert result.succeeded or result.error.startswith(RUN_ERRORS), result.error
-    if result.succeeded:
-        assert differences(training_process.uninterrupted("grpo").outcome, outcome(run)) == []
-    assert_same_outcome(training_process, run, "grpo")
-
-
-@pytest.mark.parametrize("phase", NUM_RUN_CALLS)
-def test_the_failing_calls_are_all_calls_of_a_run(phase, training_process, tmp_path):
-    run = tmp_path / "run"
-    for n, fails in ((NUM_RUN_CALLS[phase], True), (NUM_RUN_CALLS[phase] + 1, False)):
+    """Every tenth call from the first on, until no call is left to fail; the errors alternate."""
+    for n in count(first, round(RUN_TESTS / SHARE)):
+        run, code = tmp_path / str(n), getattr(errno, ERRORS[n % len(ERRORS)])
         if phase == "resume":
             assert training_process("train", run, recipe="grpo", kill="step/begin:4").killed
-        options = {"n": n, "code": errno.EIO}
+        options = {"n": n, "code": code, "sticky": sticky}
         result = training_process.resume_or_train(run, "grpo", fail=options)
-        assert bool(result.failed) == fails
+        assert result.succeeded or result.error.startswith(RUN_ERRORS), (n, result.error)
+        if result.succeeded:
+            assert differences(training_process.uninterrupted("grpo").outcome, outcome(run)) == []
+        assert_same_outcome(training_process, run, "grpo")
         shutil.rmtree(run)
+        if not result.failed:
+            break
+    assert n > 200

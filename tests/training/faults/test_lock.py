@@ -1,5 +1,6 @@
 """A lock is held by one process, and released when the process dies."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -58,3 +59,16 @@ def test_a_path_that_cannot_be_locked_is_named_in_the_error(tmp_path):
         ConfigError, match=r"missing/lock cannot be locked: No such file or directory"
     ):
         Lock(tmp_path / "missing" / "lock")
+
+
+def test_an_error_of_closing_the_lock_does_not_replace_the_error_of_the_run(tmp_path, monkeypatch):
+    def failing_close(file):
+        os.closerange(file, file + 1)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "close", failing_close)
+    with pytest.raises(ValueError, match="of the run"), Lock(tmp_path / "lock"):
+        raise ValueError("of the run")
+    monkeypatch.undo()
+    with Lock(tmp_path / "lock"):
+        pass

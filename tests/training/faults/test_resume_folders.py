@@ -1,6 +1,7 @@
 """Resuming a run whose folder was damaged, edited, finished or locked."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -165,3 +166,27 @@ def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_can_be_
     assert training_process("resume", run, limit=limit).error == result.error
     assert training_process("resume", run).succeeded
     assert differences(training_process.uninterrupted("talkative").outcome, outcome(run)) == []
+
+
+def test_a_run_that_lost_power_before_its_first_checkpoint_starts_again(training_process, tmp_path):
+    run = tmp_path / "run"
+    assert training_process("train", run, recipe="grpo", kill="save/begun:1").killed
+    content = bytearray((run / "metrics.jsonl").read_bytes())
+    assert content.count(b"\n") == 2
+    content[:512] = bytes(512)  # a hole in the first of two lines
+    (run / "metrics.jsonl").write_bytes(content)
+    assert training_process("resume", run).succeeded
+    assert differences(training_process.uninterrupted("grpo").outcome, outcome(run)) == []
+
+
+def test_a_disk_error_while_resuming_names_the_file(killed_run, training_process):
+    """Calls 1 and 2 lock the run, the next ones truncate the journals; all fail from one on."""
+    errors = {
+        n: training_process("resume", killed_run, fail={"n": n, "code": 5, "sticky": True}).error
+        for n in range(1, 19)
+    }
+    locked = f"ConfigError: {killed_run / 'lock'} cannot be locked: Input/output error."
+    assert [n for n, error in errors.items() if error == locked] == [1, 2]
+    message = r"SaveFailed: The run is not resumed: \S*: Input/output error. Earlier checkpoints"
+    assert [n for n, error in errors.items() if re.match(message, error)] == [*range(3, 19)]
+    assert training_process("resume", killed_run).succeeded
