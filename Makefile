@@ -9,10 +9,24 @@ quickstart: .venv/installed
 	$(BIN)/grupo train
 
 test: .venv/installed lint
-	$(BIN)/python -m pytest -m "not slow and not browser" -n 2
+	$(BIN)/python -m pytest -m "not slow and not browser and not trust" -n 2
 
 test-slow: .venv/installed browser test-sinks
 	$(BIN)/python -m pytest -m "slow or browser"
+
+# Kills, crashes, errors, hostile input and hours of training, in parts of under 20 minutes each on 2
+# cores: docs/testing.md. A part is a file tests/trust/test_<part>.py; without PART, all of them run.
+#   make test-trust PART=random-kills SHARE=0.05 SEED=1    a twentieth of the cases, others at random
+#   make test-trust PART=soak SOAK_SECONDS=3600            one hour
+.PHONY: test-trust
+PART ?= $(subst _,-,$(patsubst tests/trust/test_%.py,%,$(wildcard tests/trust/test_*.py)))
+SHARE ?= 1
+SEED ?= 0
+SOAK_SECONDS ?= 1080
+test-trust: $(addprefix trust-part-,$(PART))
+trust-part-%: .venv/installed
+	TRUST_SHARE=$(SHARE) TRUST_SEED=$(SEED) SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest \
+		-m trust -n 2 --durations=3 tests/trust/test_$(subst -,_,$*).py
 
 # The pages of `grupo report` and `grupo watch` in a real browser.
 test-browser: .venv/installed browser

@@ -138,7 +138,7 @@ class TemperatureRatioBonus:
         rho = log_rho.masked_fill(~batch.mask, 0.0).exp().to(x)
         b = (batch.reward_terms[self.reward_term] > self.success_threshold).to(x)
         a = min(abs(self.target_entropy - self.entropy), self.max_coef) / b.mean()
-        a = torch.where(b.mean() > 0, a / (1 + a), 0.0).nan_to_num()
+        a = torch.where(b.mean() > 0, a / (1 + a), 0.0)
         return (1 - a) * broadcast_to_tokens(x, batch) + a * broadcast_to_tokens(b, batch) * rho
 
 

@@ -99,4 +99,5 @@ def _positive_share(ratio: Tensor, advantage: Tensor, low: float, high: float) -
     """Share of tokens with A > 0 in the sum of |clipped r A|; 1 if that sum is 0."""
     positive = (ratio.clamp(max=high) * advantage).clamp(min=0).sum()
     negative = (ratio.clamp(min=low) * -advantage).clamp(min=0).sum()
-    return (positive / (positive + negative)).nan_to_num(1.0).item()
+    total = positive + negative
+    return torch.where(total == 0, 1.0, positive / total).item()
