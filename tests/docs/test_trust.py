@@ -113,6 +113,12 @@ def test_figures_that_can_be_counted_are_right():
     assert [figure for figure in figures if figure not in page] == []
 
 
+def test_the_readme_states_the_number_of_methods_and_properties():
+    page = (ROOT / "README.md").read_text()
+    assert f"contains {len(methods())} published variants" in page
+    assert f"golden numbers by hand and {len(PROPERTIES)} properties for each" in page
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_of_a_page_in_the_root_has_a_target(page):
     text = (ROOT / page).read_text()

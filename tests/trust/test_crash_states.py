@@ -112,6 +112,25 @@ def test_the_old_checkpoint_or_the_new_one_survives_power_loss_twice(scenario, t
                     check_state(twice, twice_allowed, root, states)
 
 
+@pytest.mark.parametrize("forgotten", ["file", "folder"])
+def test_the_states_detect_a_save_without_fsync(forgotten, tmp_path):
+    root, rng = tmp_path / "root", Random(SEED)
+    root.mkdir()
+    checkpoint_contents.save(root / "run", 1)
+    saves = record_saves(root, (2,), first_version=10, keep=2)
+    created = {call[1] for call in saves.calls if call[0] == "create"}
+    disk, versions = Disk(saves.before), set()
+    for call in saves.calls:
+        if call[0] != "fsync" or (call[1] in created) != (forgotten == "file"):
+            disk.do(*call)
+    for _ in range(100):
+        shutil.rmtree(root)
+        write_tree(disk.random_state(rng), root)
+        versions.add(loaded_version(root / "run"))
+    assert saves.allowed_versions(len(saves.calls)) == {10}
+    assert versions - {10}
+
+
 def check_state(tree, allowed, root, states: set[int]) -> None:
     """Write a state unless it was checked, and check the version that is loaded."""
     shutil.rmtree(root)
