@@ -98,11 +98,14 @@ def test_figures_that_can_be_counted_are_right():
     )
     num_resume_kills = len(test_kills.KILLS_WHILE_RESUMING)
     cases = load_cases()
-    figures = [
-        f"{len(points)} kill points,",
+    sizes = [
         f"{len(test_kills.KILLS):,} named kill points, {num_resume_kills} kills while resuming",
-        f"{test_random_kills.NUM_KILLS:,} random kills",
+        f"{test_random_kills.NUM_KILLS:,} ",
         f"{states:,} states of the disk",
+    ]
+    figures = [
+        *sizes,
+        f"{len(points)} kill points,",
         f"{len(test_io_errors.ERRORS)} errors at each call",
         f"{len(CONFIGURATIONS)} configurations",
         f"{len(PROPERTIES)} properties of {len(methods())} methods",
@@ -111,6 +114,8 @@ def test_figures_that_can_be_counted_are_right():
     ]
     page = (ROOT / "TRUST.md").read_text()
     assert [figure for figure in figures if figure not in page] == []
+    page = (ROOT / "docs" / "testing.md").read_text()
+    assert [figure for figure in sizes if figure not in page] == []
 
 
 def test_the_readme_states_the_number_of_methods_and_properties():
