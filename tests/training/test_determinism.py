@@ -1,11 +1,6 @@
 """The same seed gives the same run, whatever threads, hashes and other programs do."""
 
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,12 +9,11 @@ from grupo.kernels.prefix_cache import PrefixCache
 from grupo.training.trainer import train
 from tests.helpers import training_components, training_recipes
 from tests.helpers.repeated_index import RepeatedIndexCheck
+from tests.helpers.repeated_runs import assert_equal_runs, outcomes, training_process
 from tests.helpers.run_outcomes import differences, outcome
-from tests.helpers.training_processes import TrainingProcess
 
 FAST = ("wide", "flow", "flow deviations", "masked", "roles", "tree")
 EVERY = tuple(training_recipes.CHANGES)
-BUSY = "import time\nend = time.monotonic() + 1200\nwhile time.monotonic() < end: pass"
 
 
 @pytest.fixture(scope="module")
@@ -27,53 +21,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     training_components.save_models(folder)
     return folder
-
-
-@contextmanager
-def busy_processes(count: int) -> Iterator[None]:
-    """Processes that compete for the cores, so that threads are held back at random."""
-    processes = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def training_process(root: Path, hash_seed: int) -> Iterator[TrainingProcess]:
-    # threads that wait sleep: spinning threads would slow each other down on a busy machine
-    variables = {"PYTHONHASHSEED": str(hash_seed), "OMP_WAIT_POLICY": "passive"}
-    process = TrainingProcess(root, variables)
-    try:
-        yield process
-    finally:
-        process.close()
-
-
-def outcomes(
-    root: Path, hash_seed: int, threads: int, recipes: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """The outcome of one run of each recipe, trained in processes with a hash seed."""
-    folder = root / str(hash_seed)
-    with training_process(root, hash_seed) as process:
-        for name in recipes:
-            result = process("train", folder / name, recipe=name, threads=threads)
-            assert result.succeeded, (name, result)
-    return {name: outcome(folder / name) for name in recipes}
-
-
-def assert_equal_runs(
-    root: Path, threads: int, recipes: Sequence[str], repetitions: int, load: int
-) -> None:
-    """Runs with different hash seeds, beside `load` busy processes, have the same bits."""
-    with busy_processes(load):
-        first = outcomes(root, 1, threads, recipes)
-        for hash_seed in range(3, repetitions + 2):  # "flow" depended on whether it is 1 or 3
-            other = outcomes(root, hash_seed, threads, recipes)
-            for name in recipes:
-                assert differences(first[name], other[name]) == [], name
 
 
 def test_runs_do_not_depend_on_hash_seeds(tmp_path):
@@ -92,12 +39,6 @@ def test_a_resumed_run_with_two_threads_has_the_same_bits(tmp_path):
 @pytest.mark.slow
 def test_every_kind_of_run_depends_neither_on_hash_seeds_nor_on_load(tmp_path):
     assert_equal_runs(tmp_path, 2, EVERY, 2, load=1)
-
-
-@pytest.mark.trust
-@pytest.mark.parametrize("threads", [2, 4])
-def test_twenty_repetitions_under_load_have_the_same_bits(threads, tmp_path):
-    assert_equal_runs(tmp_path, threads, ("wide", "kl", *FAST[1:]), 20, load=2)
 
 
 @pytest.mark.parametrize(
