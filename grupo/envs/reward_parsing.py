@@ -26,6 +26,7 @@ class ParsedReward:
         step_values: Sequences that it returned, one number per item of the rollout's actions.
         applies: False if the function returned None: the term is left out of the sum.
         error: Why there is no value; "" if there is one.
+        answer_error: True if the score is that of an answer on which a working grader fails.
     """
 
     score: float = 0.0
@@ -33,6 +34,7 @@ class ParsedReward:
     step_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     applies: bool = True
     error: str = ""
+    answer_error: bool = False
 
 
 def finite_float(value: object) -> float:

@@ -10,13 +10,15 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.ranges import Finite
 from grupo.core.types import RewardResult, Rollout, Task
+from grupo.envs.answer_errors import score_each
 from grupo.envs.on_failure import FailureHandler
 from grupo.envs.reward_parsing import ParsedReward, parse_group_rewards, parse_rollout_reward
-from grupo.envs.timeouts import call_all_with_timeout
+from grupo.envs.timeouts import CallFailure, call_all_with_timeout
 from grupo.rewards import Reward, as_reward
 from grupo.rewards.reward_function import rollout_scorer
 
-RESERVED_NAMES = ("failed", "mean", "std")  # `reward/<name>` is another metric for these
+# `reward/<name>` is another metric for these
+RESERVED_NAMES = ("answer_error", "failed", "mean", "std")
 
 
 @component
@@ -27,11 +29,14 @@ class RewardTerm:
         name: Its key in `Rollout.reward_terms`, and in the metrics as `reward/<name>`.
         fn: A reward, or a plain function in one of the signatures of `grupo.rewards.as_reward`.
         weight: Its weight in the total reward; 0 measures it only.
+        answer_error_score: Its value for an answer that makes `fn` exceed a limit of time, memory
+            or recursion; at most the value of a wrong answer, or hanging `fn` would be rewarded.
     """
 
     name: str
     fn: Reward | Callable[..., Any]
     weight: Finite = 1.0
+    answer_error_score: Finite = 0.0
 
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name or self.name in RESERVED_NAMES:
@@ -83,8 +88,14 @@ async def _score_term(
     if score_rollout is None:
         (returned,) = await call_all_with_timeout([partial(term.fn, task, rollouts)], time_limit)
         return parse_group_rewards(returned, len(rollouts))
-    calls = [partial(score_rollout, task, rollout) for rollout in rollouts]
-    return [parse_rollout_reward(value) for value in await call_all_with_timeout(calls, time_limit)]
+    values = await score_each(score_rollout, task, rollouts, time_limit)
+    return [_parse_value(term, value) for value in values]
+
+
+def _parse_value(term: RewardTerm, value: Any) -> ParsedReward:
+    if isinstance(value, CallFailure) and value.answer_error:
+        return ParsedReward(term.answer_error_score, answer_error=True)
+    return parse_rollout_reward(value)
 
 
 def _reward_result(
@@ -93,6 +104,8 @@ def _reward_result(
     pairs = list(zip(rewards, parsed_rewards, strict=True))
     scored = [(term, parsed) for term, parsed in pairs if parsed.applies and not parsed.error]
     terms = {term.name: parsed.score for term, parsed in scored}
+    if any(parsed.answer_error for parsed in parsed_rewards):
+        terms["answer_error"] = 1.0
     step_values: dict[str, tuple[float, ...]] = {}
     for term, parsed in pairs:
         terms |= {f"{term.name}/{name}": value for name, value in parsed.extra_terms.items()}

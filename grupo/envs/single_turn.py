@@ -17,8 +17,9 @@ class SingleTurn:
     `Rollout.reward_terms` holds the unweighted value of every term. Further numbers that a reward
     function returns become terms `name/key` of weight 0; sequences of numbers become step values
     `key`. A term that is None does not apply to the rollout and is left out of the sum. A rollout
-    fails if a reward function raises, exceeds the time limit or returns no finite number, or if no
-    term applies.
+    fails if a reward function raises or returns no finite number, or if no term applies. An answer
+    that makes a reward function exceed a limit has the term's `answer_error_score`, and the reward
+    term "answer_error" is 1 (docs/graders.md).
 
     Args:
         rewards: The reward terms, at least one, with distinct names.

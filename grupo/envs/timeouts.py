@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any
 
 from grupo.envs import daemon_threads
+from grupo.rewards.base import AnswerError
 
 # Reward threads share one interpreter: with many at once all of them would run out of time.
 MAX_CONCURRENT = 8
@@ -22,9 +23,17 @@ MAX_ERROR_CHARS = 500  # characters kept of an exception's text
 
 @dataclass(frozen=True)
 class CallFailure:
-    """Takes the place of a call's result: `reason` is why the call has none."""
+    """Takes the place of a call's result.
+
+    Args:
+        reason: Why the call has no result.
+        exceeds_limit: True if it exceeded a limit of time, memory or recursion.
+        answer_error: True if the answer that was scored is known to be the cause.
+    """
 
     reason: str
+    exceeds_limit: bool = False
+    answer_error: bool = False
 
 
 class CallSlots:
@@ -134,11 +143,15 @@ def failure_from_exception(error: BaseException) -> CallFailure:
     """The `CallFailure` of a call that raised `error`."""
     # format_exception_only survives an exception whose __str__ raises
     message = "".join(traceback.format_exception_only(error)).strip()
-    return CallFailure(f"raised {message}"[:MAX_ERROR_CHARS])
+    return CallFailure(
+        f"raised {message}"[:MAX_ERROR_CHARS],
+        exceeds_limit=isinstance(error, MemoryError | RecursionError),
+        answer_error=isinstance(error, AnswerError),
+    )
 
 
 def _timeout_failure(time_limit: float) -> CallFailure:
-    return CallFailure(f"did not return within {time_limit} s")
+    return CallFailure(f"did not return within {time_limit} s", exceeds_limit=True)
 
 
 def _call_caught(call: Callable[[], Any]) -> Any:

@@ -4,8 +4,16 @@ A reward scores all rollouts of a group at once: `reward(task, rollouts)` return
 `as_reward` adapts functions of other signatures.
 """
 
-from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, RewardValue
-from grupo.rewards.extract_answer import AfterMarker, Extractor, InsideTag, last_boxed, whole_text
+from grupo.rewards.base import AnswerError, FunctionReward, PerRolloutReward, Reward, RewardValue
+from grupo.rewards.extract_answer import (
+    AfterMarker,
+    AfterThinking,
+    Extractor,
+    InsideTag,
+    final_answer,
+    last_boxed,
+    whole_text,
+)
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
@@ -14,6 +22,8 @@ from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 
 __all__ = [
     "AfterMarker",
+    "AfterThinking",
+    "AnswerError",
     "ExactMatch",
     "Extractor",
     "FunctionReward",
@@ -33,6 +43,7 @@ __all__ = [
     "VerlBatchReward",
     "VerlReward",
     "as_reward",
+    "final_answer",
     "last_boxed",
     "load_reward",
     "whole_text",

@@ -13,6 +13,15 @@ from grupo.core.types import Rollout, Task
 RewardValue = float | None | Mapping[str, Any]
 
 
+class AnswerError(RuntimeError):
+    """The answer, and not the grader, is the cause of a failure: it makes a grader that works
+    exceed a limit of time, memory or recursion, or raise.
+
+    A reward that raises it for a rollout gives the rollout the score of an answer error, which is
+    0 unless the reward term states another one.
+    """
+
+
 class Reward(Protocol):
     """Scores all rollouts of a group at once; returns one value for each, in their order."""
 

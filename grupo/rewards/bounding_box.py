@@ -42,7 +42,7 @@ def box_similarity(
     0.973
     """
     sides = zip(predicted, truth, (width, height) * 2, strict=True)
-    closeness = [max(1 - abs(a - b) / size, 1e-6) for a, b, size in sides]
+    closeness = [max(1e-6, 1 - abs(a - b) / size) for a, b, size in sides]  # 1e-6 for NaN
     return 4 / sum(1 / c for c in closeness)
 
 

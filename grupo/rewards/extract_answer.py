@@ -67,3 +67,44 @@ def last_boxed(text: str) -> str | None:
         if depth == 0:
             return after[: brace.start()].strip()
     return None
+
+
+@component
+class AfterThinking:
+    r"""The answer in the text after the thoughts: thoughts are no answer.
+
+    A text in which the thoughts do not end has no answer; a text without thoughts is searched as a
+    whole.
+
+    Args:
+        extract: Finds the answer in the text after the thoughts.
+        tag: Name of the tag around the thoughts, without brackets.
+
+    >>> AfterThinking(last_boxed)(r"<think>\boxed{3}</think> \boxed{4}")
+    '4'
+    """
+
+    extract: Extractor
+    tag: str = "think"
+
+    def __call__(self, text: str) -> str | None:
+        _, close_tag, after = text.rpartition(f"</{self.tag}>")
+        if f"<{self.tag}>" in (after if close_tag else text):
+            return None
+        return self.extract(after)
+
+
+def _boxed_or_whole(text: str) -> str | None:
+    return last_boxed(text) if r"\boxed" in text else whole_text(text)
+
+
+_after_thinking = AfterThinking(_boxed_or_whole)
+
+
+def final_answer(text: str) -> str | None:
+    r"""The text inside the last \boxed{…} after the thoughts, or the whole text if it has none.
+
+    >>> final_answer(r"so it is \boxed{4}."), final_answer("4"), final_answer(r"4 \boxed{")
+    ('4', '4', None)
+    """
+    return _after_thinking(text)

@@ -25,6 +25,8 @@ def majority_votes(answers: Sequence[Hashable | None]) -> list[float]:
 class MajorityVote:
     r"""1 if the extracted answer is the most frequent one of the group, compared as text.
 
+    An empty answer neither votes nor wins.
+
     TTRL, Zuo et al. (arXiv:2504.16084).
 
     Args:
@@ -39,7 +41,7 @@ class MajorityVote:
     extract: Extractor = last_boxed
 
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> list[float]:
-        return majority_votes([self.extract(rollout.text) for rollout in rollouts])
+        return majority_votes([self.extract(rollout.text) or None for rollout in rollouts])
 
 
 def bleu(candidate: str, reference: str, max_order: int = 2) -> float:

@@ -68,7 +68,9 @@ class RegexAnswer(PerRolloutReward):
 
 @component
 class TagFormat(PerRolloutReward):
-    """1 if the text consists of these tags in order, each once, with nothing between them, else 0.
+    """1 if the text consists of these tags in order, each once and not empty, else 0.
+
+    Nothing but white space stands before, between and after the tags.
 
     Args:
         tags: Names of the tags, without brackets.
@@ -78,7 +80,7 @@ class TagFormat(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> float:
         names = "|".join(map(re.escape, self.tags))
-        inside = rf"(?:(?!</?(?:{names})>).)*"
+        inside = rf"\s*(?!</?(?:{names})>)\S(?:(?!</?(?:{names})>).)*"
         blocks = (rf"<{re.escape(tag)}>{inside}</{re.escape(tag)}>" for tag in self.tags)
         pattern = _compile_pattern(r"\s*" + r"\s*".join(blocks) + r"\s*")
         return float(pattern.fullmatch(rollout.text) is not None)

@@ -149,8 +149,8 @@ def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
-    """The term's value in each rollout that has it; "failed" is 0 where it is absent."""
-    defaults = {"failed": 0.0}
+    """The term's value in each rollout that has it; the counting terms are 0 where absent."""
+    defaults = {"failed": 0.0, "answer_error": 0.0}
     terms = [{**defaults, **rollout.reward_terms} for rollout in rollouts]
     return [values[name] for values in terms if name in values]
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from grupo.core.interfaces import score_group
-from grupo.core.types import Action, Group, Rollout
+from grupo.core.types import Group, Rollout
 from grupo.envs import FallbackReward, RewardError, RewardTerm, SingleTurn, raise_error, timeouts
-from grupo.rewards import ExactMatch, ImportedReward, MathEqual
+from grupo.rewards import ExactMatch, ImportedReward
 from tests.helpers.toy_rewards import CORRECT, TASK, score, score_group_by, score_wrong_by
 
 
@@ -36,14 +36,6 @@ async def hang_async():
     await asyncio.Event().wait()
 
 
-async def ignore_cancellation():
-    for _ in range(5):
-        try:
-            await asyncio.sleep(0.2)
-        except asyncio.CancelledError:
-            continue
-
-
 async def raise_cancelled():
     raise asyncio.CancelledError
 
@@ -54,7 +46,6 @@ async def raise_cancelled():
         (raise_value_error, "raised ValueError: boom"),
         (raise_unprintable, "Unprintable: <exception str() failed>"),
         (sys.exit, "raised SystemExit"),
-        (lambda: time.sleep(1.0), "did not return within 0.2 s"),
         (lambda: float("nan"), "returned nan"),
         (lambda: float("-inf"), "returned -inf"),
         (lambda: 10**400, "too large"),
@@ -68,8 +59,6 @@ async def raise_cancelled():
         (lambda: {"score": None}, "returned None"),
         (lambda: {"score": "good"}, "returned a str"),
         (raise_key_error_async, "raised KeyError: 'boom'"),
-        (hang_async, "did not return within 0.2 s"),
-        (ignore_cancellation, "did not return within 0.2 s"),
         (raise_cancelled, "CancelledError"),
     ],
 )
@@ -162,14 +151,6 @@ def test_a_blocked_event_loop_does_not_time_out_a_reward_that_has_returned():
     terms = RewardTerm("quick", quick), RewardTerm("blocking", blocking)
     (result,) = score(*terms, rollouts=[CORRECT], time_limit=0.3)
     assert result.reward_terms["quick"] == 1.0
-
-
-def test_a_math_comparison_that_hangs_fails_its_rollout_only():
-    hanging = Rollout((("?", Action((), (), text="$9^{9^{9^{9}}}$")),))
-    term = RewardTerm("math", MathEqual(time_limit=0.5))
-    correct, wrong = score(term, rollouts=(CORRECT, hanging))
-    assert (correct.reward, correct.error) == (1.0, "")
-    assert "killed after 0.5 s" in wrong.error
 
 
 def test_an_imported_per_rollout_reward_scores_each_rollout_apart(tmp_path):

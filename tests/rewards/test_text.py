@@ -6,6 +6,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout, Task
 from grupo.rewards import (
     AfterMarker,
+    AfterThinking,
     ExactMatch,
     FunctionReward,
     InsideTag,
@@ -13,6 +14,7 @@ from grupo.rewards import (
     RegexAnswer,
     RegexMatch,
     TagFormat,
+    final_answer,
     last_boxed,
     whole_text,
 )
@@ -36,6 +38,13 @@ def task(reference_answer):
         (InsideTag("answer"), "<answer>4", None),
         (InsideTag("answer"), "4</answer>", None),
         (InsideTag("answer"), "</answer>4<answer>", None),
+        (AfterThinking(last_boxed), r"<think>\boxed{3}</think> \boxed{4}", "4"),
+        (AfterThinking(last_boxed), r"<think>\boxed{4}</think> done", None),
+        (AfterThinking(last_boxed), r"<think>\boxed{4}", None),
+        (AfterThinking(last_boxed), r"\boxed{4}", "4"),
+        (final_answer, r"<think>\boxed{3}</think> 4", "4"),
+        (final_answer, r"5 or \boxed{4}.", "4"),
+        (final_answer, r"\boxed{4} \boxed{", None),
         (last_boxed, r"\boxed{1} \boxed{\frac{1}{\sqrt{2}}} ", r"\frac{1}{\sqrt{2}}"),
         (last_boxed, r"\boxed{\frac{1}{2}", None),
         (last_boxed, "4", None),
@@ -79,7 +88,9 @@ def test_invalid_patterns_are_config_errors():
     ("text", "value"),
     [
         ("<think>a\nb</think>\n<answer>4</answer>\n", 1.0),
-        ("<think></think><answer></answer>", 1.0),
+        ("<think>a</think><answer> 4 </answer>", 1.0),
+        ("<think></think><answer>4</answer>", 0.0),
+        ("<think>a</think><answer> \n</answer>", 0.0),
         ("<think>a</think><answer>4</answer> done", 0.0),
         ("<answer>4</answer><think>a</think>", 0.0),
         ("<think>a</think><answer>4</answer><answer>5</answer>", 0.0),

@@ -9,7 +9,7 @@ from grupo.report.checks.run_data import MIN_STEPS, RunData
 # Some groups agree by chance; below this fraction, nine tenths of the generated tokens are unused.
 MIN_NONZERO_STD_FRAC = 0.1
 MAX_IDENTICAL_FRAC = 0.5  # of the groups have one distinct text: sampling hardly explores
-_NOT_REWARD_TERMS = frozenset({"reward/mean", "reward/std", "reward/failed"})
+_NOT_REWARD_TERMS = frozenset({"reward/mean", "reward/std", "reward/failed", "reward/answer_error"})
 TOO_FEW_STEPS = FindingTemplate(
     "too few steps",
     "note",
