@@ -1,6 +1,8 @@
 """Equality of mathematical expressions, decided by sympy in processes that can be killed."""
 
+import atexit
 import json
+import os
 import queue
 import selectors
 import subprocess
@@ -12,7 +14,6 @@ from typing import IO
 from grupo.core.component import component
 from grupo.core.ranges import Seconds
 from grupo.core.types import Rollout, Task
-from grupo.rewards import math_worker
 from grupo.rewards.base import AnswerError, PerRolloutReward, reference_text
 from grupo.rewards.extract_answer import Extractor, final_answer
 from grupo.rewards.math_syntax import Node, parse_structure
@@ -21,6 +22,7 @@ STARTUP_TIME_LIMIT = 60.0  # seconds that the import of sympy may take on a busy
 MAX_PROCESSES = 4  # with fewer, calls would spend their time limit waiting for a process
 MAX_CHARS = 2_000  # of an answer; a longer text is none
 EMPTY = parse_structure("")
+PROGRAM = Path(__file__).with_name("math_worker.py")
 
 
 class MathError(RuntimeError):
@@ -107,7 +109,14 @@ def _process_pool() -> "queue.LifoQueue[_MathProcess]":
     pool = queue.LifoQueue[_MathProcess]()
     for _ in range(MAX_PROCESSES):
         pool.put(_MathProcess())
+    atexit.register(_end_processes, pool, os.getpid())
     return pool
+
+
+def _end_processes(pool: "queue.LifoQueue[_MathProcess]", owner: int) -> None:
+    """End the idle processes; a busy one ends when its pipe is closed. A fork leaves them alone."""
+    while os.getpid() == owner and not pool.empty():
+        pool.get_nowait().end()
 
 
 class _MathProcess:
@@ -133,7 +142,7 @@ class _MathProcess:
         if self.processes and self.processes[0].poll() is not None:
             self._kill()
         if not self.processes:
-            command = [sys.executable, "-P", str(Path(math_worker.__file__))]
+            command = [sys.executable, "-P", str(PROGRAM)]
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -156,6 +165,11 @@ class _MathProcess:
             self._kill()
             raise error("ended the process" if ready else f"was killed after {time_limit} s")
         return line
+
+    def end(self) -> None:
+        """Kill the process if it runs."""
+        if self.processes:
+            self._kill()
 
     def _kill(self) -> None:
         process = self.processes.pop()

@@ -18,7 +18,9 @@ CHARACTERS = re.compile(r"[0-9A-Za-z+\-*/^_(){}\[\]|!.,= ]*")
 PLAIN_NAMES = re.compile(rf"(?<![\\A-Za-z])(?:{FUNCTIONS}|{GREEK}|pi)(?![A-Za-z])")
 PLAIN_INFINITY = re.compile(r"(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])")
 LONG_WORD = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]{5,}")
-ADJACENT_NUMBERS = re.compile(r"[\d.]\s+\.?\d|\.\d*\.|!!")
+# two numbers without an operator, a number in another base, a double factorial
+AMBIGUOUS = re.compile(r"[\d.]\s+\.?\d|\.\d*\.|\d\s*_|!!")
+REPEATING = re.compile(r"(?<![\d.])(\d*)\.(\d*)\\(?:overline|bar)\s*\{(\d+)\}")
 MIXED_NUMBER = re.compile(r"(?<![\d.^_{}A-Za-z\\])(\d+)\s*\\frac\s*\{(\d+)\}\s*\{(\d+)\}")
 MIXED_PLAIN = re.compile(r"(?<![\d.^_])(\d+)\s+(\d+)/(\d+)(?![\d.])")
 SHORT_FRACTION = re.compile(
@@ -28,7 +30,6 @@ ARGUMENTS = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"\^\s*([+-]?\d+(?:\.\d+)?|-[A-Za-z])", r"^{\1}"),
-        (r"\\log_\s*(\d+|[a-z])", r"\\log_{\1}"),
         (r"(?<![\d_^A-Za-z.])(\d+)\s*\(", r"\1 \\cdot ("),  # 2(3) would be a mixed number
     )
 )
@@ -128,11 +129,12 @@ def _to_latex(text: str) -> str:
     text = _braces_for_arguments(text.replace("**", "^"))
     for pattern, replacement in ARGUMENTS:
         text = pattern.sub(replacement, text)
+    text = REPEATING.sub(_repeating_fraction, text)
     text = SHORT_FRACTION.sub(_complete_fraction, text)
     text = MIXED_NUMBER.sub(r"(\1+\\frac{\2}{\3})", text)
     text = MIXED_PLAIN.sub(r"(\1+\\frac{\2}{\3})", text)
     is_known = CHARACTERS.fullmatch(COMMANDS.sub(" ", text.replace(r"\{", "").replace(r"\}", "")))
-    if not is_known or LONG_WORD.search(text) or ADJACENT_NUMBERS.search(text):
+    if not is_known or LONG_WORD.search(text) or AMBIGUOUS.search(text):
         return ""
     if not re.search(r"[0-9A-Za-z]", text):
         return ""
@@ -158,6 +160,13 @@ def _complete_fraction(match: re.Match[str]) -> str:
     if match[1]:
         return rf"\frac{{{match[1]}}}{{{match[2]}}}"
     return rf"\frac{{{match[3]}}}" if match[3] else rf"\frac{match[4]}{{{match[5]}}}"
+
+
+def _repeating_fraction(match: re.Match[str]) -> str:
+    r"""0.1\overline{6} as an exact fraction."""
+    whole, fixed, period = match.groups()
+    shifted, start = int(whole + fixed + period), int((whole + fixed) or "0")
+    return rf"\frac{{{shifted - start}}}{{{'9' * len(period)}{'0' * len(fixed)}}}"
 
 
 def _decimal_fraction(match: re.Match[str]) -> str:

@@ -31,12 +31,13 @@ CONNECTIVE = re.compile(
     r"\s*,?\s*(?:\\text\{\s*(and|or)\s*\}|(?<![A-Za-z\\])(and|or)(?![A-Za-z]))\s*"
 )
 THOUSANDS = re.compile(
-    r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?(?:\s*\\?%)?(?:\s*\\text\{[^{}]*\}|\s[a-z]+)?"
+    r"[+-]?(?:\\?\$ ?)?\d{1,3}(?:,\d{3})+(?:\.\d*)?(?: ?\\?%)?(?: ?\\text\{[^{}]*\}| [a-z]+)?"
 )
 MATRIX = re.compile(r"\\begin\{([pbvBV]?matrix)\}(.*)\\end\{\1\}", re.DOTALL)
-# a name on the left of "=": x, S_{10}, f(x, y), f^{-1}(x), \alpha, AB, \angle ABC, \text{area}
+# a name on the left of "=": x, S_{10}, f(x, y), f^{-1}(x), (a, b), \angle ABC, \text{area}
 NAME = re.compile(
-    rf"(?:(?:\\angle|\\overline|\\vec)\s*)?\{{?(?:\\(?:{GREEK})|[A-Za-z]{{1,3}}"
+    r"\([A-Za-z](?:, ?[A-Za-z])+\)"
+    rf"|(?:(?:\\angle|\\overline|\\vec)\s*)?\{{?(?:\\(?:{GREEK})|[A-Za-z]{{1,3}}"
     r"|\\text\{[A-Za-z ]+\})\}?"
     r"(?:_(?:\{[\w, ]+\}|\w))?(?:\^\{-1\})?(?:\((?:[A-Za-z](?:,\s*[A-Za-z])*)\))?"
 )
@@ -90,7 +91,14 @@ def _parse_items(text: str, depth: int) -> Node | None:
     if connectives == {"and"}:
         conjuncts = [chain for item in node["items"] for chain in item["conjuncts"]]
         return {"kind": "inequality", "conjuncts": conjuncts, "interval": None}
-    return node | {"label": "any of"} if "or" in connectives else node
+    return node | _any_of(node["items"]) if "or" in connectives else node
+
+
+def _any_of(items: list[Node]) -> Node:
+    """What a list of inequalities joined by "or" has besides: its label, and its union if any."""
+    intervals = [item["interval"] for item in items]
+    union = {"kind": "unordered", "label": "union", "items": intervals}
+    return {"label": "any of", "interval": union if all(intervals) else None}
 
 
 def _parse_relation(text: str, depth: int) -> Node | None:
@@ -188,7 +196,7 @@ def _parse_words(text: str) -> Node | None:
     r"""A text answer, such as \text{Monday}; a plain text of one or two letters is a product."""
     in_text = re.fullmatch(r"\\text\{([^{}]*)\}", text)
     words = in_text[1].strip() if in_text else text
-    if WORDS.fullmatch(words) and (len(words) > 2 or not words.isascii()):
+    if WORDS.fullmatch(words) and (re.search(r"[A-Za-z]{3}", words) or not words.isascii()):
         is_constant = re.fullmatch(r"pi|infinity|inf|oo|" + GREEK, words)
         return None if is_constant else {"kind": "words", "text": words.casefold()}
     return None

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
-from grupo.envs import FallbackReward, RewardError, RewardTerm, SingleTurn, raise_error
+from grupo.core.types import Action, Rollout
+from grupo.envs import FallbackReward, RewardError, RewardTerm, raise_error
 from grupo.rewards import AnswerError, ExactMatch, MathEqual
-from tests.helpers.toy_rewards import CORRECT, WRONG, score, score_group_by, score_wrong_by
+from tests.helpers.toy_rewards import CORRECT, score, score_group_by, score_wrong_by
 
 COUNTED = {"acc": 0.0, "answer_error": 1.0}
 
@@ -106,19 +106,11 @@ def test_a_group_reward_that_exceeds_its_limit_fails_every_rollout():
     assert all("did not return within 0.1 s" in result.error for result in results)
 
 
-@pytest.mark.parametrize("text", ["$9^{9^{9^{9}}}$", r"\boxed{\binom{1000000}{500000}}"])
-def test_a_math_answer_that_hangs_the_comparison_scores_zero_and_is_counted(text):
+def test_a_math_answer_that_hangs_the_comparison_scores_zero_and_is_counted():
+    text = r"\boxed{\binom{1000000}{500000}}"
     hanging = Rollout((("?", Action((), (), text=text)),))
     correct, wrong = score(
         RewardTerm("acc", MathEqual(time_limit=0.5)), rollouts=(CORRECT, hanging)
     )
     assert (correct.reward, dict(correct.reward_terms)) == (1.0, {"acc": 1.0})
     assert (wrong.reward, dict(wrong.reward_terms), wrong.error) == (0.0, COUNTED, "")
-
-
-def test_a_math_reference_answer_that_hangs_the_comparison_is_a_failure():
-    term = RewardTerm("acc", MathEqual(time_limit=0.5))
-    env = SingleTurn((term,))
-    task = Task("key", "?", "9^{9^{9^{9}}}")
-    (result,) = asyncio.run(env.score(task, [WRONG]))
-    assert "the comparison of the reference answer '9^{9^{9^{9}}}' with itself" in result.error

@@ -19,21 +19,27 @@ def rollout(text):
     return Rollout((("?", Action((), (), text=text)),))
 
 
-@pytest.mark.parametrize(("reference_answer", "answer"), EQUAL)
-def test_forms_of_the_same_answer_are_equal(reference_answer, answer):
-    assert math_equal(reference_answer, answer, 5.0)
+def test_forms_of_the_same_answer_are_equal():
+    assert len(set(EQUAL)) == len(EQUAL) >= 110
+    assert [pair for pair in EQUAL if not math_equal(*pair, 5.0)] == []
 
 
-@pytest.mark.parametrize(("reference_answer", "answer"), UNEQUAL)
-def test_other_answers_are_not_equal(reference_answer, answer):
-    assert not math_equal(reference_answer, answer, 5.0)
-    assert math_equal(reference_answer, reference_answer, 5.0)
+def test_other_answers_are_not_equal():
+    assert len(set(UNEQUAL)) == len(UNEQUAL) >= 120
+    assert [pair for pair in UNEQUAL if math_equal(*pair, 5.0)] == []
 
 
-@pytest.mark.parametrize(("reference_answer", "answer"), EQUAL)
-def test_equal_answers_are_equal_inside_a_box_after_reasoning(reference_answer, answer):
-    text = rf"<think>\boxed{{77}}?</think> So it is $\boxed{{{answer}}}$, as required."
-    assert MathEqual().score(Task("k", "?", reference_answer), rollout(text)) == 1.0
+def test_every_reference_answer_equals_itself():
+    references = {reference_answer for reference_answer, _ in EQUAL + UNEQUAL}
+    assert [text for text in references if not math_equal(text, text, 5.0)] == []
+
+
+def test_equal_answers_are_equal_inside_a_box_after_thoughts():
+    def score(reference_answer, answer):
+        text = rf"<think>\boxed{{77}}?</think> So it is $\boxed{{{answer}}}$, as required."
+        return MathEqual().score(Task("k", "?", reference_answer), rollout(text))
+
+    assert [pair for pair in EQUAL if score(*pair) != 1.0] == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +98,7 @@ def test_an_answer_that_makes_the_comparison_raise_is_an_answer_error(error, mon
 
 def test_a_process_that_cannot_start_is_a_math_error(monkeypatch):
     monkeypatch.setattr(module, "_process_pool", module._process_pool.__wrapped__)
-    monkeypatch.setattr(module.math_worker, "__file__", "no_such_program.py")
+    monkeypatch.setattr(module, "PROGRAM", "no_such_program.py")
     with pytest.raises(MathError, match="ended the process"):
         math_equal("2", "2", 5.0)
 
