@@ -95,7 +95,7 @@ def _parse_items(text: str, depth: int) -> Node | None:
 
 
 def _any_of(items: list[Node]) -> Node:
-    """What a list of inequalities joined by "or" has besides: its label, and its union if any."""
+    """Label of a list of inequalities joined by "or", and the union of its intervals, if any."""
     intervals = [item["interval"] for item in items]
     union = {"kind": "unordered", "label": "union", "items": intervals}
     return {"label": "any of", "interval": union if all(intervals) else None}

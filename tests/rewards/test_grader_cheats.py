@@ -1,6 +1,7 @@
 """No published cheat earns more than a wrong answer, and honest answers earn the full reward."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -34,6 +35,32 @@ def test_the_table_has_a_hundred_cheats_from_many_sources():
     assert len(texts) == len(CHEATS) >= 150
     assert len({cheat.source for cheat in CHEATS}) >= 35
     assert {cheat.grader for cheat in CHEATS} == set(GRADERS)
+
+
+def accepts_texts_that_contain_the_answer(cheat):
+    return cheat.reference_answer in cheat.text
+
+
+def accepts_answers_that_are_part_of_the_right_one(cheat):
+    _, tag, after = cheat.text.partition("<answer>")
+    return bool(tag) and after.partition("</answer>")[0].strip() in cheat.reference_answer
+
+
+def accepts_the_last_number(cheat):
+    numbers = re.findall(r"-?\d+(?:\.\d+)?", cheat.text)
+    return numbers[-1:] == [cheat.reference_answer]
+
+
+@pytest.mark.parametrize(
+    ("naive_grader", "count"),
+    [
+        (accepts_texts_that_contain_the_answer, 95),
+        (accepts_answers_that_are_part_of_the_right_one, 15),
+        (accepts_the_last_number, 50),
+    ],
+)
+def test_naive_graders_accept_many_of_these_cheats(naive_grader, count):
+    assert sum(map(naive_grader, CHEATS)) >= count
 
 
 @pytest.mark.parametrize("source", sorted({cheat.source for cheat in CHEATS}))
