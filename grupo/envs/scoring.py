@@ -15,7 +15,7 @@ from grupo.envs.on_failure import FailureHandler
 from grupo.envs.reward_parsing import ParsedReward, parse_group_rewards, parse_rollout_reward
 from grupo.envs.timeouts import CallFailure, call_all_with_timeout
 from grupo.rewards import Reward, as_reward
-from grupo.rewards.reward_function import rollout_scorer
+from grupo.rewards.reward_function import rollout_scorer, single_list_scorer
 
 # `reward/<name>` is another metric for these
 RESERVED_NAMES = ("answer_error", "failed", "mean", "std")
@@ -86,16 +86,35 @@ async def _score_term(
     """One term's value of every rollout; a per-rollout reward has a time limit for each rollout."""
     score_rollout = rollout_scorer(term.fn)
     if score_rollout is None:
-        (returned,) = await call_all_with_timeout([partial(term.fn, task, rollouts)], time_limit)
-        return parse_group_rewards(returned, len(rollouts))
+        return await _score_group(term, task, rollouts, time_limit)
     values = await score_each(score_rollout, task, rollouts, time_limit)
-    return [_parse_value(term, value) for value in values]
+    return [_parse_value(term, value, parse_rollout_reward) for value in values]
 
 
-def _parse_value(term: RewardTerm, value: Any) -> ParsedReward:
+async def _score_group(
+    term: RewardTerm, task: Task, rollouts: Sequence[Rollout], time_limit: float
+) -> Sequence[ParsedReward]:
+    """Values of a group reward; if it exceeds a limit, those of one call for each rollout."""
+    (returned,) = await call_all_with_timeout([partial(term.fn, task, rollouts)], time_limit)
+    may_be_answer = isinstance(returned, CallFailure) and returned.may_be_answer_error
+    score_alone = single_list_scorer(term.fn) if may_be_answer else None
+    if score_alone is None:
+        return parse_group_rewards(returned, len(rollouts))
+    values = await score_each(score_alone, task, rollouts, time_limit)
+    return [_parse_value(term, value, _parse_single) for value in values]
+
+
+def _parse_single(returned: Any) -> ParsedReward:
+    (parsed,) = parse_group_rewards(returned, 1)
+    return parsed
+
+
+def _parse_value(
+    term: RewardTerm, value: Any, parse: Callable[[Any], ParsedReward]
+) -> ParsedReward:
     if isinstance(value, CallFailure) and value.answer_error:
         return ParsedReward(term.answer_error_score, answer_error=True)
-    return parse_rollout_reward(value)
+    return parse(value)
 
 
 def _reward_result(

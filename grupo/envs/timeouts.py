@@ -35,6 +35,11 @@ class CallFailure:
     exceeds_limit: bool = False
     answer_error: bool = False
 
+    @property
+    def may_be_answer_error(self) -> bool:
+        """True if the answer is, or may be, the cause."""
+        return self.exceeds_limit or self.answer_error
+
 
 class CallSlots:
     """Limits the calls that run at the same time in this process, whatever their event loop.

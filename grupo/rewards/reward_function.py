@@ -122,3 +122,14 @@ def rollout_scorer(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any]
     """The function that scores one rollout, or None if the reward scores groups."""
     resolved = reward.resolve() if isinstance(reward, ImportedReward) else reward
     return resolved.score if isinstance(resolved, PerRolloutReward) else None
+
+
+def single_list_scorer(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any] | None:
+    """The function that scores one rollout as a list of one; None if the reward may compare them.
+
+    Functions of TRL and verl score each entry of their lists by itself.
+    """
+    resolved = reward.resolve() if isinstance(reward, ImportedReward) else reward
+    if not isinstance(resolved, TRLReward | VerlBatchReward):
+        return None
+    return lambda task, rollout: resolved(task, [rollout])

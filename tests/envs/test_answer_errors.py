@@ -8,7 +8,7 @@ import pytest
 from grupo.core.types import Action, Rollout
 from grupo.envs import FallbackReward, RewardError, RewardTerm, raise_error
 from grupo.rewards import AnswerError, ExactMatch, MathEqual
-from tests.helpers.toy_rewards import CORRECT, score, score_group_by, score_wrong_by
+from tests.helpers.toy_rewards import CORRECT, WRONG, score, score_group_by, score_wrong_by
 
 COUNTED = {"acc": 0.0, "answer_error": 1.0}
 
@@ -101,7 +101,30 @@ def test_a_term_states_the_score_of_an_answer_error():
 
 
 def test_a_group_reward_that_exceeds_its_limit_fails_every_rollout():
-    """One call has all answers, so none of them is known to be the cause."""
+    """It may compare the answers, so none of them can be scored by itself."""
+
+    def reward(task, rollouts):
+        return time.sleep(0.5) if WRONG in rollouts else [1.0] * len(rollouts)
+
+    results = score(RewardTerm("acc", reward), time_limit=0.1)
+    assert all("did not return within 0.1 s" in result.error for result in results)
+
+
+@pytest.mark.parametrize("fails", [lambda: time.sleep(0.5), recurse, raise_answer_error])
+def test_a_function_of_trl_or_verl_is_called_for_each_answer_after_an_exceeded_limit(fails):
+    def trl(completions):
+        return fails() if "5" in completions else [float(text == "4") for text in completions]
+
+    def verl_batch(solution_strs, ground_truths):
+        return trl(solution_strs)
+
+    for function in (trl, verl_batch):
+        correct, wrong = score(RewardTerm("acc", function), time_limit=0.1)
+        assert (correct.reward, dict(correct.reward_terms)) == (1.0, {"acc": 1.0})
+        assert (wrong.reward, dict(wrong.reward_terms), wrong.error) == (0.0, COUNTED, "")
+
+
+def test_a_function_of_trl_that_always_exceeds_its_limit_fails_every_rollout():
     results = score_group_by(lambda: time.sleep(0.5), time_limit=0.1)
     assert all("did not return within 0.1 s" in result.error for result in results)
 

@@ -62,7 +62,7 @@ def test_invalid_terms_and_environments_are_config_errors():
         SingleTurn(())
     with pytest.raises(ConfigError, match=r"time_limit: 0"):
         SingleTurn((RewardTerm("a", ExactMatch()),), time_limit=0)
-    for name in ("", "a/b", "failed"):
+    for name in ("", "a/b", "failed", "answer_error"):
         with pytest.raises(ConfigError, match=r"name: "):
             RewardTerm(name, ExactMatch())
     with pytest.raises(ConfigError, match=r"weight: nan"):

@@ -62,15 +62,16 @@ def test_reward_terms_are_averaged_over_the_rollouts_that_have_them():
     assert (metrics["reward/right"], metrics["reward/short"]) == (0.5, 0.5)
 
 
-def test_the_fallback_fraction_is_over_all_rollouts():
+@pytest.mark.parametrize("name", ["failed", "answer_error"])
+def test_the_fraction_of_replaced_rewards_is_over_all_rollouts(name):
     group = [
-        rollout(0.0, 1, reward_terms={"failed": 1.0}),
+        rollout(0.0, 1, reward_terms={name: 1.0}),
         *[rollout(1.0, 1, reward_terms={"right": 1.0})] * 3,
     ]
     metrics = metrics_of(group)
-    assert metrics["reward/failed"] == 1 / 4
+    assert metrics[f"reward/{name}"] == 1 / 4
     assert metrics["reward/right"] == 1.0
-    assert "reward/failed" not in metrics_of(group[1:])
+    assert f"reward/{name}" not in metrics_of(group[1:])
 
 
 def test_nonzero_std_frac_counts_groups_with_different_rewards():
