@@ -1,39 +1,41 @@
 """The verifiers of reasoning-gym."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.extract_answer import Extractor, whole_text
+from grupo.rewards.reasoning_gym_guards import (
+    GUARDS,
+    NEARLY_RIGHT,
+    NO_GUARD,
+    REFUSED_FAMILIES,
+    Entry,
+    Guard,
+    Verifier,
+    char_limit,
+)
 from grupo.tasks.reasoning_gym import GymSettings, create_gym_dataset
 
-# Some verifiers pass the policy's text to Python's `eval`. They get texts only that are harmless in
-# there: sums of numbers, and lists of capitals, digits and quotes. The reward of others is 0.
-SAFE_SUM = re.compile(r"(?:[0-9+\-/() ]|(?<!\*)\*(?!\*)){1,500}")
-SAFE_LIST = re.compile(r"[0-9A-Z_'\", \[\]\n-]{1,4000}")
-SAFE_PATTERNS = {
-    "binary_matrix": SAFE_LIST,
-    "countdown": SAFE_SUM,
-    "n_queens": SAFE_LIST,
-    "puzzle24": SAFE_SUM,
-    "spiral_matrix": SAFE_LIST,
-    "string_insertion": SAFE_LIST,
-}
-# No such pattern exists for expressions in letters.
-UNSAFE_FAMILIES = ("intermediate_integration", "polynomial_multiplication", "simple_integration")
+ROUNDING_ERROR = 1e-6  # of a verifier that adds up fractions
+UNSCORABLE = {"score": 0.0, "unscorable": 1.0}  # the value of an answer that the verifier fails on
 
 
 @component
 class ReasoningGymVerifier(PerRolloutReward):
     """The score of the task family's verifier for the extracted answer, from 0 to 1.
 
-    A missing answer scores 0. Many verifiers give partial credit to a text that contains the right
-    answer, so extract the answer from the text, or long texts are rewarded.
+    A missing answer scores 0. Families whose verifiers pay for answers made without the task have
+    guards or are refused; see docs/graders.md. An answer on which the verifier raises an error
+    scores 0 and has the reward term "unscorable"; if the verifier raises on the reference answer,
+    too, the rollout fails.
+
+    Many verifiers give partial credit to a text that contains the right answer, so extract the
+    answer from the text, or long texts are rewarded.
 
     Args:
         extract: Finds the answer in the rollout's text.
@@ -41,21 +43,56 @@ class ReasoningGymVerifier(PerRolloutReward):
 
     extract: Extractor = whole_text
 
-    def score(self, task: Task, rollout: Rollout) -> float:
-        verify = load_verifier(task.source, task.columns.get("settings", ()))
+    def score(self, task: Task, rollout: Rollout) -> float | Mapping[str, float]:
+        verifier = load_verifier(task.source, task.columns.get("settings", ()))
         answer = self.extract(rollout.text)
-        safe_pattern = SAFE_PATTERNS.get(task.source)
-        if answer is None or (safe_pattern and not safe_pattern.fullmatch(answer)):
+        return 0.0 if answer is None else verifier(answer, task.columns["entry"])
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for tasks of refused families, and of other sources."""
+        for task in tasks:
+            if "entry" not in task.columns:
+                raise ConfigError(
+                    f"tasks: {task.key} of {task.source!r} has no column 'entry', which"
+                    " ReasoningGymVerifier reads. Allowed: tasks of reasoning-gym."
+                )
+            load_verifier(task.source, task.columns.get("settings", ()))
+
+
+@dataclass(frozen=True)
+class GuardedVerifier:
+    """A family's verifier behind its guard.
+
+    Args:
+        verify: The function of reasoning-gym.
+        guard: Limits of what it may pay.
+    """
+
+    verify: Verifier
+    guard: Guard = NO_GUARD
+
+    def __call__(self, answer: str, entry: Entry) -> float | Mapping[str, float]:
+        """The score from 0 to 1, or `UNSCORABLE`; raises if the verifier itself is broken."""
+        if len(answer) > char_limit(entry) or not self.guard.accepts(answer, entry):
             return 0.0
-        return verify(answer, task.columns["entry"])
+        try:
+            score = self._score(answer, entry)
+        except Exception:  # verifiers parse whatever the policy writes, and many do not check it
+            self._score(entry["answer"], entry)
+            return UNSCORABLE
+        return score if score >= NEARLY_RIGHT else score * self.guard.partial_credit
+
+    def _score(self, answer: str, entry: Entry) -> float:
+        score = float(self.verify(answer, entry))
+        if not 0 <= score <= 1 + ROUNDING_ERROR:
+            raise ValueError(f"the verifier returned {score}. Allowed: 0 to 1.")
+        return min(score, 1.0)
 
 
 @lru_cache(maxsize=256)
-def load_verifier(family: str, settings: GymSettings = ()) -> Callable[[str, Any], float]:
-    """The verifier of a family; raises `ConfigError` if it would run the policy's text as code."""
-    if family in UNSAFE_FAMILIES:
-        raise ConfigError(
-            f"The verifier of {family} runs the policy's text as Python code. "
-            "Use MathEqual, which compares it with the task's reference answer."
-        )
-    return create_gym_dataset(family, settings).score_answer
+def load_verifier(family: str, settings: GymSettings = ()) -> GuardedVerifier:
+    """The guarded verifier of a family; raises `ConfigError` for families that are refused."""
+    if family in REFUSED_FAMILIES:
+        raise ConfigError(f"ReasoningGymVerifier refuses {family}: {REFUSED_FAMILIES[family]}")
+    dataset = create_gym_dataset(family, settings)
+    return GuardedVerifier(dataset.score_answer, GUARDS.get(family, NO_GUARD))

@@ -1,0 +1,108 @@
+"""Program: what verifiers of reasoning-gym pay for uninformed answers, a line of JSON per family.
+
+    python -m tests.helpers.verifier_probe guarded 10 50 coin_flip gcd
+
+gives the verifiers of 2 families 50 tasks each. A call of more than 10 s ends the program with a
+traceback, as no exception could: the verifier is computing a power of integers, for example.
+Verifiers are `guarded`, `unguarded`, or `freezing`: unguarded, with the answers that freeze them.
+"""
+
+import faulthandler
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from grupo.rewards.reasoning_gym import load_verifier
+from grupo.tasks import ReasoningGym
+from grupo.tasks.reasoning_gym import create_gym_dataset
+from tests.helpers.uninformed_answers import (
+    FREEZING,
+    Entry,
+    reference_answer,
+    solves,
+    uninformed_answers,
+)
+
+Verify = Callable[[str, Entry], Any]
+SETTINGS: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "rush_hour": (("max_moves", 6),)  # the solver needs seconds for others
+}
+SLOW_TO_GENERATE = {"futoshiki": 0.3, "knight_swap": 0.2, "rush_hour": 0.2}  # share of the tasks
+
+
+def make_entries(family: str, size: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Tasks of a family as reasoning-gym describes them; fewer if they take long."""
+    size = max(2, round(size * SLOW_TO_GENERATE.get(family, 1.0)))
+    tasks = ReasoningGym(family, size, seed, settings=SETTINGS.get(family, ())).load()
+    entries = [task.columns["entry"] for task in tasks]
+    return [
+        entry | {"metadata": {"source_dataset": family} | entry["metadata"]} for entry in entries
+    ]
+
+
+def reference_scores(verify: Verify, entries: list[dict[str, Any]]) -> list[float]:
+    """The score of each task's reference answer."""
+    return [_score(verify, reference_answer(entry), entry) for entry in entries]
+
+
+def excess(verify: Verify, entries: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean score of each uninformed answer minus the share of the tasks that it solves."""
+    by_label: defaultdict[str, list[float]] = defaultdict(list)
+    for index, entry in enumerate(entries):
+        for label, answer in uninformed_answers(entries, index).items():
+            by_label[label].append(_score(verify, answer, entry) - solves(answer, entry))
+    return {label: sum(values) / len(entries) for label, values in by_label.items()}
+
+
+def worst(excess_by_label: Mapping[str, float]) -> tuple[float, str]:
+    """The largest excess and its answer's label."""
+    return max((value, label) for label, value in excess_by_label.items())
+
+
+def unguarded_verifier(family: str) -> Verify:
+    """reasoning-gym's own verifier, whose errors earn 0."""
+    return partial(_zero_if_it_raises, create_gym_dataset(family, ()).score_answer)
+
+
+def _zero_if_it_raises(verify: Verify, answer: str, entry: Entry) -> float:
+    try:
+        return verify(answer, entry)
+    except Exception:
+        return 0.0
+
+
+def _score(verify: Verify, answer: str, entry: Entry) -> float:
+    value = verify(answer, entry)
+    return value["score"] if isinstance(value, Mapping) else value
+
+
+def _with_time_limit(verify: Verify, seconds: float, answer: str, entry: Entry) -> Any:
+    faulthandler.dump_traceback_later(seconds, exit=True)
+    try:
+        return verify(answer, entry)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def main(mode: str, seconds: str, size: str, *families: str) -> None:
+    """Print the reference answers' scores and the worst uninformed answer of each family."""
+    rows = sys.stdout
+    sys.stdout = sys.stderr  # generators of tasks print, too
+    load = load_verifier if mode == "guarded" else unguarded_verifier
+    for family in families:
+        print("begins", family, flush=True)
+        entries = make_entries(family, int(size))
+        verify = partial(_with_time_limit, load(family), float(seconds))
+        for answer in FREEZING * (mode != "unguarded"):
+            verify(answer, entries[0])
+        value, label = worst(excess(verify, entries))
+        references = min(reference_scores(verify, entries))
+        row = {"family": family, "reference": references, "excess": value, "label": label}
+        print(json.dumps(row), file=rows, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
