@@ -28,6 +28,7 @@ NUMBER_LIST = r"[0-9+\-.eE,'\" \[\]\n]*"
 COMPLEX_NUMBER = r"[0-9+\-.eEijIJ() ]{1,100}"
 FRACTION = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:/[1-9][0-9]*|[eE][+-]?[0-9]{1,2})?"
 SINGLE_DIGITS = r"(?s:(?!.*\d\d).*)"
+NUMBERS = r"[+-]?[0-9.]+(?:\s*,\s*[+-]?[0-9.]+)*"
 FACTORS = r"\s*\d+(?:\s*×\s*\d+)*\s*"  # noqa: RUF001
 HANOI_MOVES = r"(?:\s*Move disk \d{1,3} from Peg \d{1,3} to Peg \d{1,3})+\s*"
 
@@ -55,13 +56,16 @@ def is_reference_word(answer: str, entry: Entry) -> bool:
 def is_reference_fraction(answer: str, entry: Entry) -> bool:
     """True for a decimal number or fraction that differs from the reference by at most 1e-4.
 
+    Of a very small probability, 0 is no approximation.
+
     >>> [is_reference_fraction(text, {"answer": "0.25"}) for text in ("1/4", "0.2", "1e999999999")]
     [True, False, False]
     """
     text = answer.strip().replace(",", "")
     if not matches(f"(?=.{{1,60}}$){FRACTION}")(text, entry):
         return False
-    return abs(Fraction(text) - Fraction(entry["answer"])) <= 1e-4
+    value, reference = Fraction(text), Fraction(entry["answer"])
+    return abs(value - reference) <= 1e-4 and (value == 0) == (reference == 0)
 
 
 def is_reference_json(answer: str, entry: Entry) -> bool:
@@ -113,8 +117,10 @@ class Guard:
 NO_GUARD = Guard("")
 
 RUNS_CODE = "The verifier passes the answer to `eval`."
-CONTAINED = "An answer that contains the right one earns partial credit: a list of all answers, the"
-CONTAINED += " question, or for 1 the number 10."
+CONTAINED = (
+    "An answer that contains the right one earns partial credit: a list of all answers, the"
+    " question, or for 1 the number 10."
+)
 NEAR = "A constant earns partial credit for being near to the right number."
 SIMILAR = "The answer of another task earns partial credit for the places that agree."
 COPIED = "A copy of what the question gives earns partial credit for the places that agree."
@@ -127,7 +133,7 @@ REDUCED_FAMILIES = {
         *("maze", "number_sequence", "products", "ransom_note"),
         *("rotate_matrix", "rotten_oranges", "string_manipulation", "syllogism"),
     ),
-    NEAR: ("polynomial_equations", "rectangle_count", "time_intervals"),
+    NEAR: ("rectangle_count", "time_intervals"),
     SIMILAR: ("boxnet", "figlet_font", "futoshiki", "game_of_life", "mini_sudoku", "sudoku"),
     COPIED: ("letter_jumble", "sentence_reordering", "spell_backward", "word_sorting"),
     "The claim that everybody is a knight earns 0.6.": ("knights_knaves",),
@@ -141,7 +147,7 @@ GUARDS: Mapping[str, Guard] = {
         is_reference_json,
     ),
     "coin_flip": Guard(
-        "A number earns 1 if it begins like the right one or the right one like it: 0 always does."
+        "A number earns 1 if the right one begins with it, as 0.25 does with 0."
         " 1e999999999 stops the process.",
         is_reference_fraction,
     ),
@@ -150,6 +156,9 @@ GUARDS: Mapping[str, Guard] = {
     "game_of_life_halting": Guard("Every text but the empty one earns 1.", is_reference_word),
     "n_queens": Guard(RUNS_CODE, matches(LIST)),
     "number_sorting": Guard("A list of NaN of the right length earns 1.", matches(NUMBER_LIST)),
+    "polynomial_equations": Guard(
+        f"{NEAR} Items of a list that are no numbers do not count.", matches(NUMBERS), REDUCED
+    ),
     "prime_factorization": Guard(
         "The verifier raises an error for all texts but factors.", matches(FACTORS)
     ),

@@ -2,8 +2,10 @@
 
 import json
 import re
+import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -138,9 +140,14 @@ def _boxnet_plan(entry: Entry) -> str:
 
 
 def _rush_hour_moves(entry: Entry) -> str:
-    """The shortest solution in steps of one square, by breadth-first search."""
-    start = entry["metadata"]["board_config"]
-    steps = [f"{car}{sign}1" for car, sign in product(sorted(set(start) - {"o", "x"}), "+-")]
+    return _shortest_moves(entry["metadata"]["board_config"])
+
+
+@cache
+def _shortest_moves(start: str) -> str:
+    """The solution of a rush-hour board in steps of one square, by breadth-first search."""
+    cars = string.ascii_uppercase[: len(set(start) - {"o", "x"})]  # the names in the question
+    steps = [f"{car}{sign}1" for car, sign in product(cars, "+-")]
     seen = set()
     queue = [""]
     for moves in queue:
@@ -170,8 +177,9 @@ def solves(answer: str, entry: Entry) -> bool:
 
 
 def _plain(answer: str) -> str:
-    """The text in lower case, with single spaces; numbers as floats."""
-    text = " ".join(answer.lower().replace(",", " ").split())
+    """The bare text in lower case, with single spaces; numbers as floats."""
+    bare = answer.lower().strip(" .").removeprefix("the answer is ")
+    text = " ".join(bare.replace(",", " ").split())
     return NUMBER.sub(lambda number: str(float(number[0])), text)
 
 
