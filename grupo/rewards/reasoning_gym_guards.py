@@ -99,6 +99,18 @@ def uses_existing_pegs(answer: str, entry: Entry) -> bool:
     return matches(HANOI_MOVES)(answer, entry) and all(peg in existing for peg in pegs)
 
 
+def has_few_moves(answer: str, entry: Entry) -> bool:
+    """True for at most 5 moves of rush hour per move of the shortest solution, of 1 to 9 squares.
+
+    A car moves 4 squares at most, so this leaves room for solutions in steps of one square.
+
+    >>> has_few_moves("A+2 B-1", {"metadata": {"min_moves": 1}})
+    True
+    """
+    count = len(re.findall(r"[A-Z][+-]\d", answer))
+    return matches(SINGLE_DIGITS)(answer, entry) and count <= 5 * entry["metadata"]["min_moves"]
+
+
 @dataclass(frozen=True)
 class Guard:
     """Limits of what a family's verifier may pay.
@@ -168,7 +180,11 @@ GUARDS: Mapping[str, Guard] = {
         is_24_from_the_numbers,
     ),
     "rubiks_cube": Guard(ENDLESS, matches(SINGLE_DIGITS)),
-    "rush_hour": Guard(ENDLESS, matches(SINGLE_DIGITS)),
+    "rush_hour": Guard(
+        "Moves that are blocked do not count, so that a long list of moves solves simple boards."
+        f" {ENDLESS}",
+        has_few_moves,
+    ),
     "spiral_matrix": Guard(RUNS_CODE, matches(LIST)),
     "string_insertion": Guard(RUNS_CODE, matches(LIST)),
     "tower_of_hanoi": Guard(
