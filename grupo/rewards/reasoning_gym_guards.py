@@ -141,7 +141,7 @@ ENDLESS = "A move repeated 99999999999 times stops the process."
 REDUCED_FAMILIES = {
     CONTAINED: (
         *("acre", "aiw", "binary_alternation", "course_schedule", "gcd", "isomorphic_strings"),
-        *("largest_island", "lcm", "letter_counting", "list_functions", "mahjong_puzzle"),
+        *("largest_island", "letter_counting", "list_functions", "mahjong_puzzle"),
         *("maze", "number_sequence", "products", "ransom_note"),
         *("rotate_matrix", "rotten_oranges", "string_manipulation", "syllogism"),
     ),
@@ -155,7 +155,7 @@ REDUCED_FAMILIES = {
 GUARDS: Mapping[str, Guard] = {
     "binary_matrix": Guard(RUNS_CODE, matches(LIST)),
     "codeio": Guard(
-        "The edit distance of a long answer to the reference answer takes minutes.",
+        "The edit distance of a 9 kB answer to the reference answer takes 8 s.",
         is_reference_json,
     ),
     "coin_flip": Guard(
