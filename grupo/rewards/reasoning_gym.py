@@ -1,13 +1,13 @@
 """The verifiers of reasoning-gym."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
-from grupo.rewards.base import PerRolloutReward
+from grupo.rewards.base import AnswerError, PerRolloutReward
 from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.rewards.reasoning_gym_guards import (
     GUARDS,
@@ -22,7 +22,6 @@ from grupo.rewards.reasoning_gym_guards import (
 from grupo.tasks.reasoning_gym import GymSettings, create_gym_dataset
 
 ROUNDING_ERROR = 1e-6  # of a verifier that adds up fractions
-UNSCORABLE = {"score": 0.0, "unscorable": 1.0}  # the value of an answer that the verifier fails on
 
 
 @component
@@ -31,8 +30,8 @@ class ReasoningGymVerifier(PerRolloutReward):
 
     A missing answer scores 0. Families whose verifiers pay for answers made without the task have
     guards or are refused; see docs/graders.md. An answer on which the verifier raises an error
-    scores 0 and has the reward term "unscorable"; if the verifier raises on the reference answer,
-    too, the rollout fails.
+    scores 0 and counts as an answer error; if the verifier raises on the reference answer, too, the
+    rollout fails.
 
     Many verifiers give partial credit to a text that contains the right answer, so extract the
     answer from the text, or long texts are rewarded.
@@ -43,7 +42,7 @@ class ReasoningGymVerifier(PerRolloutReward):
 
     extract: Extractor = whole_text
 
-    def score(self, task: Task, rollout: Rollout) -> float | Mapping[str, float]:
+    def score(self, task: Task, rollout: Rollout) -> float:
         verifier = load_verifier(task.source, task.columns.get("settings", ()))
         answer = self.extract(rollout.text)
         return 0.0 if answer is None else verifier(answer, task.columns["entry"])
@@ -71,15 +70,15 @@ class GuardedVerifier:
     verify: Verifier
     guard: Guard = NO_GUARD
 
-    def __call__(self, answer: str, entry: Entry) -> float | Mapping[str, float]:
-        """The score from 0 to 1, or `UNSCORABLE`; raises if the verifier itself is broken."""
+    def __call__(self, answer: str, entry: Entry) -> float:
+        """The score from 0 to 1; raises `AnswerError` if the verifier fails on this answer only."""
         if len(answer) > char_limit(entry) or not self.guard.accepts(answer, entry):
             return 0.0
         try:
             score = self._score(answer, entry)
-        except Exception:  # verifiers parse whatever the policy writes, and many do not check it
+        except Exception as error:  # verifiers parse the policy's text, and many do not check it
             self._score(entry["answer"], entry)
-            return UNSCORABLE
+            raise AnswerError(f"the verifier raised {type(error).__name__}: {error}") from error
         return score if score >= NEARLY_RIGHT else score * self.guard.partial_credit
 
     def _score(self, answer: str, entry: Entry) -> float:

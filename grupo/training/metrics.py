@@ -11,9 +11,6 @@ from grupo.core.types import PRUNED, Group, Rollout
 from grupo.method import Method
 from grupo.training.collect import CollectedGroups
 
-# reward terms that only the rollouts have which they count; also as `<term>/unscorable`
-FAILURE_TERMS = ("failed", "unscorable")
-
 
 def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
     """Rewards, lengths, and the share of rollouts and tokens that carry a training signal.
@@ -152,8 +149,8 @@ def _reward_term_means(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
-    """The term's value in each rollout that has it; absent terms that count failures are 0."""
-    defaults = {name: 0.0} if name.rpartition("/")[2] in FAILURE_TERMS else {}
+    """The term's value in each rollout that has it; the counting terms are 0 where absent."""
+    defaults = {"failed": 0.0, "answer_error": 0.0}
     terms = [{**defaults, **rollout.reward_terms} for rollout in rollouts]
     return [values[name] for values in terms if name in values]
 

@@ -8,8 +8,8 @@ from grupo.config.validate import check_component_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
-from grupo.rewards import AfterMarker, ReasoningGymVerifier
-from grupo.rewards.reasoning_gym import UNSCORABLE, GuardedVerifier
+from grupo.rewards import AfterMarker, AnswerError, ReasoningGymVerifier
+from grupo.rewards.reasoning_gym import GuardedVerifier
 from grupo.rewards.reasoning_gym_guards import REFUSED_FAMILIES, Guard, matches
 from grupo.tasks import ReasoningGym
 from grupo.tasks.reasoning_gym import create_gym_dataset
@@ -34,9 +34,9 @@ def test_an_answer_on_which_the_verifier_raises_earns_0_and_is_counted():
     with pytest.raises(TypeError):
         create_gym_dataset("boxnet", ()).score_answer("1", BOXNET.columns["entry"])
     env = SingleTurn((RewardTerm("correct", ReasoningGymVerifier()),))
-    unscorable, wrong = asyncio.run(env.score(BOXNET, [rollout("1"), rollout("?")]))
-    assert (unscorable.reward, unscorable.error) == (0.0, "")
-    assert unscorable.reward_terms == {"correct": 0.0, "correct/unscorable": 1.0}
+    raising, wrong = asyncio.run(env.score(BOXNET, [rollout("1"), rollout("?")]))
+    assert (raising.reward, raising.error) == (0.0, "")
+    assert raising.reward_terms == {"correct": 0.0, "answer_error": 1.0}
     assert wrong.reward_terms == {"correct": 0.0}
 
 
@@ -53,7 +53,8 @@ def test_a_verifier_that_raises_on_the_reference_answer_fails_the_rollout():
 
 def test_the_reference_answer_decides_whose_fault_an_error_is():
     assert GuardedVerifier(parse_int)("4", ENTRY) == 1.0
-    assert GuardedVerifier(parse_int)("four", ENTRY) == UNSCORABLE
+    with pytest.raises(AnswerError, match="the verifier raised ValueError"):
+        GuardedVerifier(parse_int)("four", ENTRY)
     with pytest.raises(KeyError, match="metadata"):
         GuardedVerifier(broken)("four", ENTRY)
 
@@ -63,7 +64,8 @@ def test_a_score_outside_0_to_1_earns_nothing(score):
     def verify(answer, entry):
         return 1.0 if answer == entry["answer"] else score
 
-    assert GuardedVerifier(verify)("5", ENTRY) == UNSCORABLE
+    with pytest.raises(AnswerError, match="Allowed: 0 to 1"):
+        GuardedVerifier(verify)("5", ENTRY)
     with pytest.raises(ValueError, match="Allowed: 0 to 1"):
         GuardedVerifier(lambda answer, entry: score)("4", ENTRY)
 

@@ -74,15 +74,6 @@ def test_the_fraction_of_replaced_rewards_is_over_all_rollouts(name):
     assert f"reward/{name}" not in metrics_of(group[1:])
 
 
-def test_the_fraction_of_unscorable_answers_is_over_all_rollouts():
-    group = [
-        rollout(0.0, 1, reward_terms={"right": 0.0, "right/unscorable": 1.0}),
-        *[rollout(1.0, 1, reward_terms={"right": 1.0})] * 3,
-    ]
-    metrics = metrics_of(group)
-    assert (metrics["reward/right/unscorable"], metrics["reward/right"]) == (1 / 4, 3 / 4)
-
-
 def test_nonzero_std_frac_counts_groups_with_different_rewards():
     differ = [rollout(1.0, 1), rollout(0.0, 1)]
     equal = [rollout(1.0, 1), rollout(1.0, 1)]
