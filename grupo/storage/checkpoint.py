@@ -14,7 +14,7 @@ the machine loses power. No folder is ever rewritten or chosen by its number alo
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -130,8 +130,12 @@ def save(
     return saved
 
 
-def load(folder: Path) -> Checkpoint:
+def load(folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: None) -> Checkpoint:
     """Load the checkpoint that `latest` names if it verifies, else the newest one that does.
+
+    Args:
+        folder: The folder of the run's checkpoints.
+        check: Raises `InvalidCheckpoint` for a checkpoint that does not fit the run's other files.
 
     Raises:
         NoCheckpoint: The folder has no checkpoints.
@@ -141,6 +145,7 @@ def load(folder: Path) -> Checkpoint:
     for path in candidates:
         try:
             checkpoint = _load_verified(path)
+            _check(checkpoint, path, check)
         except InvalidCheckpoint as problem:
             problems.append(str(problem))
         else:
@@ -151,7 +156,7 @@ def load(folder: Path) -> Checkpoint:
     listed = "".join(f"\n  {problem}" for problem in problems)
     raise CorruptRun(
         f"No checkpoint in {folder} can be used. Found:{listed}\n"
-        "Put back a copy of one of them, or start a new run in another folder."
+        "Put back a copy of a damaged file, or start a new run in another folder."
     )
 
 
@@ -232,6 +237,13 @@ def _candidates(folder: Path) -> tuple[list[Path], list[str]]:
     except InvalidCheckpoint as problem:
         return paths, [str(problem)]
     return [pointed, *(path for path in paths if path != pointed)], []
+
+
+def _check(checkpoint: Checkpoint, path: Path, check: Callable[[Checkpoint], None]) -> None:
+    try:
+        check(checkpoint)
+    except InvalidCheckpoint as problem:
+        raise InvalidCheckpoint(f"{path.name}: {problem}") from problem
 
 
 def _load_verified(path: Path) -> Checkpoint:

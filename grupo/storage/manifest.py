@@ -18,7 +18,7 @@ from grupo.core.component import component
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import FileDigest
 
-FORMAT = 3
+FORMAT = 4
 NAME = "manifest.json"
 _FILE = re.compile(r"\w+\.(safetensors|json)", re.ASCII)
 # errors of damaged or missing files; other errors concern the machine, not the checkpoint

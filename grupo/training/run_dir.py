@@ -2,13 +2,17 @@
 
 import hashlib
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
@@ -16,15 +20,19 @@ from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint, strict_json
-from grupo.storage.atomic_files import Journal, make_folder, remove_unfinished, write_atomically
-from grupo.storage.checkpoint import CorruptRun, NoCheckpoint, save_errors
+from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
+from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
+from grupo.storage.journal import DamagedJournal, Journal, JournalMark
 from grupo.storage.lock import Lock
+from grupo.storage.manifest import InvalidCheckpoint
 
 LOCK = "lock"
 RECIPE = "recipe.json"
 SUMMARY = "summary.json"
 CHECKPOINTS = "checkpoints"
+JOURNALS = ("metrics", "rollouts", "actions")
+JOURNAL_CHECKSUMS = "journal_checksums"  # tensors of a checkpoint: the CRC-32 of each line
 
 
 @dataclass(frozen=True)
@@ -121,25 +129,14 @@ class RunFolder:
                     " train in another folder."
                 )
 
-    @property
-    def metrics(self) -> Journal:
-        """`metrics.jsonl`: one line for each step."""
-        return Journal(self.folder / "metrics.jsonl")
-
-    @property
-    def rollouts(self) -> Journal:
-        """`rollouts.jsonl`: one line for each rollout."""
-        return Journal(self.folder / "rollouts.jsonl")
-
-    @property
-    def actions(self) -> Journal:
-        """`actions.jsonl`: one line for each rollout of a logged group, with its actions."""
-        return Journal(self.folder / "actions.jsonl")
-
-    @property
+    @cached_property
     def journals(self) -> dict[str, Journal]:
-        """The three journals by name."""
-        return {"metrics": self.metrics, "rollouts": self.rollouts, "actions": self.actions}
+        """The journals by name.
+
+        `metrics` has one line for each step, `rollouts` one for each rollout, and `actions` one for
+        each rollout of a logged group, with its actions.
+        """
+        return {name: Journal(self.folder / f"{name}.jsonl") for name in JOURNALS}
 
     def log(
         self,
@@ -157,40 +154,62 @@ class RunFolder:
             actions: Records of the actions of its logged rollouts.
         """
         with save_errors(f"Step {step} is not logged"):
-            self.actions.append(*actions)
-            self.rollouts.append(*rollouts)
+            self.journals["actions"].append(*actions)
+            self.journals["rollouts"].append(*rollouts)
             kill_point("step/logging")
-            self.metrics.append({"step": step, **metrics})
+            self.journals["metrics"].append({"step": step, **metrics})
 
     def save(
         self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]
     ) -> None:
-        """Save a checkpoint after `step` steps, with the current lengths of the journals."""
+        """Save a checkpoint after `step` steps, with the current marks of the journals."""
         with save_errors(f"Step {step} is not saved"):
             for journal in self.journals.values():
                 journal.fsync()
-        lengths = {name: journal.length() for name, journal in self.journals.items()}
-        run_data = {"lengths": lengths, "fingerprint": self.fingerprint}
-        checkpoint.save(self.folder / CHECKPOINTS, step, tensors, {**data, **run_data})
+        marks = {name: journal.mark(step) for name, journal in self.journals.items()}
+        lengths = {name: mark.length for name, mark in marks.items()}
+        checksums = {name: _to_tensor(mark.checksums) for name, mark in marks.items()}
+        checkpoint.save(
+            self.folder / CHECKPOINTS,
+            step,
+            {**tensors, JOURNAL_CHECKSUMS: checksums},
+            {**data, "lengths": lengths, "fingerprint": self.fingerprint},
+        )
 
-    def load(self) -> checkpoint.Checkpoint:
+    def load(self) -> Checkpoint:
         """Load the newest complete checkpoint and truncate the journals to its step.
+
+        A checkpoint is not used if a line before its mark is damaged: the steps after an older
+        checkpoint are run again and write the same lines.
 
         Raises:
             NoCheckpoint: The run was never saved; its journals are emptied.
-            CorruptRun: The run has been saved, and its checkpoints are missing.
+            CorruptRun: The run has been saved, and its checkpoints are missing or damaged.
             ConfigError: The checkpoints belong to another recipe.
         """
         try:
-            saved = checkpoint.load(self.folder / CHECKPOINTS)
+            saved = checkpoint.load(self.folder / CHECKPOINTS, self.check_journals)
         except NoCheckpoint:
             self._check_no_lost_checkpoint()
-            self._truncate_journals({})
+            self._truncate_journals(dict.fromkeys(JOURNALS, JournalMark()))
             raise
+        self._truncate_journals(journal_marks(saved))
+        return saved
+
+    def check_journals(self, saved: Checkpoint) -> None:
+        """Check that a checkpoint belongs to the recipe and the journals to the checkpoint.
+
+        Raises:
+            InvalidCheckpoint: A line that was written before the checkpoint is damaged.
+            ConfigError: The checkpoint belongs to another recipe.
+        """
         if saved.data["fingerprint"] != self.fingerprint:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
-        self._truncate_journals(saved.data["lengths"])
-        return saved
+        for name, mark in journal_marks(saved).items():
+            try:
+                self.journals[name].verify(mark)
+            except DamagedJournal as problem:
+                raise InvalidCheckpoint(str(problem)) from problem
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
@@ -201,7 +220,7 @@ class RunFolder:
 
     def _check_no_lost_checkpoint(self) -> None:
         """Raise `CorruptRun` if the journals are longer than a run without checkpoint can be."""
-        path = self.metrics.path  # lines are counted, not parsed: a power cut may have torn them
+        path = self.journals["metrics"].path  # lines are counted, not parsed: a power cut may have torn them
         num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
         if num_logged > self.recipe.save_every:
             raise CorruptRun(
@@ -209,11 +228,24 @@ class RunFolder:
                 " missing. Restore them, or start a new run in another folder."
             )
 
-    def _truncate_journals(self, lengths: Mapping[str, int]) -> None:
-        for name, journal in self.journals.items():
-            # a checkpoint that is older than a journal lacks its length
-            Journal.truncate(journal.path, lengths.get(name, 0))
+    def _truncate_journals(self, marks: Mapping[str, JournalMark]) -> None:
+        for name, mark in marks.items():
+            self.journals[name].truncate(mark)
             kill_point(f"resume/cut/{name}")
+
+
+def journal_marks(saved: Checkpoint) -> dict[str, JournalMark]:
+    """The state of each journal when a checkpoint was saved, by its name."""
+    lengths = saved.data["lengths"]
+    checksums = saved.tensors[JOURNAL_CHECKSUMS]
+    return {
+        name: JournalMark(saved.step, lengths[name], array("I", checksums[name].numpy().tobytes()))
+        for name in JOURNALS
+    }
+
+
+def _to_tensor(checksums: Sequence[int]) -> Tensor:
+    return torch.from_numpy(np.array(checksums, dtype=np.uint32))
 
 
 def _hash(data: Any) -> str:

@@ -13,7 +13,6 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
-from grupo.storage import checkpoint
 from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
 from grupo.training.rollout_records import rollout_records
@@ -97,21 +96,11 @@ def test_loading_truncates_the_journals_to_the_checkpoint(run):
     assert [journal.path.read_bytes() for journal in run.journals.values()] == before
 
 
-def test_a_journal_that_the_checkpoint_does_not_know_is_emptied(run):
-    run.log(0, {"loss": 0.5}, [{"text": "a"}])
-    lengths = {"metrics": run.metrics.length(), "rollouts": run.rollouts.length()}
-    data = {"lengths": lengths, "fingerprint": run.fingerprint}
-    checkpoint.save(run.folder / "checkpoints", 1, HALF, data)
-    run.log(1, {"loss": 0.25}, [{"text": "b"}], [{"actions": []}])
-    run.load()
-    assert (run.rollouts.length(), run.actions.length()) == (lengths["rollouts"], 0)
-
-
 def test_a_run_without_checkpoint_restarts_with_empty_journals(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}])
     with pytest.raises(NoCheckpoint):
         run.load()
-    assert (run.metrics.length(), run.rollouts.length()) == (0, 0)
+    assert (run.journals["metrics"].length(), run.journals["rollouts"].length()) == (0, 0)
 
 
 @pytest.mark.parametrize("journal", ["metrics", "rollouts"])
@@ -169,5 +158,5 @@ def test_every_sampled_rollout_has_a_record_with_its_mean_advantage():
 
 def test_the_journals_of_a_run_are_strict_json(run):
     run.log(0, {"loss": float("nan")}, [{"reward": float("inf")}])
-    assert json.loads(run.metrics.path.read_text()) == {"step": 0, "loss": "NaN"}
-    assert json.loads(run.rollouts.path.read_text()) == {"reward": "Infinity"}
+    assert json.loads(run.journals["metrics"].path.read_text()) == {"step": 0, "loss": "NaN"}
+    assert json.loads(run.journals["rollouts"].path.read_text()) == {"reward": "Infinity"}

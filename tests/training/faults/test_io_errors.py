@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 
 from grupo.storage import atomic_files, checkpoint
-from grupo.storage.atomic_files import Journal
 from grupo.storage.checkpoint import SaveFailed
+from grupo.storage.journal import Journal, JournalMark
 from tests.helpers import checkpoint_contents
 from tests.helpers.failing_disk import (
     ERRORS,
@@ -124,7 +124,7 @@ def test_a_failed_append_is_undone(most, tmp_path):
         assert failure == (str(journal.path) if disk.failed else "")
         if disk.failed:
             assert disk.failed == ["close"] or journal.path.read_bytes() == before
-            Journal.truncate(journal.path, len(before))
+            journal.truncate(JournalMark(length=len(before)))
         else:
             break
     assert journal.read() == ([{"step": 0}, {"step": 1}], ())

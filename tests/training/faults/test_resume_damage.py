@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.run_outcomes import differences, flip_bit, outcome
+from tests.helpers.run_outcomes import differences, files, flip_bit, outcome
 
 
 def empty(folder: Path) -> None:
@@ -49,4 +49,39 @@ def test_the_newest_intact_checkpoint_is_used_if_the_pointer_is_damaged(
     result = training_process("resume", killed_run)
     assert result.messages[0].startswith("latest")
     assert result.messages[0].endswith("step-00000004 is used instead")
+    assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
+
+
+JOURNALS = ("metrics.jsonl", "rollouts.jsonl", "actions.jsonl")
+
+
+def offset_of_step(journal: Path, step: int) -> int:
+    return journal.read_bytes().index(f'{{"step": {step},'.encode()) + 20
+
+
+@pytest.mark.parametrize("journal", JOURNALS)
+def test_a_flipped_byte_before_every_checkpoint_is_refused_and_its_line_named(
+    journal, killed_run, training_process
+):
+    flip_bit(killed_run / journal, offset_of_step(killed_run / journal, 0))
+    before = files(killed_run)
+    error = training_process("resume", killed_run).error
+    assert error.startswith(f"CorruptRun: No checkpoint in {killed_run}/checkpoints can be used.")
+    for step in (2, 4):
+        assert f"\n  step-0000000{step}: {journal}, line 1 (step 0" in error
+    assert error.endswith(
+        "Put back a copy of a damaged file, or start a new run in another folder."
+    )
+    assert files(killed_run) == before
+
+
+@pytest.mark.parametrize("journal", JOURNALS)
+def test_a_flipped_byte_after_the_older_checkpoint_is_written_again(
+    journal, killed_run, training_process
+):
+    flip_bit(killed_run / journal, offset_of_step(killed_run / journal, 3))
+    result = training_process("resume", killed_run)
+    assert result.succeeded
+    assert f"step-00000004: {journal}, line " in result.messages[0]
+    assert result.messages[0].endswith("; step-00000002 is used instead")
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []

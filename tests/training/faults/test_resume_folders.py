@@ -56,11 +56,14 @@ def test_a_torn_line_at_the_end_of_a_journal_is_removed(journal, killed_run, tra
 def test_a_journal_shorter_than_in_the_checkpoint_is_refused(
     journal, length, killed_run, training_process
 ):
+    size = (killed_run / journal).stat().st_size
     os.truncate(killed_run / journal, length)
+    before = files(killed_run)
     error = training_process("resume", killed_run).error
-    assert error.startswith(
-        f"ConfigError: {killed_run / journal} is {length} bytes long and cannot be"
-    )
+    assert error.startswith("CorruptRun: No checkpoint")
+    assert f"step-00000004: {journal}: {length} bytes are left of the {size} that were" in error
+    assert f"step-00000002: {journal}: {length} bytes are left of the " in error
+    assert files(killed_run) == before
 
 
 def test_an_edited_or_torn_recipe_is_refused(killed_run, training_process):

@@ -1,0 +1,191 @@
+"""Journals: appended, torn, truncated and damaged lines."""
+
+from pathlib import Path
+
+import pytest
+
+from grupo.core.errors import ConfigError
+from grupo.storage.journal import DamagedJournal, Journal, JournalMark
+
+RECORDS = [{"step": 0, "loss": 0.1}, {"step": 1, "text": "é\n"}, {"step": 2, "loss": float("nan")}]
+LOADED = [*RECORDS[:2], {"step": 2, "loss": "NaN"}]
+
+
+@pytest.fixture
+def journal(tmp_path):
+    journal = Journal(tmp_path / "metrics.jsonl")
+    for record in RECORDS:
+        journal.append(record)
+    return journal
+
+
+def test_journal_reads_appended_records(journal):
+    assert journal.read() == (LOADED, ())
+
+
+def test_missing_journal_is_empty(tmp_path):
+    journal = Journal(tmp_path / "none.jsonl")
+    assert (journal.length(), journal.read()) == (0, ([], ()))
+
+
+def test_appending_many_records_equals_one_by_one(journal, tmp_path):
+    other = Journal(tmp_path / "other.jsonl")
+    other.append(*RECORDS)
+    assert other.path.read_bytes() == journal.path.read_bytes()
+
+
+def test_length_is_the_size_of_the_file_at_once(journal):
+    assert journal.length() == len(journal.path.read_bytes())
+    journal.fsync()
+    assert journal.length() == len(journal.path.read_bytes())
+
+
+def test_truncated_and_rewritten_journal_is_identical(journal):
+    whole = journal.path.read_bytes()
+    lengths = [0, *(at + 1 for at, byte in enumerate(whole) if byte == ord("\n"))]
+    for done, length in enumerate(lengths):
+        journal.truncate(JournalMark(length=length))
+        journal.append(*RECORDS[done:])
+        assert journal.path.read_bytes() == whole
+
+
+def test_journal_torn_at_any_byte_is_read_up_to_the_tear_with_a_note(journal):
+    whole = journal.path.read_bytes()
+    for length in range(len(whole) + 1):
+        journal.path.write_bytes(whole[:length])
+        lines = whole[:length].count(b"\n")
+        records, notes = journal.read()
+        assert records == LOADED[:lines]
+        left = length - (whole[:length].rfind(b"\n") + 1)
+        expected = f"{journal.path}: line {lines + 1} is torn, {left} bytes left out"
+        assert notes == ((expected,) if left else ())
+
+
+def test_hole_in_the_last_line_is_a_tear(journal):
+    whole = journal.path.read_bytes()
+    journal.path.write_bytes(whole[:-9] + b"\0" * 8 + b"\n")
+    records, notes = journal.read()
+    assert records == LOADED[:2]
+    assert "line 3 is torn" in notes[0]
+
+
+def test_damaged_line_before_the_last_is_rejected_with_its_number(journal):
+    whole = journal.path.read_bytes().splitlines(keepends=True)
+    for bad in (b'{"step": \n', b"\0\0\n", b"\xff\n", b"NaN\n", b"\n"):
+        journal.path.write_bytes(whole[0] + bad + whole[2])
+        with pytest.raises(ConfigError, match="line 2, cannot be read"):
+            journal.read()
+
+
+def test_append_after_a_torn_line_is_rejected(journal):
+    journal.path.write_bytes(journal.path.read_bytes()[:-1])
+    with pytest.raises(ConfigError, match="torn line"):
+        journal.append({"step": 3})
+
+
+def test_truncation_inside_a_line_or_past_the_end_is_rejected(journal):
+    whole = journal.path.read_bytes()
+    ends = {0, *(at + 1 for at, byte in enumerate(whole) if byte == ord("\n"))}
+    for length in set(range(len(whole) + 3)) - ends:
+        with pytest.raises(ConfigError, match="no line ends there"):
+            journal.truncate(JournalMark(length=length))
+    assert journal.path.read_bytes() == whole
+
+
+def test_record_that_json_cannot_hold_leaves_the_journal_unchanged(journal):
+    before = journal.path.read_bytes()
+    with pytest.raises(ConfigError, match="/b is a set"):
+        journal.append({"a": 1}, {"b": {1}})
+    assert journal.path.read_bytes() == before
+
+
+def steps_of_two_lines(path: Path, steps: int, text: str = "é") -> Journal:
+    """A journal with two lines for each step."""
+    journal = Journal(path)
+    for step in range(steps):
+        journal.append({"step": step, "text": text}, {"step": step, "reward": 0.5})
+    return journal
+
+
+def damage_of(journal: Journal, mark: JournalMark, content: bytes) -> str:
+    """The message about a journal with this content; "" if it verifies."""
+    journal.path.write_bytes(content)
+    try:
+        journal.verify(mark)
+    except DamagedJournal as problem:
+        return str(problem)
+    return ""
+
+
+def test_a_change_of_any_byte_before_the_mark_is_detected_and_its_line_is_named(tmp_path):
+    journal = steps_of_two_lines(tmp_path / "rollouts.jsonl", 3)
+    content = journal.path.read_bytes()
+    mark = journal.mark(3)
+    assert damage_of(journal, mark, content) == ""
+    for at, byte in enumerate(content):
+        line = content[:at].count(b"\n") + 1
+        for changed in {byte ^ 1, byte ^ 128, 0, 10} - {byte}:
+            damaged = content[:at] + bytes([changed]) + content[at + 1 :]
+            message = damage_of(journal, mark, damaged)
+            assert message.startswith(f"rollouts.jsonl, line {line} (step "), (at, changed)
+            assert message.endswith("): its bytes are not those that were written")
+
+
+def test_a_flipped_bit_in_any_page_of_a_larger_journal_is_detected(tmp_path):
+    journal = steps_of_two_lines(tmp_path / "rollouts.jsonl", 100, text="long " * 1000)
+    content = bytearray(journal.path.read_bytes())
+    mark = journal.mark(100)
+    assert len(content) > 500_000
+    assert damage_of(journal, mark, bytes(content)) == ""
+    for at in range(0, len(content), 4096):
+        content[at] ^= 1 << (at // 4096 % 8)
+        assert "line" in damage_of(journal, mark, bytes(content)), at
+        content[at] ^= 1 << (at // 4096 % 8)
+
+
+def test_lines_after_the_mark_are_not_verified(tmp_path):
+    journal = steps_of_two_lines(tmp_path / "rollouts.jsonl", 1)
+    content = journal.path.read_bytes()
+    assert damage_of(journal, journal.mark(1), content + b"torn") == ""
+
+
+def test_lines_that_are_lost_added_or_exchanged_are_detected(tmp_path):
+    journal = steps_of_two_lines(tmp_path / "rollouts.jsonl", 3)
+    mark = journal.mark(3)
+    content = journal.path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    left = f"rollouts.jsonl: {len(content) - 3} bytes are left of the {len(content)} that were"
+    assert left in damage_of(journal, mark, content[:-3])
+    assert ", line 1 (step 0" in damage_of(journal, mark, b"".join(reversed(lines)))
+    assert ", line 3 (step 0)" in damage_of(journal, mark, b"".join([*lines[:2], *lines]))
+    shorter = JournalMark(3, mark.length, mark.checksums[:-1])
+    assert ", line 6 (step 2)" in damage_of(journal, shorter, content)
+
+
+def test_the_step_of_a_damaged_line_is_taken_from_the_lines_around_it(tmp_path):
+    journal = steps_of_two_lines(tmp_path / "rollouts.jsonl", 3)
+    mark = journal.mark(3)
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    steps = []
+    for number in range(6):
+        damaged = b"".join([*lines[:number], lines[number].upper(), *lines[number + 1 :]])
+        steps.append(damage_of(journal, mark, damaged).partition("(")[2].partition(")")[0])
+    assert steps == ["step 0", *["step 0 to 1"] * 2, *["step 1 to 2"] * 2, "step 2"]
+
+
+def test_a_journal_with_one_line_for_each_step_names_the_step_exactly(tmp_path):
+    journal = Journal(tmp_path / "metrics.jsonl")
+    for step in range(3):
+        journal.append({"step": step})
+    content = journal.path.read_bytes()
+    assert "line 2 (step 1)" in damage_of(journal, journal.mark(3), content.replace(b"1", b"3"))
+
+
+def test_a_truncated_journal_goes_on_with_the_checksums_of_its_mark(journal):
+    mark = journal.mark(3)
+    journal.append({"step": 3})
+    other = Journal(journal.path)  # as in another process
+    other.truncate(mark)
+    other.append({"step": 4})
+    other.verify(other.mark(4))
+    assert other.mark(4).checksums[:3] == mark.checksums
