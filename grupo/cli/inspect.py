@@ -1,12 +1,13 @@
-"""Commands that read a run: `grupo eval`, `rollouts`, `doctor` and `export`."""
+"""Commands that read a run: `grupo eval`, `rollouts`, `doctor`, `check` and `export`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
-from grupo.core.console import out, print_error, print_line
+from grupo.core.console import err, out, print_error, print_line
 
 RunArgument = Annotated[Path, Argument(metavar="RUN", help="Folder of a run.")]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
@@ -80,6 +81,25 @@ def doctor(run: RunArgument, as_json: JsonOption = False) -> None:
     if as_json:
         return print_line(json.dumps([asdict(finding) for finding in findings]))
     out.print(format_findings(findings))
+
+
+def check(run: RunArgument, as_json: JsonOption = False) -> None:
+    """Verify every file of a run without changing any; exit code 4 if one is damaged."""
+    from dataclasses import asdict
+
+    from grupo.core.exit_codes import EXIT_CORRUPT
+    from grupo.report.byte_progress import ByteProgress
+    from grupo.report.read_run import check_run_folder
+    from grupo.training.run_check import RunChecker
+
+    with ByteProgress(check_run_folder(run), err) as progress:
+        result = RunChecker(run, progress)()
+    if as_json:
+        print_line(json.dumps({**asdict(result), "intact": result.is_intact}))
+    else:
+        print_line(result.describe(run))
+    if not result.is_intact:
+        sys.exit(EXIT_CORRUPT)
 
 
 def export(

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 import typer
 
 from grupo.cli.compare import compare
-from grupo.cli.inspect import doctor, evaluate, export, rollouts
+from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
 from grupo.cli.methods import methods_app
 from grupo.cli.recipe_help import RecipeCommand
 from grupo.cli.report import report, watch
@@ -26,6 +26,7 @@ COMMANDS = {
     "eval": evaluate,
     "rollouts": rollouts,
     "doctor": doctor,
+    "check": check,
     "report": report,
     "watch": watch,
     "export": export,

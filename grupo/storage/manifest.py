@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +20,7 @@ from grupo.storage.atomic_files import FileDigest
 
 FORMAT = 4
 NAME = "manifest.json"
+CHUNK_SIZE = 1 << 20
 _FILE = re.compile(r"\w+\.(safetensors|json)", re.ASCII)
 # errors of damaged or missing files; other errors concern the machine, not the checkpoint
 _DAMAGE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EIO, errno.EBADMSG)
@@ -48,13 +49,9 @@ class Manifest:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a checkpoint whose files all exist in their right size."""
-    manifest = _parse_manifest(folder)
+    manifest = parse_manifest(folder)
     for name, written in manifest.files.items():
-        place = f"{folder.name}/{name}"
-        with invalid_on_damage(place):
-            size = _require_regular_file(folder / name, place).stat().st_size
-        if size != written.size:
-            raise InvalidCheckpoint(f"{place}: {size} bytes long, {written.size} were written")
+        check_size(folder, name, written)
     return manifest
 
 
@@ -62,12 +59,42 @@ def verify_files(folder: Path) -> Manifest:
     """The manifest of a checkpoint whose files all have their right checksum."""
     manifest = read_manifest(folder)
     for name, written in manifest.files.items():
-        place = f"{folder.name}/{name}"
-        with invalid_on_damage(place), open(folder / name, "rb") as file:
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
-        if checksum != written.sha256:
-            raise InvalidCheckpoint(f"{place}: its bytes are not those that were written")
+        check_file(folder, name, written)
     return manifest
+
+
+def check_size(folder: Path, name: str, written: FileDigest) -> None:
+    """Raise `InvalidCheckpoint` if a file of a checkpoint is missing or of another size."""
+    place = f"{folder.name}/{name}"
+    with invalid_on_damage(place):
+        size = _require_regular_file(folder / name, place).stat().st_size
+    if size != written.size:
+        raise InvalidCheckpoint(f"{place}: {size} bytes long, {written.size} were written")
+
+
+def check_file(
+    folder: Path,
+    name: str,
+    written: FileDigest,
+    on_bytes: Callable[[int], None] = lambda count: None,
+) -> None:
+    """Raise `InvalidCheckpoint` if a file of a checkpoint is not as it was written.
+
+    Args:
+        folder: The checkpoint.
+        name: Name of the file.
+        written: Its digest when it was written.
+        on_bytes: Receives the number of bytes of each chunk that was read.
+    """
+    check_size(folder, name, written)
+    place = f"{folder.name}/{name}"
+    digest = hashlib.sha256()
+    with invalid_on_damage(place), open(folder / name, "rb") as file:
+        while chunk := file.read(CHUNK_SIZE):
+            digest.update(chunk)
+            on_bytes(len(chunk))
+    if digest.hexdigest() != written.sha256:
+        raise InvalidCheckpoint(f"{place}: its bytes are not those that were written")
 
 
 def read_content(path: Path, label: str) -> bytes:
@@ -98,7 +125,8 @@ def _with_checksum(body: Mapping[str, Any]) -> str:
     return json.dumps({**body, "sha256": checksum}, indent=1) + "\n"
 
 
-def _parse_manifest(folder: Path) -> Manifest:
+def parse_manifest(folder: Path) -> Manifest:
+    """The manifest of a checkpoint; its files are not looked at."""
     place = f"{folder.name}/{NAME}"
     text = read_content(folder / NAME, place)
     try:

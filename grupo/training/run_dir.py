@@ -72,7 +72,7 @@ class RunFolder:
         """
         data = to_data(recipe)
         run = cls(folder, recipe, _hash(data))
-        text = json.dumps({"fingerprint": run.fingerprint, "recipe": data}, indent=1)
+        text = _recipe_text(run.fingerprint, data)
         with save_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
@@ -94,13 +94,16 @@ class RunFolder:
         if not path.is_file():
             raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
         try:
-            data = json.loads(path.read_bytes())
+            content = path.read_bytes()
+            data = json.loads(content)
             fingerprint = data["fingerprint"]
             recipe = data["recipe"]
         except (ValueError, TypeError, KeyError, RecursionError):
+            content = b""
             fingerprint = ""
             recipe = ""
-        if fingerprint != _hash(recipe):
+        is_original = content == _recipe_text(fingerprint, recipe).encode()
+        if not is_original or fingerprint != _hash(recipe):
             raise ConfigError(
                 f"run: {path} was edited or damaged since the run began. Restore the original."
             )
@@ -190,7 +193,7 @@ class RunFolder:
         try:
             saved = checkpoint.load(self.folder / CHECKPOINTS, self.check_journals)
         except NoCheckpoint:
-            self._check_no_lost_checkpoint()
+            self.check_no_lost_checkpoint()
             self._truncate_journals(dict.fromkeys(JOURNALS, JournalMark()))
             raise
         self._truncate_journals(journal_marks(saved))
@@ -218,7 +221,7 @@ class RunFolder:
                 self.folder / SUMMARY, strict_json.to_json(summary), point_prefix="run/summary"
             )
 
-    def _check_no_lost_checkpoint(self) -> None:
+    def check_no_lost_checkpoint(self) -> None:
         """Raise `CorruptRun` if the journals are longer than a run without checkpoint can be."""
         path = self.journals["metrics"].path  # lines are counted, not parsed: a power cut may have torn them
         num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
@@ -246,6 +249,11 @@ def journal_marks(saved: Checkpoint) -> dict[str, JournalMark]:
 
 def _to_tensor(checksums: Sequence[int]) -> Tensor:
     return torch.from_numpy(np.array(checksums, dtype=np.uint32))
+
+
+def _recipe_text(fingerprint: str, recipe: Any) -> str:
+    """The text of `recipe.json`; another one with the same data was edited."""
+    return json.dumps({"fingerprint": fingerprint, "recipe": recipe}, indent=1)
 
 
 def _hash(data: Any) -> str:

@@ -14,6 +14,7 @@ from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.learner import Learner, TrainStepResult
 from grupo.training.rollout_records import rollout_records
 from grupo.training.run_dir import RunFolder, unused_folder
+from grupo.training.run_summary import run_summary
 from grupo.training.token_records import token_records
 
 
@@ -129,16 +130,7 @@ class Trainer:
 
     def summary(self) -> dict[str, Any]:
         """The contents of `summary.json`."""
-        return {
-            "method": repr(self.recipe.method),
-            "model": self.recipe.policy.model,
-            "steps": self.state.step,
-            "seconds": round(self.state.seconds, 2),
-            "tokens": self.state.generated_tokens,
-            "ledger": {name: round(x, 3) for name, x in self.state.ledger.items()},
-            "failed_rollouts": self.state.failed_rollouts,
-            "held_out": self.state.eval_scores,
-        }
+        return run_summary(self.recipe, self.state.step, self.state.data())
 
     def _finish(self) -> None:
         self._evaluate("before")

@@ -154,7 +154,7 @@ def write_damaged_runs(folder: Path) -> None:
     recipe = json.loads((folder / "older" / "recipe.json").read_text())["recipe"] | {"epochs": 1}
     fingerprint = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     data = {"fingerprint": fingerprint, "recipe": recipe}
-    (folder / "older" / "recipe.json").write_text(json.dumps(data))
+    (folder / "older" / "recipe.json").write_text(json.dumps(data, indent=1))
     journal = folder / "older" / "rollouts.jsonl"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     for line in lines:

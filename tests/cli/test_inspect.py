@@ -162,3 +162,27 @@ def test_methods_check_tests_the_properties_of_a_file_s_method(grupo):
     assert code == 1
     assert "FAILED  group_numbering_does_not_matter: " in out
     assert out.splitlines()[-1] == "17 properties hold, 2 failed"
+
+
+def test_check_verifies_every_file_of_a_run(grupo, home):
+    code, out, err = grupo("check", "run")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert all(line.startswith("OK      ") for line in lines[:-1])
+    assert "OK      rollouts.jsonl  16 lines verified" in lines
+    assert lines[-1] == "`grupo resume run` continues from step-00000002."
+
+
+def test_check_names_damaged_files_and_ends_with_exit_code_4(grupo):
+    code, out, err = grupo("check", "damaged", "--json")
+    assert (code, err) == (4, "")
+    result = json.loads(out)
+    assert (result["intact"], result["resume_from"]) == (False, "")
+    damaged = [file for file in result["files"] if file["problem"]]
+    assert damaged[0] == {
+        "file": "checkpoints/step-00000002/weights.safetensors",
+        "problem": "step-00000002/weights.safetensors: its bytes are not those that were written",
+        "note": "",
+    }
+    text = grupo("check", "damaged")[1]
+    assert "damaged checkpoints/step-00000002/weights.safetensors  step-" in text

@@ -1,0 +1,198 @@
+"""`grupo check`: verifies every file of a run without changing any."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
+from grupo.storage.checkpoint import Checkpoint, CorruptRun
+from grupo.storage.journal import DamagedJournal, Journal, JournalMark
+from grupo.storage.manifest import InvalidCheckpoint, Manifest
+from grupo.training.run_dir import (
+    CHECKPOINTS,
+    JOURNAL_CHECKSUMS,
+    JOURNALS,
+    RECIPE,
+    SUMMARY,
+    RunFolder,
+    journal_marks,
+)
+from grupo.training.run_summary import run_summary
+
+OnBytes = Callable[[int], None]
+
+
+@component
+class FileCheck:
+    """The result of the check of one file.
+
+    Args:
+        file: Its path within the run's folder.
+        problem: The problem; "" for an intact file.
+        note: What was compared, or what was not.
+    """
+
+    file: str
+    problem: str = ""
+    note: str = ""
+
+    def describe(self) -> str:
+        """One line about the file."""
+        status = "damaged" if self.problem else "OK"
+        return f"{status:8}{self.file}  {self.problem or self.note}".rstrip()
+
+
+@dataclass(frozen=True)
+class RunCheck:
+    """The results of the check of a run.
+
+    Args:
+        files: The result for each file.
+        resume_from: Name of the checkpoint that `grupo resume` continues from; "" if there is none.
+    """
+
+    files: tuple[FileCheck, ...]
+    resume_from: str
+
+    @property
+    def is_intact(self) -> bool:
+        """True if no file has a problem."""
+        return not any(result.problem for result in self.files)
+
+    def describe(self, folder: Path) -> str:
+        """One line per file, and what `grupo resume` would do."""
+        lines = [result.describe() for result in self.files]
+        if self.resume_from:
+            lines.append(f"`grupo resume {folder}` continues from {self.resume_from}.")
+        return "\n".join(lines)
+
+
+@dataclass
+class RunChecker:
+    """Checks the files of a run.
+
+    Args:
+        folder: The run's folder.
+        on_bytes: Receives the number of bytes of each part that was read.
+        intact: Data and journal checksums of each intact checkpoint, the one to resume from first.
+    """
+
+    folder: Path
+    on_bytes: OnBytes = lambda count: None
+    intact: dict[str, Checkpoint] = field(default_factory=dict)
+
+    def __call__(self) -> RunCheck:
+        """Check all files."""
+        checks = (self._recipe, self._checkpoints, self._journals, self._summary)
+        files = tuple(result for check in checks for result in check())
+        usable = (name for name, saved in self.intact.items() if self._fits_journals(saved))
+        return RunCheck(files, next(usable, ""))
+
+    def _recipe(self) -> Iterator[FileCheck]:
+        yield _result(RECIPE, partial(RunFolder.open, self.folder))
+
+    def _checkpoints(self) -> Iterator[FileCheck]:
+        parent = self.folder / CHECKPOINTS
+        folders = checkpoint_dirs.newest_first(parent)
+        if not folders and not (parent / checkpoint_dirs.POINTER_FILE).exists():
+            yield _result(CHECKPOINTS, partial(_check_never_saved, self.folder), "none was saved")
+            return
+        pointer = f"{CHECKPOINTS}/{checkpoint_dirs.POINTER_FILE}"
+        yield _result(pointer, partial(checkpoint_dirs.pointed_checkpoint, parent))
+        with suppress(InvalidCheckpoint):
+            folders.sort(key=checkpoint_dirs.pointed_checkpoint(parent).__ne__)
+        for folder in folders:
+            results = list(self._checkpoint(folder))
+            if folder.exists():  # a run in progress removes old checkpoints
+                yield from results
+
+    def _checkpoint(self, folder: Path) -> Iterator[FileCheck]:
+        place = f"{CHECKPOINTS}/{folder.name}"
+        result = _result(f"{place}/{manifest.NAME}", partial(_read_manifest, folder))
+        yield result
+        if result.problem:
+            return
+        written = _read_manifest(folder)
+        results = [
+            _result(
+                f"{place}/{name}",
+                partial(manifest.check_file, folder, name, digest, self.on_bytes),
+            )
+            for name, digest in written.files.items()
+        ]
+        yield from results
+        if not any(result.problem for result in results):
+            self.intact[folder.name] = _without_weights(folder, written.step)
+
+    def _journals(self) -> Iterator[FileCheck]:
+        saved = next(iter(self.intact.values()), None)
+        marks = journal_marks(saved) if saved else dict.fromkeys(JOURNALS, JournalMark())
+        for name, mark in marks.items():
+            journal = Journal(self.folder / f"{name}.jsonl")
+            note = f"{len(mark.checksums)} lines verified"
+            if later := journal.length() - mark.length:
+                note += f"; {later} bytes after the last intact checkpoint, without a checksum"
+            yield _result(journal.path.name, partial(journal.verify, mark, self.on_bytes), note)
+
+    def _summary(self) -> Iterator[FileCheck]:
+        path = self.folder / SUMMARY
+        saved = next(iter(self.intact.values()), None)
+        if not path.exists():
+            return
+        if saved and saved.data["finished"]:
+            yield _result(SUMMARY, partial(_check_summary, path, saved))
+        else:
+            parse = partial(_parse_json, path)
+            yield _result(SUMMARY, parse, "without a checksum: the last checkpoint is missing")
+
+    def _fits_journals(self, saved: Checkpoint) -> bool:
+        try:
+            for name, mark in journal_marks(saved).items():
+                Journal(self.folder / f"{name}.jsonl").verify(mark)
+        except DamagedJournal:
+            return False
+        return True
+
+
+def _check_never_saved(folder: Path) -> None:
+    RunFolder.open(folder).check_no_lost_checkpoint()
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    written = manifest.parse_manifest(folder)
+    if written.step != checkpoint_dirs.step_and_repeat(folder)[0]:
+        raise InvalidCheckpoint(f"holds step {written.step}, of another folder")
+    return written
+
+
+def _without_weights(folder: Path, step: int) -> Checkpoint:
+    """The plain data and the journals' checksums of a checkpoint."""
+    checksums = safetensors.load_tensors(folder / f"{JOURNAL_CHECKSUMS}.safetensors")
+    data = strict_json.from_exact_json((folder / "data.json").read_text(encoding="utf-8"))
+    return Checkpoint(step, {JOURNAL_CHECKSUMS: checksums}, data)
+
+
+def _check_summary(path: Path, saved: Checkpoint) -> None:
+    """Raise `CorruptRun` if the summary is not the one that the last checkpoint's data gives."""
+    recipe = RunFolder.open(path.parent).recipe
+    expected = strict_json.to_json(run_summary(recipe, saved.step, saved.data))
+    if path.read_bytes() != expected.encode():
+        raise CorruptRun("its bytes are not those that were written. `grupo resume` repairs it.")
+
+
+def _parse_json(path: Path) -> None:
+    strict_json.from_json(path.read_text())
+
+
+def _result(file: str, check: Callable[[], Any], note: str = "") -> FileCheck:
+    """The result of a check that raises if the file is damaged."""
+    try:
+        check()
+    except (ConfigError, InvalidCheckpoint, DamagedJournal, OSError, ValueError) as error:
+        return FileCheck(file, str(error))
+    return FileCheck(file, "", note)
