@@ -200,6 +200,7 @@ def server_command(spec: Vllm, model: str, max_model_len: int) -> tuple[str, ...
         "--host": "127.0.0.1",
         "--port": "{port}",
         "--dtype": spec.dtype,
+        "--load-format": "safetensors",  # "auto" would fall back to pickles
         **({"--max-model-len": str(max_model_len)} if max_model_len < 1 << 30 else {}),
         "--gpu-memory-utilization": str(spec.gpu_memory_utilization),
         "--generation-config": "vllm",

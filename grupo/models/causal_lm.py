@@ -18,10 +18,7 @@ from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS, is_comparison, split_name
 from grupo.core.types import Observation, Rollout, Task
-from grupo.core.validation import (
-    check_context_room,
-    check_prompt_lengths,
-)
+from grupo.core.validation import check_context_room, check_prompt_lengths
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
@@ -65,6 +62,7 @@ class CausalLM:
         tokens_per_microbatch: tokens evaluated at once; prefixes that rows share count once.
         gradient_checkpointing: recompute activations in the backward pass to save memory.
         engine: server that generates. Default: this process generates.
+        allow_pickle: also read weights from a pickle, whose author may be able to execute code.
     """
 
     model: str
@@ -78,6 +76,7 @@ class CausalLM:
     tokens_per_microbatch: PositiveInt = 16384
     gradient_checkpointing: bool = False
     engine: Vllm | None = None
+    allow_pickle: bool = False
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -111,7 +110,9 @@ class CausalPolicy(TrainablePolicy):
         dtype = loading.compute_dtype(spec.dtype, device)
         # trained weights are stored in float32; `dtype` is the type of computations
         storage_dtype = dtype if spec.lora else torch.float32
-        self.hf_model, tokenizer = loading.load(spec.model, storage_dtype, device)
+        self.hf_model, tokenizer = loading.load(
+            spec.model, storage_dtype, device, allow_pickle=spec.allow_pickle
+        )
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         module = loading.add_adapters(self.hf_model, spec.lora) if spec.lora else self.hf_model
         super().__init__(

@@ -21,6 +21,7 @@ from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.models.weight_files import check_no_pickle
 
 BFLOAT16_WARNING = (
     "This processor has no instructions for bfloat16: it computes in float32, faster."
@@ -90,7 +91,12 @@ def check_model_exists(path: str) -> None:
 
 
 def load(
-    path: str, dtype: torch.dtype, device: torch.device, kind: Any = CAUSAL
+    path: str,
+    dtype: torch.dtype,
+    device: torch.device,
+    kind: Any = CAUSAL,
+    *,
+    allow_pickle: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a language model and its tokenizer, with dropout off.
 
@@ -99,11 +105,15 @@ def load(
         dtype: type of the stored weights.
         device: where the model lives.
         kind: `CAUSAL` or `MASKED`.
+        allow_pickle: read weights that are no safetensors with torch, as pickles.
+
+    Raises:
+        ConfigError: the model or the tokenizer does not load, or its weights are pickles.
     """
     _check_folder(path)
     with quiet_transformers():
         tokenizer = _tokenizer(path)
-        model = _model(path, dtype, kind)
+        model = _model(path, dtype, kind, allow_pickle)
     model_size = model.config.get_text_config().vocab_size
     tokenizer_size = len(tokenizer.get_vocab())
     if tokenizer_size > model_size:
@@ -162,13 +172,19 @@ def _tokenizer(path: str) -> PreTrainedTokenizerBase:
         raise ConfigError(f"model: {path!r} has no tokenizer that loads: {reason}") from error
 
 
-def _model(path: str, dtype: torch.dtype, kind: Any) -> PreTrainedModel:
+def _model(path: str, dtype: torch.dtype, kind: Any, allow_pickle: bool) -> PreTrainedModel:
     """Load a model with dropout off, so that generation and training see one distribution."""
     options = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    errors = (Exception,) if allow_pickle else LOAD_ERRORS  # a pickle can raise any error
     try:
         config = AutoConfig.from_pretrained(path)
+        if not allow_pickle:
+            check_no_pickle(path, config, kind)
+            options["use_safetensors"] = True
         loaded: Any = kind.from_pretrained(path, config=config, dtype=dtype, **options)
-    except LOAD_ERRORS as error:
+    except ConfigError:
+        raise
+    except errors as error:
         raise ConfigError(
             f"model: {path!r} is no {KIND_NAMES[kind]} that loads: {_first_line(error)}"
         ) from error
@@ -211,4 +227,4 @@ def _check_folder(path: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(":")
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(":")

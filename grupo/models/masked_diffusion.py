@@ -52,6 +52,7 @@ class MaskedDiffusion:
         stop_strings: strings that end an answer, besides the end token.
         apply_chat_template: wrap plain prompts as a user message.
         tokens_per_microbatch: tokens evaluated at once, in all masked views of a text.
+        allow_pickle: also read weights from a pickle, whose author may be able to execute code.
     """
 
     model: str
@@ -63,6 +64,7 @@ class MaskedDiffusion:
     stop_strings: tuple[NonEmptyString, ...] = ()
     apply_chat_template: bool = False
     tokens_per_microbatch: PositiveInt = 16384
+    allow_pickle: bool = False
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -96,7 +98,9 @@ class MaskedPolicy(TrainablePolicy):
     def __init__(self, spec: MaskedDiffusion) -> None:
         self.spec = spec
         device = loading.resolve_device(spec.device)
-        self.hf_model, tokenizer = loading.load(spec.model, torch.float32, device, loading.MASKED)
+        self.hf_model, tokenizer = loading.load(
+            spec.model, torch.float32, device, loading.MASKED, allow_pickle=spec.allow_pickle
+        )
         super().__init__(
             spec.model,
             self.hf_model,

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
 from grupo.models.quiet_loading import quiet_diffusers
+from grupo.models.weight_files import check_pipeline
 
 TIMESTEP_SCALE = 1000  # transformers of diffusers take times from 0 to this
 
@@ -104,8 +105,11 @@ def _pipeline(path: str) -> Any:
     optional = ("text_encoder_3", "tokenizer_3")
     absent = {name: None for name in optional if not (Path(path) / name).is_dir()}
     try:
+        check_pipeline(path)
         with quiet_diffusers():
-            return StableDiffusion3Pipeline.from_pretrained(path, **absent)
+            return StableDiffusion3Pipeline.from_pretrained(path, use_safetensors=True, **absent)
+    except ConfigError:
+        raise
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(f"model: {path!r} is no Stable Diffusion 3 pipeline: {reason}") from error
