@@ -15,7 +15,7 @@ from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.core.console import print_error
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.exit_codes import EXIT_UNEXPECTED, exit_code
+from grupo.core.exit_codes import EXIT_UNEXPECTED, error_message, exit_code
 
 HELP_FLAGS = ("--help", "-h")
 COMMANDS = {
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if (code := exit_code(error)) == EXIT_UNEXPECTED:
             raise
-        print_error(f"grupo: {error}")
+        print_error(f"grupo: {error_message(error)}")
         sys.exit(code)
 
 

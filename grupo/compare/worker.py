@@ -6,7 +6,7 @@ import sys
 import threading
 
 from grupo.core.console import out
-from grupo.core.exit_codes import EXIT_STOPPED, EXIT_UNEXPECTED, exit_code
+from grupo.core.exit_codes import EXIT_STOPPED, EXIT_UNEXPECTED, error_message, exit_code
 
 
 def main(folder: str) -> None:
@@ -21,7 +21,7 @@ def main(folder: str) -> None:
     except Exception as error:
         if (code := exit_code(error)) == EXIT_UNEXPECTED:
             raise
-        print(error, file=sys.stderr)
+        print(error_message(error), file=sys.stderr)
         sys.exit(code)
 
 

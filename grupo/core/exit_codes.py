@@ -3,6 +3,8 @@
 import errno
 from typing import ClassVar
 
+from grupo.core.out_of_memory import out_of_memory_message
+
 EXIT_UNEXPECTED = 1  # a bug: the traceback is shown
 EXIT_CONFIG_ERROR = 2  # invalid input; nothing was started
 EXIT_STOPPED = 3  # a run was stopped by an error; it can be resumed from its last checkpoint
@@ -30,8 +32,17 @@ def exit_code(error: Exception) -> int:
 
     >>> exit_code(CommandError()), exit_code(OSError(errno.ENOSPC, "")), exit_code(KeyError())
     (3, 3, 1)
+    >>> exit_code(MemoryError())
+    3
     """
+    if out_of_memory_message(error):
+        return EXIT_STOPPED
     if isinstance(error, CommandError):
         return error.exit_code
     is_disk_error = isinstance(error, OSError) and error.errno in _DISK_ERRNOS
     return EXIT_STOPPED if is_disk_error else EXIT_UNEXPECTED
+
+
+def error_message(error: Exception) -> str:
+    """The message of a command that ended with `error`; a lack of memory is named as such."""
+    return out_of_memory_message(error) or str(error)

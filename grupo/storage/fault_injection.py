@@ -24,7 +24,7 @@ SAVE_POINTS = (
     "save/swept",
     *(
         f"save/{file}/{stage}"
-        for file in ("weights", "optimizer", "history", "data", "manifest")
+        for file in ("weights", "optimizer", "history", "journal_checksums", "data", "manifest")
         for stage in ("opened", "written", "synced")
     ),
     "save/complete",

@@ -3,14 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-import torch
+from grupo.core.out_of_memory import is_out_of_memory
 
 Result = TypeVar("Result")
-OOM_MESSAGES = (  # as torch words them
-    "not enough memory",
-    "can't allocate memory",
-    "cannot allocate memory",
-)
 
 
 class HalvesMicrobatch(Protocol):
@@ -41,15 +36,9 @@ def retry_on_oom(
     while True:
         try:
             return fn()
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            message = microbatcher.halve_microbatch() if _is_out_of_memory(error) else ""
+        except (MemoryError, RuntimeError) as error:
+            message = microbatcher.halve_microbatch() if is_out_of_memory(error) else ""
             if not message:
                 raise
             reset()
             log(message)
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return any(text in str(error).lower() for text in OOM_MESSAGES)

@@ -14,6 +14,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from grupo.cli.main import main
+from tests.helpers.run_outcomes import flip_bit
 
 RECIPE = """
 from grupo.envs import RewardTerm, SingleTurn, raise_error
@@ -132,6 +133,10 @@ def write_models(folder: Path) -> None:
         for path in (folder / name).glob(f"{removed}*"):
             path.unlink()
     (folder / "empty").mkdir()
+    shutil.copytree(folder / "model", folder / "pickled")
+    weights = LlamaForCausalLM.from_pretrained(folder / "pickled").state_dict()
+    torch.save(weights, folder / "pickled" / "pytorch_model.bin")
+    (folder / "pickled" / "model.safetensors").unlink()
 
 
 def write_tasks(folder: Path) -> None:
@@ -149,8 +154,9 @@ def write_tasks(folder: Path) -> None:
 
 def write_damaged_runs(folder: Path) -> None:
     """Runs of an older version, and journals with errors."""
-    for name in ("older", "odd", "torn"):
+    for name in ("older", "odd", "torn", "flipped"):
         shutil.copytree(folder / "run", folder / name)
+    flip_bit(folder / "flipped" / "rollouts.jsonl", 30)
     recipe = json.loads((folder / "older" / "recipe.json").read_text())["recipe"] | {"epochs": 1}
     fingerprint = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     data = {"fingerprint": fingerprint, "recipe": recipe}

@@ -5,8 +5,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 
 from grupo.core.exit_codes import EXIT_CONFIG_ERROR, EXIT_CORRUPT
+from grupo.core.out_of_memory import GPU_ADVICE, HOST_ADVICE
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "bad_input.md"
@@ -101,3 +103,46 @@ def test_unreadable_folder_is_not_an_unexpected_error(grupo, monkeypatch):
     monkeypatch.setattr("grupo.report.doctor.examine", forbidden)
     code, _, err = grupo("doctor", "run")
     assert (code, err) == (3, "grupo: [Errno 13] Permission denied: 'run/metrics.jsonl'\n")
+
+
+@pytest.mark.parametrize(
+    ("allocate", "text", "advice"),
+    [
+        (lambda: bytearray(1 << 62), "MemoryError", HOST_ADVICE),
+        (lambda: torch.empty(1 << 60), "allocate memory: you tried to allocate", HOST_ADVICE),
+        (lambda: raise_error(torch.OutOfMemoryError("CUDA out of memory.")), "CUDA", GPU_ADVICE),
+    ],
+    ids=["Python", "torch on a CPU", "a GPU"],
+)
+def test_a_run_that_lacks_memory_says_so_and_can_be_resumed(
+    grupo, tmp_path, monkeypatch, allocate, text, advice
+):
+    run = str(tmp_path / "run")
+    arguments = ["recipe.py", "--run", run, "--eval-tasks", "0"]
+    with monkeypatch.context() as patch:
+        patch.setattr("grupo.training.learner.Learner.step", lambda self: allocate())
+        code, _, err = grupo(*arguments)
+    hint, message = err.splitlines()
+    assert code == 3
+    assert hint == f"`grupo resume {run}` continues from the last checkpoint."
+    assert message.startswith("grupo: Out of memory: ")
+    assert text in message
+    assert message.endswith(advice)
+    assert grupo("resume", run)[0] == 0
+
+
+def test_a_model_that_does_not_fit_in_memory_is_not_called_a_model_that_does_not_load(
+    grupo, tmp_path, monkeypatch
+):
+    def fail(*_, **__):
+        torch.empty(1 << 60)
+
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", fail)
+    code, _, err = grupo("recipe.py", "--run", str(tmp_path / "run"))
+    assert code == 3
+    assert err.startswith("grupo: Out of memory: ")
+    assert err.count("\n") == 1
+
+
+def raise_error(error: Exception) -> None:
+    raise error

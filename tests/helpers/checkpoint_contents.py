@@ -17,6 +17,7 @@ def tensors(step: int) -> dict[str, dict[str, Tensor]]:
         "weights": {"w": numbers / (step + 3), "b": (numbers[0] * step).bfloat16()},
         "optimizer": {"m": numbers * step, "step": torch.tensor(step)},
         "history": {"log": torch.arange(5 + step, dtype=torch.uint8)},
+        "journal_checksums": {"metrics": torch.arange(step, dtype=torch.int32).view(torch.uint32)},
     }
 
 
