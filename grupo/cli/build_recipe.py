@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from grupo.catalogue import parse_method
+from grupo.config.clock import describe_clock
 from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.core.component import component_fields, to_code, walk
 from grupo.core.errors import ConfigError, suggest
@@ -175,9 +176,9 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
 
 
 def describe_recipe(recipe: Recipe) -> str:
-    """The whole recipe, one field per line, and a description of a step."""
+    """The whole recipe, one field per line, a description of a step, and what the clock decides."""
     lines = [f"{name} = {to_code(value)}" for name, value in component_fields(recipe).items()]
-    return "\n".join([*lines, "", recipe.describe_step()])
+    return "\n".join([*lines, "", recipe.describe_step(), *describe_clock(recipe)])
 
 
 def _check_known_fields(fields: Fields, recipe: Recipe) -> None:

@@ -23,6 +23,7 @@ from grupo.training.run_dir import (
     journal_marks,
 )
 from grupo.training.run_summary import run_summary
+from grupo.training.step_clock import CLOCK, read_clock
 
 OnBytes = Callable[[int], None]
 
@@ -88,7 +89,7 @@ class RunChecker:
 
     def __call__(self) -> RunCheck:
         """Check all files."""
-        checks = (self._recipe, self._checkpoints, self._journals, self._summary)
+        checks = (self._recipe, self._checkpoints, self._journals, self._clock, self._summary)
         files = tuple(result for check in checks for result in check())
         usable = (name for name, saved in self.intact.items() if self._fits_journals(saved))
         return RunCheck(files, next(usable, ""))
@@ -138,6 +139,12 @@ class RunChecker:
             if later := journal.length() - mark.length:
                 note += f"; {later} bytes after the last intact checkpoint, without a checksum"
             yield _result(journal.path.name, partial(journal.verify, mark, self.on_bytes), note)
+
+    def _clock(self) -> Iterator[FileCheck]:
+        path = self.folder / CLOCK
+        if path.exists():
+            record = read_clock(path)
+            yield FileCheck(CLOCK, record.damage, f"{len(record.seconds)} lines verified")
 
     def _summary(self) -> Iterator[FileCheck]:
         path = self.folder / SUMMARY

@@ -1,7 +1,7 @@
 """The state of a run between two steps."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -49,6 +49,9 @@ class State:
         self.failed_rollouts = 0
         self.seconds = 0.0  # of steps and evaluations
         self.ledger: dict[str, float] = {}  # sums of the `tokens/` and `time/` metrics
+        self.training_seconds = 0.0  # of all steps, without evaluations
+        # the seconds that count for a step, from its number and the measured ones
+        self.count_seconds: Callable[[int, float], float] = lambda step, measured: measured
         self.sampler_mismatch = math.inf  # last measured, in nats; see docs/metrics.md
         self.finished = False
 
@@ -73,6 +76,7 @@ class State:
         self.generated_tokens += int(metrics["tokens/generated"])
         self.failed_rollouts += int(metrics["rollouts/failed"])
         self.seconds += metrics["time/step"]
+        self.training_seconds += self.count_seconds(self.step, metrics["time/step"])
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
@@ -80,11 +84,6 @@ class State:
             if name.startswith(("time/", "tokens/")):
                 self.ledger[name] = self.ledger.get(name, 0.0) + value
         self.step += 1
-
-    @property
-    def training_seconds(self) -> float:
-        """Seconds of all steps, without evaluations."""
-        return self.ledger.get("time/step", 0.0)
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """The tensors of a checkpoint, by file."""
@@ -108,6 +107,7 @@ class State:
             "generated_tokens": self.generated_tokens,
             "failed_rollouts": self.failed_rollouts,
             "seconds": self.seconds,
+            "training_seconds": self.training_seconds,
             "ledger": self.ledger,
             "sampler_mismatch": self.sampler_mismatch,
             "tokens_per_microbatch": self.policy.tokens_per_microbatch,
@@ -130,6 +130,7 @@ class State:
         self.generated_tokens = data["generated_tokens"]
         self.failed_rollouts = data["failed_rollouts"]
         self.seconds = data["seconds"]
+        self.training_seconds = data["training_seconds"]
         self.ledger = dict(data["ledger"])
         self.sampler_mismatch = data["sampler_mismatch"]
         self.policy.tokens_per_microbatch = data["tokens_per_microbatch"]

@@ -1,5 +1,6 @@
 """The trainer: runs the steps of a recipe, and logs, evaluates and saves between them."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from grupo.training.learner import Learner, TrainStepResult
 from grupo.training.rollout_records import rollout_records
 from grupo.training.run_dir import RunFolder, unused_folder
 from grupo.training.run_summary import run_summary
+from grupo.training.step_clock import CLOCK, StepClock
 from grupo.training.token_records import token_records
 
 
@@ -95,6 +97,9 @@ class Trainer:
         self.recipe = learner.recipe
         self.policy = learner.policy
         self.state = learner.state
+        self.clock = StepClock(run.folder / CLOCK)
+        if self.recipe.early_stopping.max_seconds:
+            self.state.count_seconds = self.clock.count
 
     def __call__(self) -> dict[str, Any]:
         """Train to the end and return the summary; for a finished run, only the summary."""
@@ -117,11 +122,14 @@ class Trainer:
 
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one."""
-        try:
-            with save_errors("The run is not resumed"):
-                saved = self.run.load()
-        except NoCheckpoint:
-            return
+        with suppress(NoCheckpoint):
+            self._restore_checkpoint()
+        if message := self.clock.restore():
+            self.callback.on_message(message)
+
+    def _restore_checkpoint(self) -> None:
+        with save_errors("The run is not resumed"):
+            saved = self.run.load()
         for note in saved.notes:
             self.callback.on_message(note)
         self.state.restore(saved)

@@ -14,7 +14,8 @@ def outcome(run: Path) -> dict[str, Any]:
     saved = checkpoint.load(run / "checkpoints")
     lines = (run / "metrics.jsonl").read_text().splitlines()
     summary = strict_json.from_json((run / "summary.json").read_text())
-    excluded = ("seconds", "lengths", "ledger")  # times, and lengths of journals with times
+    # times, and lengths of journals with times
+    excluded = ("seconds", "training_seconds", "lengths", "ledger")
     return {
         "metrics": [without_times(json.loads(line)) for line in lines],
         "rollouts": (run / "rollouts.jsonl").read_bytes(),

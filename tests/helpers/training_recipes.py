@@ -191,6 +191,16 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     **SAMPLED,
 }
 
+# the learning rate and the end of the run depend on the time of the steps
+TIMED: Mapping[str, Mapping[str, Any]] = {
+    "timed": {
+        "early_stopping": EarlyStopping(max_seconds=60.0),
+        "learning_rate": Linear(1e-2, 0.0),
+        "max_steps": 10_000,
+        "save_every": 3,
+    }
+}
+
 
 def recipe(name: str, model: str) -> Recipe:
     """The recipe of this name, with the models in the folder `model`."""
@@ -207,7 +217,7 @@ def recipe(name: str, model: str) -> Recipe:
             policy, (RolePolicy("hinter", CausalLM(model, Lora(2, 4.0), max_new_tokens=4, **cpu)),)
         ),
     }
-    changes = CHANGES[name]
+    changes = {**CHANGES, **TIMED}[name]
     return base(model).replace(policy=policies.get(name.split()[0], policy), **changes)
 
 

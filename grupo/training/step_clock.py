@@ -1,0 +1,108 @@
+"""The clock of a run: seconds of each step, written down so that a resumed run repeats them.
+
+With `early_stopping.max_seconds`, the end of a run and its schedules depend on the time of its
+steps. A resumed run repeats the steps since its checkpoint: they count the seconds that they took
+at first, so that every decision that was made from them is made again.
+"""
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+from grupo.core.component import component
+from grupo.storage import strict_json
+from grupo.storage.checkpoint import save_errors
+from grupo.storage.journal import Journal, JournalMark
+
+CLOCK = "clock.jsonl"
+
+
+@component
+class ClockRecord:
+    """The contents of a clock's file.
+
+    Args:
+        seconds: Seconds of each step, from step 0 on, up to the first damaged line.
+        length: Length of their lines in bytes.
+        damage: A message about a damaged line; "" if there is none.
+        torn_bytes: Length of an incomplete last line, which a killed run leaves.
+    """
+
+    seconds: tuple[float, ...]
+    length: int
+    damage: str
+    torn_bytes: int
+
+
+class StepClock:
+    """Counts the seconds of steps.
+
+    Args:
+        path: The file of the seconds of each step; unlike a journal it is not truncated to a
+            checkpoint.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.journal = Journal(path)
+        self.seconds: dict[int, float] = {}  # of each step that ran before
+
+    def restore(self) -> str:
+        """Read the recorded seconds; returns a message if lines are damaged and were left out.
+
+        Raises:
+            SaveFailed: The disk did not accept the shortened file.
+        """
+        record = read_clock(self.journal.path)
+        self.seconds = dict(enumerate(record.seconds))
+        if record.damage or record.torn_bytes:
+            with save_errors("The run is not resumed"):
+                self.journal.truncate(JournalMark(length=record.length))
+        consequence = "; schedules and the end of the run count new times from there on"
+        return f"{record.damage}{consequence}" if record.damage else ""
+
+    def count(self, step: int, measured: float) -> float:
+        """The seconds that count for a step: those of its first run, or those measured now.
+
+        Args:
+            step: The step that has ended.
+            measured: The seconds that it took now.
+        """
+        if step not in self.seconds:
+            record = {"step": step, "seconds": measured}
+            with save_errors(f"The time of step {step} is not written"):
+                self.journal.append({**record, "crc32": _checksum(record)})
+            self.seconds[step] = measured
+        return self.seconds[step]
+
+
+def read_clock(path: Path) -> ClockRecord:
+    """Read the seconds of steps; a file that does not exist is empty."""
+    content = path.read_bytes() if path.exists() else b""
+    seconds: list[float] = []
+    length = 0
+    for line in content.splitlines(keepends=True):
+        record = _parse(line)
+        if record.get("step") != len(seconds):
+            break
+        seconds.append(record["seconds"])
+        length += len(line)
+    rest = content[length:]
+    is_torn = b"\n" not in rest
+    place = f"{path.name}, line {len(seconds) + 1} (step {len(seconds)})"
+    damage = "" if is_torn else f"{place}: its bytes are not those that were written"
+    return ClockRecord(tuple(seconds), length, damage, len(rest) * is_torn)
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    """The step and the seconds of a line; empty if the line is damaged."""
+    try:
+        record = strict_json.from_json(line.decode())
+        checksum = record.pop("crc32")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    is_whole = line.endswith(b"\n") and checksum == _checksum(record)
+    return record if is_whole else {}
+
+
+def _checksum(record: dict[str, Any]) -> int:
+    return zlib.crc32(strict_json.to_json(record).encode())

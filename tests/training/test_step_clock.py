@@ -1,0 +1,59 @@
+"""The seconds of steps are recorded once and repeated afterwards."""
+
+from pathlib import Path
+
+import pytest
+
+from grupo.training.step_clock import StepClock, read_clock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The clock of three steps."""
+    path = tmp_path / "clock.jsonl"
+    clock = StepClock(path)
+    assert [clock.count(step, 0.1 * step) for step in range(3)] == [0.0, 0.1, 0.2]
+    return path
+
+
+def test_a_step_that_runs_again_counts_its_first_seconds(path):
+    clock = StepClock(path)
+    assert clock.restore() == ""
+    assert [clock.count(step, 9.0) for step in (1, 2, 3)] == [0.1, 0.2, 9.0]
+    assert read_clock(path).seconds == (0.0, 0.1, 0.2, 9.0)
+
+
+def test_a_run_without_recorded_seconds_has_no_file(tmp_path):
+    assert StepClock(tmp_path / "clock.jsonl").restore() == ""
+    assert not (tmp_path / "clock.jsonl").exists()
+
+
+def test_a_torn_last_line_is_removed(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3])
+    clock = StepClock(path)
+    assert clock.restore() == ""
+    assert clock.count(2, 0.2) == 0.2
+    assert path.read_bytes() == whole
+
+
+def test_a_change_of_any_byte_is_detected(path):
+    content = path.read_bytes()
+    assert read_clock(path).damage == ""
+    for at, byte in enumerate(content[:-1]):
+        for changed in {byte ^ 1, byte ^ 64, 0} - {byte}:
+            path.write_bytes(content[:at] + bytes([changed]) + content[at + 1 :])
+            number = content[:at].count(b"\n") + 1
+            assert f"line {number} (step {number - 1}): its bytes" in read_clock(path).damage
+
+
+def test_times_from_a_damaged_line_on_are_measured_anew(path):
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"step": 1', b'"step": 7'))
+    clock = StepClock(path)
+    assert clock.restore() == (
+        "clock.jsonl, line 2 (step 1): its bytes are not those that were written; schedules and the"
+        " end of the run count new times from there on"
+    )
+    assert [clock.count(step, 5.0) for step in range(3)] == [0.0, 5.0, 5.0]
+    assert read_clock(path).damage == ""
