@@ -65,7 +65,8 @@ def file_chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
-    yield from (_to_bytes(tensors[name]) for name in names)
+    # an empty tensor has no bytes, and one that was made from an array cannot be viewed as bytes
+    yield from (_to_bytes(tensors[name]) for name in names if tensors[name].numel())
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

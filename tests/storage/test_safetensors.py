@@ -1,6 +1,7 @@
 import json
 import struct
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load as reference_load
@@ -84,3 +85,10 @@ def test_empty_mapping_is_a_file(tmp_path):
 def test_unsupported_tensors_are_rejected_by_name(tensors, message):
     with pytest.raises(ConfigError, match=message):
         safetensors.check_tensors(tensors, label="weights")
+
+
+def test_an_empty_tensor_from_an_array_is_saved(tmp_path):
+    x = torch.from_numpy(np.zeros(0, dtype=np.uint32))  # its stride is 0
+    (tmp_path / "x.safetensors").write_bytes(b"".join(safetensors.file_chunks({"x": x})))
+    loaded = safetensors.load_tensors(tmp_path / "x.safetensors")["x"]
+    assert (loaded.shape, loaded.dtype) == (x.shape, x.dtype)

@@ -96,6 +96,13 @@ def test_loading_truncates_the_journals_to_the_checkpoint(run):
     assert [journal.path.read_bytes() for journal in run.journals.values()] == before
 
 
+def test_a_journal_without_lines_can_be_saved_and_restored(run):
+    run.log(0, {"loss": 0.5}, [])
+    run.save(1, HALF, {})
+    run.load()
+    assert [journal.length() > 0 for journal in run.journals.values()] == [True, False, False]
+
+
 def test_a_run_without_checkpoint_restarts_with_empty_journals(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}])
     with pytest.raises(NoCheckpoint):
