@@ -91,8 +91,9 @@ class RunChecker:
         """Check all files."""
         checks = (self._recipe, self._checkpoints, self._journals, self._clock, self._summary)
         files = tuple(result for check in checks for result in check())
-        usable = (name for name, saved in self.intact.items() if self._fits_journals(saved))
-        return RunCheck(files, next(usable, ""))
+        usable = [name for name, saved in self.intact.items() if self._fits_journals(saved)]
+        has_recipe = not files[0].problem
+        return RunCheck(files, "".join(usable[:1]) if has_recipe else "")
 
     def _recipe(self) -> Iterator[FileCheck]:
         yield _result(RECIPE, partial(RunFolder.open, self.folder))
@@ -128,7 +129,8 @@ class RunChecker:
         ]
         yield from results
         if not any(result.problem for result in results):
-            self.intact[folder.name] = _without_weights(folder, written.step)
+            with suppress(OSError):  # a run in progress may have removed it
+                self.intact[folder.name] = _without_weights(folder, written.step)
 
     def _journals(self) -> Iterator[FileCheck]:
         saved = next(iter(self.intact.values()), None)

@@ -96,6 +96,11 @@ def test_the_checkpoint_that_a_resumed_run_continues_from_is_named(run):
     assert RunChecker(run)().resume_from == ""
 
 
+def test_a_run_with_a_damaged_recipe_cannot_be_resumed(run):
+    flip_bit(run / "recipe.json")
+    assert RunChecker(run)().resume_from == ""
+
+
 def test_lines_after_the_last_checkpoint_are_noted(run):
     with (run / "rollouts.jsonl").open("ab") as file:
         file.write(b'{"torn')
