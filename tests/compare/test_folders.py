@@ -64,7 +64,7 @@ def test_edited_recipe_is_unreadable(run):
 def test_recipe_of_another_version_is_unreadable(run):
     """The recipe has a field that this version does not have."""
     data = {"component": "grupo.recipe:EarlyStopping", "min_solve_rate": 2.0, "rewards": 3}
-    text = json.dumps({"fingerprint": _fingerprint(data), "recipe": data})
+    text = json.dumps({"fingerprint": _fingerprint(data), "recipe": data}, indent=1)
     (run.folder / "recipe.json").write_text(text)
     status = status_of(run)
     assert status.status == "unreadable"
