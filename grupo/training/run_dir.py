@@ -223,7 +223,8 @@ class RunFolder:
 
     def check_no_lost_checkpoint(self) -> None:
         """Raise `CorruptRun` if the journals are longer than a run without checkpoint can be."""
-        path = self.journals["metrics"].path  # lines are counted, not parsed: a power cut may have torn them
+        # lines are counted, not parsed: a power cut may have torn them
+        path = self.journals["metrics"].path
         num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
         if num_logged > self.recipe.save_every:
             raise CorruptRun(

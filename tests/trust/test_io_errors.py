@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from grupo.storage import atomic_files
-from grupo.storage.atomic_files import Journal
+from grupo.storage.journal import Journal
 from tests.helpers import checkpoint_contents
 from tests.helpers.failing_disk import (
     ERRORS,
@@ -78,15 +78,15 @@ def test_an_error_at_any_call_of_a_journal_keeps_the_synced_lines(options, tmp_p
         journal = Journal(tmp_path / f"{n}.jsonl")
         journal.append(records[0])
         journal.fsync()
-        length, disk = journal.length(), FailingDisk(n, **options)
+        mark, disk = journal.mark(0), FailingDisk(n, **options)
         try:
             failing = Journal(journal.path, disk)
             failing.append(*records[1:])
             failing.fsync()
-            Journal.truncate(journal.path, length, disk)
+            failing.truncate(mark)
         except OSError:
             assert disk.failed
-        Journal.truncate(journal.path, length)
+        Journal(journal.path).truncate(mark)
         assert journal.read() == (records[:1], ())
         if not disk.failed:
             break
