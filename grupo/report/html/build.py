@@ -62,29 +62,32 @@ def render_page(
 ) -> Iterator[str]:
     """The page as a sequence of strings.
 
-    The Content-Security-Policy allows only the embedded script and style, by their hashes.
-
     Args:
         data: the JSON payload of the page.
         connect_src: the servers that the script may query, as in a Content-Security-Policy.
         extra_elements: HTML elements to insert after the payload.
     """
-    licence = f"/*\n{_read('vendor/uPlot.LICENSE')}*/\n"  # goes with every copy
-    style = licence + _joined_files(STYLES)
-    script = licence + _joined_files(SCRIPTS)
-    policy = (
-        f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)};"
-        f" img-src data:; connect-src {connect_src}; base-uri 'none'; form-action 'none'"
-    )
     before, after = _read("index.html").split("<!--data-->")
     yield (
-        before.replace("<!--policy-->", policy)
+        before.replace("<!--policy-->", content_security_policy(connect_src))
         .replace("<!--mark-->", GENERATOR_TAG)
-        .replace("<!--style-->", f"<style>{style}</style>")
+        .replace("<!--style-->", f"<style>{_embedded_text(STYLES)}</style>")
     )
     yield f'<script type="application/json" id="data">{_escaped_json(data)}</script>\n'
     yield from extra_elements
-    yield after.replace("<!--script-->", f"<script>{script}</script>")
+    yield after.replace("<!--script-->", f"<script>{_embedded_text(SCRIPTS)}</script>")
+
+
+def content_security_policy(connect_src: str) -> str:
+    """The policy of the page: only its own script and style are allowed, by their hashes.
+
+    Args:
+        connect_src: the servers that the script may query.
+    """
+    return (
+        f"default-src 'none'; script-src {_csp_hash(SCRIPTS)}; style-src {_csp_hash(STYLES)};"
+        f" img-src data:; connect-src {connect_src}; base-uri 'none'; form-action 'none'"
+    )
 
 
 def _is_report(file: Path) -> bool:
@@ -109,13 +112,17 @@ def _escaped_json(data: Any) -> str:
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _csp_hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+@cache
+def _csp_hash(names: Sequence[str]) -> str:
+    digest = sha256(_embedded_text(names).encode()).digest()
+    return f"'sha256-{b64encode(digest).decode()}'"
 
 
 @cache
-def _joined_files(names: Sequence[str]) -> str:
-    return "\n".join(map(_read, names))
+def _embedded_text(names: Sequence[str]) -> str:
+    """The files as one text, with the licence that goes with every copy."""
+    licence = f"/*\n{_read('vendor/uPlot.LICENSE')}*/\n"
+    return licence + "\n".join(map(_read, names))
 
 
 def _read(name: str) -> str:

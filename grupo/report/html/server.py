@@ -4,24 +4,42 @@ import gzip
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from io import BufferedReader
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from socketserver import ThreadingTCPServer
+from threading import BoundedSemaphore, Lock
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from grupo.core.errors import ConfigError
-from grupo.report.html.build import render_page
+from grupo.report.html.build import content_security_policy, render_page
+from grupo.report.html.http_limits import (
+    NO_CONTENT,
+    Limits,
+    RequestRefused,
+    RequestStream,
+    error_response,
+    response_bytes,
+)
 from grupo.report.html.payload import open_runs, run_payload
 
 HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")  # allowed in the Host header
-HTML = "text/html; charset=utf-8"
-JSON = "application/json"
-TypedBody = tuple[str, str]  # content type, text
+CONNECT_SRC = "'self'"  # the page queries its own server
 
 
-class ReportServer(ThreadingHTTPServer):
+class Content(NamedTuple):
+    """A text to serve, its content type and its Content-Security-Policy."""
+
+    text: str
+    kind: str = "application/json"
+    policy: str = NO_CONTENT
+
+
+class ReportServer(ThreadingTCPServer):
     """Serves the report on the loopback interface, below a secret path; other paths get 403.
 
     The runs are read at each request.
@@ -29,14 +47,19 @@ class ReportServer(ThreadingHTTPServer):
     Args:
         folders: the folders of the runs.
         port: the port to listen on; 0: any free one.
+        limits: the limits on connections and requests.
 
     Raises:
         ConfigError: a folder holds no run, or the port is not free.
     """
 
     daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128  # connections that wait to be accepted or refused
 
-    def __init__(self, folders: Sequence[Path], port: int = 0) -> None:
+    def __init__(self, folders: Sequence[Path], port: int = 0, limits: Limits = Limits()) -> None:
+        self.limits = limits
+        self.free_connections = BoundedSemaphore(limits.connections)
         self.runs = open_runs(folders)
         self.read_lock = Lock()
         self.secret = secrets.token_urlsafe(24)
@@ -52,8 +75,28 @@ class ReportServer(ThreadingHTTPServer):
         """The address of the page, secret included."""
         return f"http://{HOST}:{self.server_port}/{self.secret}/"
 
-    def respond(self, path_parts: Sequence[str], query_int: Callable[[str], int]) -> TypedBody:
-        """The response to a path below the secret.
+    @property
+    def server_port(self) -> int:
+        """The port that the server listens on."""
+        return int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start the thread of a connection, or refuse it if too many are open."""
+        if self.free_connections.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with suppress(OSError):
+            request.setblocking(False)
+            request.sendall(error_response(HTTPStatus.SERVICE_UNAVAILABLE))
+        super().shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that was not refused."""
+        super().shutdown_request(request)
+        self.free_connections.release()
+
+    def content(self, path_parts: Sequence[str], query_int: Callable[[str], int]) -> Content:
+        """The content of a path below the secret.
 
         Args:
             path_parts: the path, split at "/".
@@ -65,14 +108,16 @@ class ReportServer(ThreadingHTTPServer):
         match path_parts:
             case [""]:
                 payload = {"live": True, "count": len(self.runs)}
-                return HTML, "".join(render_page(payload, connect_src="'self'"))
+                page = "".join(render_page(payload, connect_src=CONNECT_SRC))
+                policy = f"{content_security_policy(CONNECT_SRC)}; frame-ancestors 'none'"
+                return Content(page, "text/html; charset=utf-8", policy)
             case ["run", run]:
                 since = query_int("since")
                 epoch = query_int("epoch")
-                return JSON, json.dumps(self._run_payload(int(run), since, epoch))
+                return Content(json.dumps(self._run_payload(int(run), since, epoch)))
             case ["run", run, "step", step]:
                 with self.read_lock:
-                    return JSON, json.dumps(self.runs[int(run)].groups(int(step)))
+                    return Content(json.dumps(self.runs[int(run)].groups(int(step))))
         raise LookupError(path_parts)
 
     def _run_payload(self, index: int, since: int, epoch: int) -> dict[str, Any]:
@@ -83,55 +128,74 @@ class ReportServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """One connection, with one request."""
 
     server: ReportServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        _, secret, *path_parts = url.path.split("/")
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
-        # checking the host prevents DNS rebinding: a foreign name that resolves to this machine
-        is_authorized = secrets.compare_digest(secret.encode(), self.server.secret.encode())
-        if host not in HOST_NAMES or not is_authorized:
-            return self._refuse(403)
-        query = parse_qs(url.query)
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = BufferedReader(RequestStream(self.connection, self.server.limits))
+
+    def handle(self) -> None:
         try:
-            kind, text = self.server.respond(path_parts, lambda n: int(query.get(n, ["0"])[0]))
-        except (LookupError, ValueError):
-            return self._refuse(404)
-        self._send(200, kind, text)
+            self.handle_one_request()
+        except RequestRefused as refusal:
+            self.send_error(refusal.status)
+        except ConnectionError:
+            pass  # the client left
+        except Exception:
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
+            raise
+
+    def do_GET(self) -> None:
+        self._send(self._response())
 
     def _not_allowed(self) -> None:
-        self._refuse(405)
+        self.send_error(HTTPStatus.METHOD_NOT_ALLOWED)
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _not_allowed
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Send an error page; the base class calls this for requests that it cannot parse."""
+        self._send(error_response(code))
 
     def log_message(self, format: str, *args: Any) -> None:
         """No access log: the address is a secret."""
 
-    def _refuse(self, code: int) -> None:
-        self.close_connection = True
-        self._send(code, "text/plain", self.responses[code][0])
+    def _response(self) -> bytes:
+        has_body = self.headers.get("Content-Length", "0") != "0"
+        if has_body or "Transfer-Encoding" in self.headers:
+            return error_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        secret, path_parts, query = _split_target(self.path)
+        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        # checking the host prevents DNS rebinding: a foreign name that resolves to this machine
+        is_authorized = secrets.compare_digest(secret.encode(), self.server.secret.encode())
+        if host not in HOST_NAMES or not is_authorized:
+            return error_response(HTTPStatus.FORBIDDEN)
+        try:
+            content = self.server.content(path_parts, lambda n: int(query.get(n, ["0"])[0]))
+        except (LookupError, ValueError):
+            return error_response(HTTPStatus.NOT_FOUND)
+        body = content.text.encode()
+        if "gzip" not in self.headers.get("Accept-Encoding", ""):
+            return response_bytes(HTTPStatus.OK, body, content.kind, policy=content.policy)
+        packed = gzip.compress(body, 1)
+        return response_bytes(
+            HTTPStatus.OK, packed, content.kind, policy=content.policy, encoding="gzip"
+        )
 
-    def _send(self, code: int, kind: str, text: str) -> None:
-        accepts_gzip = "gzip" in self.headers.get("Accept-Encoding", "")
-        body = gzip.compress(text.encode(), 1) if accepts_gzip else text.encode()
-        self.send_response(code)
-        for header, value in _HEADERS.items():
-            self.send_header(header, value)
-        if accepts_gzip:
-            self.send_header("Content-Encoding", "gzip")
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    def _send(self, response: bytes) -> None:
+        self.connection.settimeout(self.server.limits.response_seconds)
+        with suppress(ConnectionError, TimeoutError):  # the client left, or does not read
+            self.wfile.write(response)
 
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+def _split_target(target: str) -> tuple[str, list[str], dict[str, list[str]]]:
+    """Secret, path below it and query of a request target; an invalid target has no secret."""
+    try:
+        url = urlsplit(target)
+    except ValueError:
+        return "", [], {}
+    _, secret, *path_parts = [*url.path.split("/"), ""]
+    return secret, path_parts[:-1], parse_qs(url.query)
