@@ -15,9 +15,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.curricula import BetaCounts
 from grupo.rollouts.history import History
+from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import checkpoint
 
+FOLDS = (BetaCounts(0.9),)  # two numbers per task
 VISITS_PER_TASK, GROUP_SIZE, PROMPTS_PER_STEP, STEPS = 2, 8, 512, 50
 
 
@@ -50,7 +53,7 @@ def time_save_and_load(history: History) -> tuple[float, float, float]:
         saved = time.perf_counter()
         size = (path / "history.safetensors").stat().st_size / 1e6
         loaded = checkpoint.load(Path(folder))
-        History.from_data(loaded.data, loaded.tensors["history"])
+        History.from_data(loaded.data, loaded.tensors["history"], FOLDS)
         return saved - start, time.perf_counter() - saved, size
 
 
@@ -58,7 +61,7 @@ def main(task_count: int) -> None:
     """Measure a history of `task_count` tasks."""
     tasks = [Task(f"{number:032x}", "") for number in range(task_count)]
     baseline = resident_mb()
-    history = History()
+    history = History(task_histories=TaskHistoryStore(FOLDS))
     for number in range(VISITS_PER_TASK):
         history.append_groups(number, map(scored_group, tasks))
         memory = resident_mb() - baseline

@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from grupo.core.errors import MissingSignalError
+from grupo.core.errors import ConfigError, MissingSignalError
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 
 PerRollout = Float[Tensor, "R"]
 PerAction = Float[Tensor, "N T"]
@@ -50,23 +51,41 @@ class Signals(SignalDict):
 
 @dataclass(frozen=True)
 class TaskHistory:
-    """Steps and rewards of a task's earlier groups, oldest first.
+    """The earlier groups of a task, read through folds.
+
+    A run keeps no groups: it keeps the states of the folds that the components of its method
+    declare as `Requires.task_folds`. A test may list the groups themselves.
 
     Args:
-        steps: Training step of each group.
-        rewards: Rewards of each group's rollouts; rollouts that could not be scored are left out.
-        reward_terms: The components of these rewards, by name: those that a component of the
-            method declares as `Requires.reward_history`.
+        steps: Training step of each listed group, oldest first.
+        rewards: Rewards of each listed group's rollouts.
+        reward_terms: The components of these rewards, by name.
+        states: States of the declared folds before the listed groups; None: there is no earlier
+            group, and every fold can be read.
     """
 
     steps: tuple[int, ...] = ()
     rewards: tuple[tuple[float, ...], ...] = ()
     reward_terms: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    states: Mapping[TaskFold, FoldState] | None = None
 
-    @property
-    def mean_rewards(self) -> tuple[float, ...]:
-        """The mean reward of each earlier group."""
-        return tuple(sum(r) / len(r) for r in self.rewards)
+    def state(self, fold: TaskFold) -> FoldState:
+        """The state of a fold after all groups.
+
+        Raises:
+            ConfigError: No component declares the fold.
+        """
+        states = {fold: fold.initial_state} if self.states is None else self.states
+        if fold not in states:
+            raise ConfigError(
+                f"method: a component reads {fold!r} of a task's history and does not declare it:"
+                f" requires = Requires(task_folds=({fold!r},))."
+            )
+        state = states[fold]
+        for i, step in enumerate(self.steps):
+            terms = {name: values[i] for name, values in self.reward_terms.items()}
+            state = fold(state, ScoredGroup(step, self.rewards[i], terms))
+        return state
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.component import walk
+from grupo.core.task_fold import TaskFold
 
 D = TypeVar("D", "Requires", "Provides")
 
@@ -28,7 +29,8 @@ class Requires:
         recomputed_signals: Signals that are computed in every update and read in `pi`, with a
             gradient, such as `entropy`. `logp` need not be declared.
         reward_terms: Reward terms that are read in `batch.reward_terms`.
-        reward_history: Reward terms whose earlier values are read in `batch.history`.
+        task_folds: Folds over a task's earlier groups whose states are read in `batch.history`,
+            or by a curriculum in `request.history`.
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
         replays: Number of best and of worst earlier rollouts that are read in `task.replays`.
@@ -46,7 +48,7 @@ class Requires:
     signals: frozenset[str]
     recomputed_signals: frozenset[str]
     reward_terms: frozenset[str]
-    reward_history: frozenset[str]
+    task_folds: tuple[TaskFold, ...]
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
     replays: int
@@ -62,7 +64,7 @@ class Requires:
         signals: Iterable[str] = (),
         recomputed_signals: Iterable[str] = (),
         reward_terms: Iterable[str] = (),
-        reward_history: Iterable[str] = (),
+        task_folds: Iterable[TaskFold] = (),
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
         replays: int = 0,
@@ -76,7 +78,7 @@ class Requires:
             "signals": _names("signals", signals),
             "recomputed_signals": _names("recomputed_signals", recomputed_signals),
             "reward_terms": _names("reward_terms", reward_terms),
-            "reward_history": _names("reward_history", reward_history),
+            "task_folds": _folds(task_folds),
             "columns": _names("columns", columns),
             "heads": _heads(heads),
             "replays": _count("replays", replays),
@@ -99,7 +101,7 @@ class Requires:
             signals=self.signals | other.signals,
             recomputed_signals=self.recomputed_signals | other.recomputed_signals,
             reward_terms=self.reward_terms | other.reward_terms,
-            reward_history=self.reward_history | other.reward_history,
+            task_folds=(*self.task_folds, *other.task_folds),
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
             replays=max(self.replays, other.replays),
@@ -203,6 +205,15 @@ def _heads(heads: Iterable[AuxHead]) -> tuple[AuxHead, ...]:
     names = [head.name for head in result]
     if len(set(names)) < len(names):
         raise TypeError(f"heads: two have one name in {names}. Allowed: different names.")
+    return result
+
+
+def _folds(folds: Iterable[TaskFold]) -> tuple[TaskFold, ...]:
+    """Each fold once, in order of appearance."""
+    result = tuple(dict.fromkeys(folds))
+    for fold in result:
+        if not isinstance(fold, TaskFold):
+            raise TypeError(f"task_folds: {fold!r} is no fold. Allowed: TaskFold.")
     return result
 
 

@@ -11,6 +11,8 @@ from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.requires import Requires
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -23,6 +25,29 @@ PAPER = Paper(
 
 
 @component
+class GroupStatistics(TaskFold):
+    """Number of a task's groups, the mean of their means, and the sums of the squared deviations of
+    these means and of the variances within groups.
+
+    Groups count the same, whatever their size.
+    """
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (0.0, 0.0, 0.0, 0.0)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        i, mean, between, within = state
+        x = group.rewards
+        group_mean = sum(x) / len(x)
+        deviation = group_mean - mean
+        mean += deviation / (i + 1)
+        between += deviation * (group_mean - mean)  # Welford, 1962
+        within += sum((r - group_mean) ** 2 for r in x) / max(len(x) - 1, 1)
+        return (i + 1, mean, between, within)
+
+
+@component
 class SmoothStandardise:
     """The smaller, in size, of two mixtures of x standardised in its group and over its task, (R,).
 
@@ -31,6 +56,8 @@ class SmoothStandardise:
     """
 
     eps: Number = 1e-6
+
+    requires = Requires(task_folds=(GroupStatistics(),))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         new = chain(Center(), ScaleByStd(self.eps))(x, batch)
@@ -42,17 +69,13 @@ class SmoothStandardise:
 
 
 def _history_statistics(x: Tensor, batch: Batch) -> Tensor:
-    """Number of groups of each rollout's task so far, their mean and standard deviation, (3, R).
-
-    Groups count the same, whatever their size.
-    """
+    """Number of groups of each rollout's task so far, their mean and standard deviation, (3, R)."""
+    fold = GroupStatistics()
     statistics = x.new_zeros(3, len(batch.history))
     for p in batch.group.unique().tolist():
-        groups = [*map(x.new_tensor, batch.history[p].rewards), x[batch.group == p]]
-        means = torch.stack([r.mean() for r in groups])
-        within = torch.stack([((r - r.mean()) ** 2).sum() / max(len(r) - 1, 1) for r in groups])
-        std = (within.mean() + means.var(correction=0)).sqrt()
-        statistics[:, p] = torch.stack([x.new_tensor(len(groups)), means.mean(), std])
+        now = ScoredGroup(0, tuple(x[batch.group == p].tolist()))
+        i, mean, between, within = fold(batch.history[p].state(fold), now)
+        statistics[:, p] = x.new_tensor([i, mean, ((within + between) / i) ** 0.5])
     return statistics[:, batch.group]
 
 

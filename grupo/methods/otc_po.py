@@ -7,11 +7,12 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
-from grupo.core.batch import Batch, TaskHistory
+from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Positive, PositiveInt
 from grupo.core.paper import Paper
 from grupo.core.requires import Requires
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -24,6 +25,19 @@ PAPER = Paper(
 )
 
 REWARD_TERMS = ("tool_calls", "correct")
+
+
+@component
+class FewestCalls(TaskFold):
+    """The fewest calls of a correct answer to a task; infinite where there is none."""
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (inf,)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        calls, correct = (group.reward_terms.get(name, ()) for name in REWARD_TERMS)
+        return (min(*state, *(m for m, o in zip(calls, correct, strict=True) if o > 0.5), inf),)
 
 
 @component
@@ -42,29 +56,20 @@ class FewestCallsReward:
     # `tool_calls` is a count: m + n of negative counts may be 0
     requires = Requires(
         reward_terms=REWARD_TERMS,
-        reward_history=("tool_calls", "correct"),
+        task_folds=(FewestCalls(),),
         bounded_rewards=("tool_calls",),
     )
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m, o = (batch.reward_terms[name] for name in REWARD_TERMS)
-        earlier = torch.tensor([fewest_calls(history) for history in batch.history]).to(m)
+        fewest = [history.state(FewestCalls())[0] for history in batch.history]
+        earlier = torch.tensor(fewest).to(m)
         now = group_ops.min(m.masked_fill(o <= 0.5, inf), batch.group)
         n = torch.minimum(now, earlier[batch.group])
         n = torch.where(n.isinf(), m, n)  # without a correct answer r is 0 for any n
         with_calls = torch.sin(pi * m / (m + n))
         without_calls = torch.cos(pi * m / (2 * m + self.smoothing))
         return (o > 0.5) * torch.where(n > 0, with_calls, without_calls)
-
-
-def fewest_calls(history: TaskHistory) -> float:
-    """The fewest calls of a correct answer in a task's history; infinite where there is none."""
-    steps = zip(
-        history.reward_terms.get("tool_calls", ()),
-        history.reward_terms.get("correct", ()),
-        strict=True,
-    )
-    return min((m for step in steps for m, o in zip(*step, strict=True) if o > 0.5), default=inf)
 
 
 def otc_po(group_size: PositiveInt = 8, smoothing: Positive = 4.0) -> Method:

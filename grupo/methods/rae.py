@@ -1,7 +1,5 @@
 """RAE: a moving-average baseline for each role. Liu et al., 2025, arXiv:2506.24119."""
 
-from collections.abc import Iterable
-
 import torch
 from torch import Tensor
 
@@ -9,8 +7,11 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, PositiveInt
+from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.ranges import Probability
+from grupo.core.requires import Requires
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -24,9 +25,8 @@ PAPER = Paper(
 
 
 @component
-class SubtractMovingMean:
-    """x - b, b <- decay b + (1 - decay) r for every rollout of the task so far, this group
-    included.
+class MovingMean(TaskFold):
+    """b <- decay b + (1 - decay) r for every rollout of a task, from 0.
 
     Rollouts of one group have no order: each counts as the group's mean.
 
@@ -34,24 +34,44 @@ class SubtractMovingMean:
         decay: decay of the moving average, per rollout.
     """
 
-    decay: Fraction = 0.95
+    decay: Probability = 0.95
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (0.0,)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        (b,) = state
+        weight = self.decay ** len(group.rewards)
+        mean = sum(group.rewards) / max(len(group.rewards), 1)
+        return (weight * b + (1 - weight) * mean,)
+
+
+@component
+class SubtractMovingMean:
+    """x - b, b the `MovingMean` of the task so far, this group included.
+
+    Args:
+        decay: decay of the moving average, per rollout.
+    """
+
+    decay: Probability = 0.95
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(task_folds=(MovingMean(self.decay),))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        fold = MovingMean(self.decay)
         b = torch.zeros_like(x)
         for label in batch.group.unique().tolist():
             members = batch.group == label
-            b[members] = self._moving_mean([*batch.history[label].rewards, x[members].tolist()])
+            now = ScoredGroup(0, tuple(x[members].tolist()))
+            (b[members],) = fold(batch.history[label].state(fold), now)
         return x - b
 
-    def _moving_mean(self, reward_groups: Iterable[Iterable[float]]) -> float:
-        b = 0.0
-        for rewards in map(list, reward_groups):
-            weight = self.decay ** len(rewards)
-            b = weight * b + (1 - weight) * (sum(rewards) / max(len(rewards), 1))
-        return b
 
-
-def rae(group_size: PositiveInt = 1, decay: Fraction = 0.95) -> Method:
+def rae(group_size: PositiveInt = 1, decay: Probability = 0.95) -> Method:
     """A = R - b, b <- decay b + (1 - decay) R: the moving mean of this task's returns (eq. 2).
 
     loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task

@@ -7,10 +7,12 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, PositiveInt
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper
+from grupo.core.ranges import Probability
+from grupo.core.requires import Requires
 from grupo.method import Method
-from grupo.rollouts.curricula import UncertaintyWeighted, beta_mean
+from grupo.rollouts.curricula import BetaCounts, UncertaintyWeighted, beta_mean
 from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
@@ -31,7 +33,11 @@ class SubtractBetaMean:
         decay: factor on the counts of the Beta at each new reward.
     """
 
-    decay: Fraction
+    decay: Probability
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(task_folds=(BetaCounts(self.decay),))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         values = [beta_mean(history, self.decay) for history in batch.history]
@@ -40,7 +46,7 @@ class SubtractBetaMean:
 
 def spo_single_stream(
     group_size: PositiveInt = 1,
-    decay: Fraction = 0.875,
+    decay: Probability = 0.875,
     clip_low: NonNegative = 0.2,
     clip_high: NonNegative = 0.28,
 ) -> Method:

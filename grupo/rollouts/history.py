@@ -1,17 +1,18 @@
 """The history of a run: earlier rewards of each task, and the metrics that controllers read.
 
-The history is append-only, and state is a fold over it. A task takes little memory, however often
-it was drawn, and a copy takes none. Where a method replays rollouts, these are kept as well, in
-bounded number per task and in all.
+State is a fold over the history: of a task's earlier groups, only the states of the folds that the
+method declares are kept. A task takes the same memory, however often it was drawn. Where a method
+replays rollouts, these are kept as well, in bounded number per task and in all.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
+from grupo.core.task_fold import ScoredGroup, TaskFold
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import rollout_json
@@ -23,11 +24,11 @@ MAX_REPLAY_TASKS = 4096  # tasks with kept rollouts; the least recently drawn on
 class History:
     """The record of earlier steps that curricula, advantage estimators and controllers read.
 
-    Components read it and stay pure; only the trainer appends.
+    Components read it and stay pure; only the trainer appends, and never to a copy.
 
     Args:
         tasks_drawn: Tasks that curricula have drawn so far.
-        task_histories: Steps and rewards of earlier groups, by task.
+        task_histories: What the method's folds remember of earlier groups, by task.
         metrics: One value per step of each metric that a controller reads.
         num_steps: Steps recorded so far.
         replay_rollouts: Rollouts kept for replay, by task.
@@ -50,8 +51,9 @@ class History:
         )
 
     def task_history(self, task: Task) -> TaskHistory:
-        """Steps and rewards of the task's earlier groups."""
-        return self.task_histories.get(task.key, TaskHistory())
+        """The task's earlier groups, as the method's folds remember them."""
+        histories = self.task_histories
+        return histories.get(task.key, histories.history_of_new_task)
 
     def with_replays(self, task: Task) -> Task:
         """The task with its kept rollouts as `replays`, oldest first."""
@@ -62,19 +64,12 @@ class History:
         """Add to the number of tasks drawn."""
         self.tasks_drawn += count
 
-    def append_groups(
-        self,
-        step: int,
-        groups: Iterable[Group],
-        reward_terms: Collection[str] = (),
-        num_replays: int = 0,
-    ) -> None:
+    def append_groups(self, step: int, groups: Iterable[Group], num_replays: int = 0) -> None:
         """Append the groups of a step; rollouts that failed are left out.
 
         Args:
             step: Number of the step, from 0.
             groups: All groups that the step generated.
-            reward_terms: Reward terms to record beside the rewards.
             num_replays: Number of best and of worst rollouts to keep per task.
         """
         self.num_steps = step + 1
@@ -82,12 +77,7 @@ class History:
             scored = [rollout for rollout in group.rollouts if not rollout.error]
             if not scored:
                 continue
-            rewards = [rollout.reward for rollout in scored]
-            terms = {
-                name: [rollout.reward_terms.get(name, 0.0) for rollout in scored]
-                for name in reward_terms
-            }
-            self.task_histories.append(group.task.key, step, rewards, terms)
+            self.task_histories.append(group.task.key, _scored_group(step, scored))
             if num_replays:
                 self._keep_replays(group.task, scored, num_replays)
 
@@ -123,11 +113,16 @@ class History:
         return self.task_histories.tensors()
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "History":
-        """The history that `to_data` and `tensors` returned."""
+    def from_data(
+        cls,
+        data: Mapping[str, Any],
+        tensors: Mapping[str, Tensor],
+        folds: tuple[TaskFold, ...] = (),
+    ) -> "History":
+        """The history that `to_data` and `tensors` returned, with the same folds."""
         return cls(
             data["tasks_drawn"],
-            TaskHistoryStore.from_tensors(tensors),
+            TaskHistoryStore.from_tensors(tensors, folds),
             {name: list(values) for name, values in data["metrics"].items()},
             data["num_steps"],
             {
@@ -135,3 +130,9 @@ class History:
                 for key, rollouts in data["replay_rollouts"].items()
             },
         )
+
+
+def _scored_group(step: int, scored: Sequence[Rollout]) -> ScoredGroup:
+    names = dict.fromkeys(name for rollout in scored for name in rollout.reward_terms)
+    terms = {name: tuple(r.reward_terms.get(name, 0.0) for r in scored) for name in names}
+    return ScoredGroup(step, tuple(rollout.reward for rollout in scored), terms)

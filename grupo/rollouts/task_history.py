@@ -1,122 +1,111 @@
-"""A store of the earlier rewards of each task, for a million tasks as well as for ten."""
+"""A store of what folds remember of the earlier groups of each task."""
 
 import json
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
-from struct import Struct, pack, unpack
+from functools import cached_property
+from itertools import chain
 
 import torch
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
-from grupo.storage.append_log import AppendLog
-
-# offset of the task's previous group or -1, step, number of rewards, index of the term names
-_GROUP_HEADER = Struct("<qIII")
-_Group = tuple[int, tuple[float, ...], dict[str, tuple[float, ...]]]  # step, rewards, reward terms
+from grupo.core.errors import ConfigError
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 
 
 @dataclass(eq=False)
 class TaskHistoryStore(Mapping[str, TaskHistory]):
     """The history of each task by its key, in the order in which tasks were first drawn.
 
-    Groups lie in a log, each with the offset of the task's previous group; memory holds only the
-    offset of each task's newest group. The log is append-only: a copy reads the same log, up to
-    its length at the time of the copy.
+    A task takes the numbers of its folds' states, however often it was drawn; without folds
+    nothing is stored.
 
     Args:
-        log: The log of groups.
-        newest_offsets: Offset of the newest group of each task.
-        term_names: The sets of reward terms that occur; groups refer to them by index.
-        end: Offset in the log behind which groups are ignored.
+        folds: The folds whose states are stored.
+        row_of_key: Position of each task among the tasks; shared with copies, which ignore later
+            tasks.
+        numbers: The states of all folds of all tasks, as float64, task by task.
     """
 
-    log: AppendLog = field(default_factory=AppendLog)
-    newest_offsets: dict[str, int] = field(default_factory=dict)
-    term_names: list[tuple[str, ...]] = field(default_factory=list)
-    end: float = inf
+    folds: tuple[TaskFold, ...] = ()
+    row_of_key: dict[str, int] = field(default_factory=dict)
+    numbers: "array[float]" = field(default_factory=lambda: array("d"))
 
     def __getitem__(self, key: str) -> TaskHistory:
-        groups = [*self._groups(key)][::-1]
-        if not groups:
+        size = self._numbers_per_task
+        begin = self.row_of_key[key] * size
+        if begin >= len(self.numbers):
             raise KeyError(key)
-        steps, rewards, terms = zip(*groups, strict=True)
-        names = dict.fromkeys(name for values in terms for name in values)
-        reward_terms = {
-            name: tuple(values[name] for values in terms if name in values) for name in names
-        }
-        return TaskHistory(steps, rewards, reward_terms)
+        return TaskHistory(states=self._states(self.numbers[begin : begin + size]))
 
     def __iter__(self) -> Iterator[str]:
-        return (key for key in [*self.newest_offsets] if any(self._groups(key)))
+        return iter([*self.row_of_key][: len(self)])
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self.numbers) // max(1, self._numbers_per_task)
+
+    @property
+    def history_of_new_task(self) -> TaskHistory:
+        """The history of a task that was never drawn."""
+        return TaskHistory(states=self._states(self._initial_numbers))
 
     def copy(self) -> "TaskHistoryStore":
         """A snapshot, which does not change when groups are appended to this store."""
-        end = min(self.end, len(self.log))
-        return TaskHistoryStore(self.log, self.newest_offsets, self.term_names, end)
+        return TaskHistoryStore(self.folds, self.row_of_key, self.numbers[:])
 
-    def append(
-        self,
-        key: str,
-        step: int,
-        rewards: Sequence[float],
-        reward_terms: Mapping[str, Sequence[float]],
-    ) -> None:
-        """Append a group.
-
-        Args:
-            key: The task's key.
-            step: Number of the step, from 0.
-            rewards: Reward of each rollout.
-            reward_terms: Reward terms by name, one value per rollout.
-        """
-        names = tuple(sorted(reward_terms))
-        if names not in self.term_names:
-            self.term_names.append(names)
-        values = [*rewards, *(x for name in names for x in reward_terms[name])]
-        previous = self.newest_offsets.get(key, -1)
-        header = _GROUP_HEADER.pack(previous, step, len(rewards), self.term_names.index(names))
-        self.newest_offsets[key] = self.log.append(header + pack(f"<{len(values)}d", *values))
+    def append(self, key: str, group: ScoredGroup) -> None:
+        """Fold one more group of a task into its states."""
+        if not self.folds:
+            return
+        if key not in self.row_of_key:
+            self.row_of_key[key] = len(self.row_of_key)
+            self.numbers.extend(self._initial_numbers)
+        size = self._numbers_per_task
+        begin = self.row_of_key[key] * size
+        states = self._states(self.numbers[begin : begin + size])
+        new_states = (_next_state(fold, state, group) for fold, state in states.items())
+        self.numbers[begin : begin + size] = array("d", chain.from_iterable(new_states))
 
     def tensors(self) -> dict[str, Tensor]:
         """The store as tensors for a checkpoint."""
-        keys = bytearray(json.dumps([[*self.newest_offsets], self.term_names]).encode())
-        log = self.log.contents()
-        offsets = torch.tensor([*self.newest_offsets.values()], dtype=torch.long)
-        return {"log": _to_uint8(log), "newest": offsets, "keys": _to_uint8(keys)}
+        keys = bytearray(json.dumps([*self.row_of_key]).encode())
+        return {
+            "numbers": torch.tensor(self.numbers, dtype=torch.float64),
+            "keys": torch.frombuffer(keys, dtype=torch.uint8),
+        }
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "TaskHistoryStore":
-        """The store that `tensors` returned."""
-        keys, term_names = json.loads(tensors["keys"].numpy().tobytes())
-        newest_offsets = dict(zip(keys, tensors["newest"].tolist(), strict=True))
-        log = AppendLog(tensors["log"].numpy().data)
-        return cls(log, newest_offsets, [*map(tuple, term_names)])
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], folds: tuple[TaskFold, ...]
+    ) -> "TaskHistoryStore":
+        """The store that `tensors` returned, with the same folds."""
+        keys = json.loads(tensors["keys"].numpy().tobytes())
+        row_of_key = {key: row for row, key in enumerate(keys)}
+        return cls(folds, row_of_key, array("d", tensors["numbers"].tolist()))
 
-    def _groups(self, key: str) -> Iterator[_Group]:
-        """The task's groups, newest first."""
-        offset = self.newest_offsets.get(key, -1)
-        while offset >= 0:
-            header = self.log.read(offset, _GROUP_HEADER.size)
-            previous, step, count, names = _GROUP_HEADER.unpack(header)
-            if offset < self.end:
-                yield (step, *self._read_values(offset, count, self.term_names[names]))
-            offset = previous
+    @property
+    def _numbers_per_task(self) -> int:
+        return len(self._initial_numbers)
 
-    def _read_values(
-        self, offset: int, count: int, names: Sequence[str]
-    ) -> tuple[tuple[float, ...], dict[str, tuple[float, ...]]]:
-        size = count * (1 + len(names))
-        values = unpack(f"<{size}d", self.log.read(offset + _GROUP_HEADER.size, 8 * size))
-        rewards, *terms = [values[i : i + count] for i in range(0, size, count)]
-        return rewards, dict(zip(names, terms, strict=True))
+    @cached_property
+    def _initial_numbers(self) -> Sequence[float]:
+        return [x for fold in self.folds for x in fold.initial_state]
+
+    def _states(self, numbers: Sequence[float]) -> dict[TaskFold, FoldState]:
+        remaining = iter(numbers)
+        return {
+            fold: tuple(x for _, x in zip(fold.initial_state, remaining, strict=False))
+            for fold in self.folds
+        }
 
 
-def _to_uint8(content: bytearray | memoryview) -> Tensor:
-    if not len(content):
-        return torch.zeros(0, dtype=torch.uint8)
-    return torch.frombuffer(content, dtype=torch.uint8)
+def _next_state(fold: TaskFold, state: FoldState, group: ScoredGroup) -> FoldState:
+    new = fold(state, group)
+    if len(new) != len(state):
+        raise ConfigError(
+            f"method: {fold!r} returned {len(new)} numbers. Allowed: {len(state)}, as in its"
+            " initial state."
+        )
+    return new

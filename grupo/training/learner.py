@@ -81,7 +81,8 @@ class Learner:
         optimizers = {OPTIMIZER: recipe.optimizer(self.policy.parameters())}
         if method.requires.heads:
             optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(list(heads.parameters()))
-        self.state = State(self.policy, optimizers, self.aux_models, self.tasks)
+        folds = method.requires.task_folds
+        self.state = State(self.policy, optimizers, self.aux_models, self.tasks, folds)
         self.rollout_queue = self.state.rollout_queue
         self.stopwatch = Stopwatch()
         self.notes: list[str] = []

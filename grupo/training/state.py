@@ -9,10 +9,12 @@ from torch.optim import Optimizer
 
 from grupo.algo.optimizer import optimizer_tensors, restore_optimizer
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.base import AuxModels, Policy
 from grupo.rollouts.history import History
+from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.checkpoint import Checkpoint
 from grupo.training.async_rollouts import AsyncRolloutQueue
 
@@ -28,6 +30,7 @@ class State:
         optimizers: Optimizers by the name of their file in a checkpoint.
         aux_models: The reference policy and other auxiliary models.
         tasks: The training tasks.
+        task_folds: What the method reads of the earlier groups of a task.
     """
 
     def __init__(
@@ -36,13 +39,14 @@ class State:
         optimizers: Mapping[str, Optimizer],
         aux_models: AuxModels,
         tasks: Sequence[Task],
+        task_folds: tuple[TaskFold, ...] = (),
     ) -> None:
         self.policy = policy
         self.optimizers = optimizers
         self.aux_models = aux_models
         self.tasks = tasks
         self.rollout_queue = AsyncRolloutQueue()
-        self.history = History()
+        self.history = History(task_histories=TaskHistoryStore(task_folds))
         self.step = 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
@@ -63,14 +67,12 @@ class State:
         Args:
             groups: All groups that the step generated.
             metrics: The metrics of the step.
-            method: Its declarations choose the reward terms, replays and metrics that are kept.
+            method: Its declarations choose the replays and metrics that are kept.
 
         Raises:
             ConfigError: A controller of the method reads a metric that does not exist.
         """
-        self.history.append_groups(
-            self.step, groups, method.requires.reward_history, method.requires.replays
-        )
+        self.history.append_groups(self.step, groups, method.requires.replays)
         self.history.append_metrics(_controlled_metrics(metrics, method.controlled_metrics))
         self.aux_models.update_reference(self.step + 1, self.policy)
         self.generated_tokens += int(metrics["tokens/generated"])
@@ -124,7 +126,8 @@ class State:
             restore_optimizer(optimizer, tensors[name])
         self.policy.aux_heads.load_state_dict(dict(tensors.get("aux_heads", {})))
         self.aux_models.restore(tensors.get("reference", {}))
-        self.history = History.from_data(data["history"], tensors["history"])
+        folds = self.history.task_histories.folds
+        self.history = History.from_data(data["history"], tensors["history"], folds)
         self.step = checkpoint.step
         self.eval_scores = dict(data["eval_scores"])
         self.generated_tokens = data["generated_tokens"]

@@ -17,6 +17,7 @@ from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.requires import Requires
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.envs.session_cache import StepResult
@@ -165,11 +166,27 @@ class ToolLetters:
 
 
 @component
+class SumOfMeans(TaskFold):
+    """The number of a task's groups, and the sum of their mean rewards."""
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (0.0, 0.0)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        count, total = state
+        return (count + 1, total + sum(group.rewards) / len(group.rewards))
+
+
+@component
 class MinusTaskMean:
     """The reward minus the mean of the task's earlier rewards: an estimator with history."""
 
+    requires = Requires(task_folds=(SumOfMeans(),))
+
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        means = [sum(h.mean_rewards) / max(1, len(h.mean_rewards)) for h in batch.history]
+        states = [history.state(SumOfMeans()) for history in batch.history]
+        means = [total / max(1, count) for count, total in states]
         return x - torch.tensor(means).to(x)[batch.group]
 
 

@@ -64,7 +64,9 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
     return {
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "tasks_drawn", 0),
-        "task history": lambda: setattr(history, "task_histories", TaskHistoryStore()),
+        "task history": lambda: setattr(
+            history, "task_histories", TaskHistoryStore(history.task_histories.folds)
+        ),
         "replays": history.replay_rollouts.clear,
         "scores": state.eval_scores.clear,
         "counts": lambda: setattr(state, "generated_tokens", 0),

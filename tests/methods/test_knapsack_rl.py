@@ -10,6 +10,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, expected_gain
 from grupo.rollouts.history import History
+from grupo.rollouts.task_history import TaskHistoryStore
 
 
 def value(n, p):
@@ -63,12 +64,14 @@ def test_maximum_allocation_is_respected():
 
 
 def test_success_rates_come_from_last_group():
-    tasks, history = [Task("a", ""), Task("b", "")], History()
+    knapsack = Knapsack(ShuffledTasks(), 8)
+    tasks = [Task("a", ""), Task("b", "")]
+    history = History(task_histories=TaskHistoryStore(knapsack.requires.task_folds))
     for step, right in enumerate((4, 1)):
         rewards = (1.0,) * right + (0.0,) * (10 - right)
         history.append_groups(step, [Group(tasks[0], tuple(Rollout(reward=r) for r in rewards))])
     history.append_groups(0, [Group(tasks[1], (Rollout(reward=1.0), Rollout(reward=0.0)))])
-    requests = Knapsack(ShuffledTasks(), 8)(CurriculumRequest(tasks, history, 2, seed=0))
+    requests = knapsack(CurriculumRequest(tasks, history, 2, seed=0))
     assert {task.key: task.group_size for task in requests} == {"a": 10, "b": 6}
 
 

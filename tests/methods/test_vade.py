@@ -9,7 +9,9 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.methods.vade import vade
 from grupo.rollouts.curricula import CurriculumRequest, Thompson, expected_gain, next_tasks
 from grupo.rollouts.history import History
+from grupo.rollouts.task_history import TaskHistoryStore
 
+FOLDS = vade().requires.task_folds
 TWO_OF_EIGHT = (1.0, 1.0, *[0.0] * 6)
 
 
@@ -35,12 +37,16 @@ def test_mostly_failing_tasks_have_highest_value():
     assert max(range(101), key=lambda i: expected_gain(i / 100)) == 33
 
 
+def empty_history(tasks_drawn=0):
+    return History(tasks_drawn, TaskHistoryStore(FOLDS))
+
+
 def group(task, rewards):
     return Group(task, tuple(Rollout(reward=r) for r in rewards))
 
 
 def test_always_and_never_solved_tasks_are_selected_last():
-    tasks, history = [Task(str(i), "") for i in range(9)], History()
+    tasks, history = [Task(str(i), "") for i in range(9)], empty_history()
     for i, task in enumerate(tasks):  # the first three are mixed, three are solved, three hopeless
         rewards = [1.0] * 20 + [0.0] * 40 if i < 3 else [float(i < 6)] * 60
         history.append_groups(0, [group(task, rewards)])
@@ -50,22 +56,22 @@ def test_always_and_never_solved_tasks_are_selected_last():
 
 def test_selection_is_unique_within_step_and_deterministic():
     tasks = [Task(str(i), "") for i in range(40)]
-    curriculum_request = CurriculumRequest(tasks, History(tasks_drawn=5), 8, seed=0)
+    curriculum_request = CurriculumRequest(tasks, empty_history(tasks_drawn=5), 8, seed=0)
     keys = [task.key for task in Thompson(pool_factor=2)(curriculum_request)]
     assert len(set(keys)) == 8
     assert keys == [task.key for task in Thompson(pool_factor=2)(curriculum_request)]
     assert keys != [
         t.key
         for t in Thompson(pool_factor=2)(
-            CurriculumRequest(tasks, History(tasks_drawn=13), 8, seed=0)
+            CurriculumRequest(tasks, empty_history(tasks_drawn=13), 8, seed=0)
         )
     ]
-    assert Thompson()(CurriculumRequest(tasks, History(), 8, seed=0, resample_round=1)) == []
+    assert Thompson()(CurriculumRequest(tasks, empty_history(), 8, seed=0, resample_round=1)) == []
 
 
 def mixed_fraction(curriculum, seed=0, steps=50, count=64):
     """The final fraction of mixed groups; 800 of the 1,000 tasks have constant rewards."""
-    rng, history = Random(seed), History()
+    rng, history = Random(seed), empty_history()
     rates = [float(rng.random() < 0.5) if i < 800 else rng.uniform(0.2, 0.8) for i in range(1000)]
     tasks, shares = [Task(str(i), "") for i in range(1000)], []
     for step in range(steps):

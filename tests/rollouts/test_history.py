@@ -1,19 +1,59 @@
-"""The history of a run: rewards and replays of tasks, metrics, storage and memory."""
+"""The history of a run: folds and replays of tasks, metrics, storage and memory."""
 
 import math
 import tracemalloc
 from dataclasses import replace
 
-import torch
+import pytest
 
 from grupo.core.batch import TaskHistory
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.task_fold import TaskFold
 from grupo.core.types import Action, Group, Rollout, Seat, Task
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import strict_json
-from grupo.storage.append_log import AppendLog
 
 SUM, RIDDLE = Task("sum", "1 + 1 ="), Task("riddle", "What am I?")
+
+
+@component
+class Total(TaskFold):
+    """The sum of a task's rewards times `factor`."""
+
+    factor: float = 1.0
+
+    @property
+    def initial_state(self):
+        return (0.0,)
+
+    def __call__(self, state, group):
+        return (state[0] + self.factor * sum(group.rewards),)
+
+
+@component
+class LastGroup(TaskFold):
+    """Step, size and sum of the term "tools" of a task's last group."""
+
+    @property
+    def initial_state(self):
+        return (-1.0, 0.0, 0.0)
+
+    def __call__(self, state, group):
+        tools = sum(group.reward_terms.get("tools", ()))
+        return (float(group.step), float(len(group.rewards)), float(tools))
+
+
+FOLDS = (Total(), LastGroup())
+
+
+def empty_history(*folds: TaskFold) -> History:
+    return History(task_histories=TaskHistoryStore(folds or FOLDS))
+
+
+def states(history: History, task: Task) -> list[tuple[float, ...]]:
+    return [history.task_history(task).state(fold) for fold in FOLDS]
 
 
 def group(task: Task, *rewards: float) -> Group:
@@ -25,35 +65,84 @@ def group(task: Task, *rewards: float) -> Group:
 def restored(history: History) -> History:
     """The history after storage and loading."""
     text = strict_json.to_exact_json(history.to_data())
-    return History.from_data(strict_json.from_exact_json(text), history.tensors())
+    data = strict_json.from_exact_json(text)
+    return History.from_data(data, history.tensors(), history.task_histories.folds)
 
 
-def test_a_task_history_has_its_groups_oldest_first():
-    history = History()
+def test_each_group_of_a_task_is_folded_into_its_states():
+    history = empty_history()
     history.append_groups(3, [group(SUM, 1.0, 0.0), group(RIDDLE, 0.5)])
     history.append_groups(7, [group(SUM, 1.0, 1.0, 0.25)])
-    assert history.task_history(SUM) == TaskHistory((3, 7), ((1.0, 0.0), (1.0, 1.0, 0.25)))
-    assert history.task_history(SUM).mean_rewards == (0.5, 0.75)
-    assert history.task_history(RIDDLE) == TaskHistory((3,), ((0.5,),))
-    assert history.task_history(Task("new", "")) == TaskHistory()
+    assert states(history, SUM) == [(3.25,), (7.0, 3.0, 0.0)]
+    assert states(history, RIDDLE) == [(0.5,), (3.0, 1.0, 0.0)]
+    assert states(history, Task("new", "")) == [(0.0,), (-1.0, 0.0, 0.0)]
 
 
-def test_two_groups_of_a_task_in_one_step_are_both_recorded():
-    history = History()
-    history.append_groups(0, [group(SUM, 1.0), group(SUM, 0.0)])
-    assert history.task_history(SUM) == TaskHistory((0, 0), ((1.0,), (0.0,)))
+def test_two_groups_of_a_task_in_one_step_are_both_folded():
+    history = empty_history()
+    history.append_groups(0, [group(SUM, 1.0), group(SUM, 0.5)])
+    assert states(history, SUM) == [(1.5,), (0.0, 1.0, 0.0)]
 
 
-def test_failed_rollouts_are_not_recorded():
-    nan, history = math.nan, History()
+def test_failed_rollouts_are_left_out():
+    nan, history = math.nan, empty_history()
     history.append_groups(
         0, [group(SUM, 1.0, nan, 0.5), group(RIDDLE, nan, nan), Group(RIDDLE, ())]
     )
-    assert history.task_histories == {"sum": TaskHistory((0,), ((1.0, 0.5),))}
+    assert states(history, SUM) == [(1.5,), (0.0, 2.0, 0.0)]
+    assert list(history.task_histories) == ["sum"]
+
+
+def test_folds_read_reward_terms_and_absent_ones_are_zero():
+    history = empty_history()
+    rollouts = (Rollout(reward=1.0, reward_terms={"tools": 2.0}), Rollout(reward=0.0))
+    history.append_groups(0, [Group(SUM, rollouts)])
+    assert states(history, SUM)[1] == (0.0, 2.0, 2.0)
+
+
+def test_a_stored_state_equals_the_fold_over_all_groups():
+    history, groups = empty_history(), [(1 / (i + 1), i / 7) for i in range(9)]
+    for step, rewards in enumerate(groups):
+        history.append_groups(step, [group(SUM, *rewards)])
+    listed = TaskHistory(tuple(range(9)), tuple(groups))
+    assert states(history, SUM) == [listed.state(fold) for fold in FOLDS]
+
+
+def test_reading_a_fold_that_no_component_declares_is_an_error_at_the_first_task():
+    history = empty_history(Total())
+    assert history.task_history(SUM).state(Total()) == (0.0,)
+    for fold in (LastGroup(), Total(2.0)):
+        with pytest.raises(ConfigError, match="does not declare it: requires = Requires"):
+            history.task_history(SUM).state(fold)
+
+
+@component
+class Growing(TaskFold):
+    """A fold whose state has one more number after each group."""
+
+    @property
+    def initial_state(self):
+        return (0.0,)
+
+    def __call__(self, state, group):
+        return (*state, 0.0)
+
+
+def test_a_state_of_another_size_is_an_error():
+    history = empty_history(Total(), Growing())
+    with pytest.raises(ConfigError, match=r"Growing\(\) returned 2 numbers. Allowed: 1, as in"):
+        history.append_groups(0, [group(SUM, 1.0)])
+
+
+def test_without_folds_nothing_is_stored():
+    history = History()
+    history.append_groups(0, [group(SUM, 1.0)])
+    assert (len(history.task_histories), history.num_steps) == (0, 1)
+    assert restored(history) == history
 
 
 def test_a_restored_history_is_equal_and_has_the_same_order():
-    history = History()
+    history = empty_history()
     history.count_drawn(5)
     history.count_drawn(2)
     history.append_groups(0, [group(RIDDLE, 0.1, 1 / 3), group(SUM, -2.5)])
@@ -63,18 +152,9 @@ def test_a_restored_history_is_equal_and_has_the_same_order():
     assert list(back.task_histories) == ["riddle", "sum"]
 
 
-def test_reward_terms_are_recorded_where_required():
-    group = Group(SUM, (Rollout(reward=1.0, reward_terms={"tools": 2.0}), Rollout(reward=0.0)))
-    history = History()
-    history.append_groups(0, [group], ["tools"])
-    history.append_groups(1, [group])  # not required
-    history.append_groups(2, [group], ["tools"])
-    assert history.task_history(SUM).reward_terms == {"tools": ((2.0, 0.0), (2.0, 0.0))}
-
-
 def test_metrics_are_restored():
-    history = History()
-    history.append_groups(0, [group(SUM, 1.0)], ["tools"])
+    history = empty_history()
+    history.append_groups(0, [group(SUM, 1.0)])
     for kl in (0.1, 1 / 3):
         history.append_metrics({"policy/kl_ref": kl})
     back = restored(history)
@@ -117,7 +197,7 @@ def test_a_replay_keeps_its_seat_and_loses_its_position_in_the_earlier_step():
 
 def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch):
     monkeypatch.setattr("grupo.rollouts.history.MAX_REPLAY_TASKS", 2)
-    history, tasks = History(), [Task(name, "") for name in "abc"]
+    history, tasks = empty_history(), [Task(name, "") for name in "abc"]
     for step, task in enumerate([*tasks[:2], tasks[0], tasks[2]]):
         history.append_groups(step, [Group(task, (Rollout(reward=1.0),))], num_replays=1)
     assert list(history.replay_rollouts) == ["a", "c"]
@@ -136,71 +216,45 @@ def test_replay_rollouts_are_restored_completely():
 
 
 def test_a_restored_history_can_be_appended_to():
-    history = History()
-    history.append_groups(0, [group(SUM, 1.0)], ["tools"])
+    history = empty_history()
+    history.append_groups(0, [group(SUM, 1.0)])
     back = restored(history)
-    back.append_groups(1, [group(RIDDLE, 0.5), group(SUM, 0.0)])
-    assert back.task_history(SUM) == TaskHistory((0, 1), ((1.0,), (0.0,)), {"tools": ((0.0,),)})
-    assert history.task_history(SUM).steps == (0,)
+    back.append_groups(1, [group(RIDDLE, 0.5), group(SUM, 0.25)])
+    assert states(back, SUM) == [(1.25,), (1.0, 1.0, 0.0)]
+    assert states(history, SUM) == [(1.0,), (0.0, 1.0, 0.0)]
 
 
 def test_a_copy_does_not_change_when_the_history_is_appended_to():
-    history = History()
+    history = empty_history()
     history.append_groups(0, [group(SUM, 1.0), group(SUM, 0.5)])
     copy = history.copy()
-    history.append_groups(1, [group(SUM, 0.0), group(RIDDLE, 0.25)])
-    assert copy.task_history(SUM) == TaskHistory((0, 0), ((1.0,), (0.5,)))
-    assert copy.task_history(RIDDLE) == TaskHistory()
+    history.append_groups(1, [group(SUM, 0.25), group(RIDDLE, 0.25)])
+    assert states(copy, SUM) == [(1.5,), (0.0, 1.0, 0.0)]
+    assert states(copy, RIDDLE) == [(0.0,), (-1.0, 0.0, 0.0)]
     assert list(copy.task_histories) == ["sum"]
     assert (len(copy.task_histories), len(history.task_histories)) == (1, 2)
-    assert history.task_history(SUM).steps == (0, 0, 1)
+    assert states(history, SUM) == [(1.75,), (1.0, 1.0, 0.0)]
 
 
-def test_groups_on_disk_equal_groups_in_memory():
-    small, large = (
-        History(task_histories=TaskHistoryStore(AppendLog(max_memory_bytes=100))),
-        History(),
-    )
-    for step in range(9):
-        groups = [group(SUM, 1 / (step + 1), 0.5), group(RIDDLE, *[step / 7] * (step % 3 + 1))]
-        copies = [history.copy() for history in (small, large)]
-        for history in (small, large):
-            history.append_groups(step, groups, ["tools"] if step % 2 else [])
-        assert copies[0] == copies[1]
-    assert len(small.task_histories.log.tail[1]) <= 100 < len(small.task_histories.log)
-    assert small == large == restored(small)
-    assert all(map(torch.equal, small.tensors().values(), large.tensors().values()))
-
-
-def test_a_task_takes_little_memory_and_a_further_group_almost_none():
+def test_a_task_takes_115_bytes_and_8_per_number_and_a_further_group_none():
     keys = [f"{number:032x}" for number in range(20_000)]
-    history = History(task_histories=TaskHistoryStore(AppendLog(max_memory_bytes=1 << 16)))
 
-    def append_to_all(step: int) -> float:
-        """Bytes per task after a further group of every task."""
-        for key in keys:
-            history.append_groups(step, [group(Task(key, ""), *[1 / 3] * 8)])
-        return tracemalloc.get_traced_memory()[0] / len(keys)
-
-    tracemalloc.start()
-    try:
-        first, third = append_to_all(0), [append_to_all(1), append_to_all(2)][1]
-    finally:
-        tracemalloc.stop()
-    assert first < 150
-    assert third - first < 15
-
-
-def test_the_memory_of_a_copy_does_not_depend_on_the_number_of_tasks():
-    def allocated(tasks: int) -> int:
-        history = History()
-        history.append_groups(0, (group(Task(f"{i}", ""), 1.0) for i in range(tasks)))
+    def bytes_per_task(folds: tuple[TaskFold, ...], visits: int) -> list[float]:
+        """Bytes per task after each further group of every task, of size 8."""
+        history = empty_history(*folds)
+        sizes = []
         tracemalloc.start()
         try:
-            copy = history.copy()
-            assert copy.task_history(Task("0", "")).rewards == ((1.0,),)
-            return tracemalloc.get_traced_memory()[1]
+            for step in range(visits):
+                for key in keys:
+                    history.append_groups(step, [group(Task(key, ""), *[1 / 3] * 8)])
+                sizes.append(tracemalloc.get_traced_memory()[0] / len(keys))
         finally:
             tracemalloc.stop()
+        return sizes
 
-    assert allocated(5_000) < allocated(5) + 2_000
+    one, *_, after_four_visits = bytes_per_task((Total(),), 4)
+    (four,) = bytes_per_task((Total(), LastGroup()), 1)
+    assert one < 115 + 8
+    assert after_four_visits - one < 1
+    assert four - one < 3 * 8 * 1.13  # the array grows by an eighth at a time

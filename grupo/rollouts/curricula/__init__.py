@@ -8,6 +8,7 @@ from grupo.rollouts.curricula.base import (
     next_tasks,
 )
 from grupo.rollouts.curricula.difficulty import (
+    BetaCounts,
     Thompson,
     UncertaintyWeighted,
     beta_mean,
@@ -16,6 +17,7 @@ from grupo.rollouts.curricula.difficulty import (
 from grupo.rollouts.curricula.knapsack import Knapsack
 
 __all__ = [
+    "BetaCounts",
     "Curriculum",
     "CurriculumRequest",
     "DynamicSampling",

@@ -4,10 +4,66 @@ from collections.abc import Sequence
 
 from grupo.core.batch import TaskHistory
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.ranges import PositiveInt, Probability
+from grupo.core.requires import Requires
 from grupo.core.rng import make_rng
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
+
+
+@component
+class BetaCounts(TaskFold):
+    """a <- decay a + r, b <- decay b + (1 - r) for each reward r in [0, 1] of a task, from 1/2.
+
+    Args:
+        decay: Factor per rollout on the weight of earlier rollouts, 0 to 1.
+    """
+
+    decay: Probability
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (0.5, 0.5)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        a, b = state
+        for r in group.rewards:
+            a = self.decay * a + r
+            b = self.decay * b + 1 - r
+        return a, b
+
+
+@component
+class DecayedCounts(TaskFold):
+    """Decayed counts of correct and wrong rollouts of a task, and the step of its last group.
+
+    Args:
+        decay_per_group: Factor per group on earlier counts of the task, 0 to 1.
+        decay_per_step: Factor per training step on earlier counts of the task, 0 to 1.
+        success_threshold: A rollout is correct if its reward is above this.
+    """
+
+    decay_per_group: Probability
+    decay_per_step: Probability
+    success_threshold: float
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (0.0, 0.0, 0.0)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        a, b = self.counts_at(state, group.step)
+        num_correct = sum(r > self.success_threshold for r in group.rewards)
+        a = self.decay_per_group * a + num_correct
+        b = self.decay_per_group * b + len(group.rewards) - num_correct
+        return a, b, float(group.step)
+
+    def counts_at(self, state: FoldState, step: int) -> tuple[float, float]:
+        """The counts of correct and wrong rollouts, decayed until this step."""
+        a, b, last_step = state
+        decay = self.decay_per_step ** (step - last_step)
+        return decay * a, decay * b
 
 
 @component
@@ -20,7 +76,11 @@ class UncertaintyWeighted:
         decay: Factor per rollout on the weight of earlier rollouts, 0 to 1.
     """
 
-    decay: Fraction
+    decay: Probability
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(task_folds=(BetaCounts(self.decay),))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:
@@ -46,10 +106,14 @@ class Thompson:
         success_threshold: A rollout is correct if its reward is above this.
     """
 
-    decay_per_group: Fraction = 0.9
-    decay_per_step: Fraction = 0.999
+    decay_per_group: Probability = 0.9
+    decay_per_step: Probability = 0.999
     pool_factor: PositiveInt = 16
-    success_threshold: Number = 0.5
+    success_threshold: float = 0.5
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(task_folds=(self._counts,))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:
@@ -73,28 +137,22 @@ class Thompson:
             history: The task's earlier groups.
             step: The current step; counts decay until then.
         """
-        a = b = 0.0
-        next_steps = [*history.steps, step][1:]
-        for start, end, rewards in zip(history.steps, next_steps, history.rewards, strict=True):
-            num_correct = sum(r > self.success_threshold for r in rewards)
-            decay = self.decay_per_step ** (end - start)
-            a = decay * (self.decay_per_group * a + num_correct)
-            b = decay * (self.decay_per_group * b + len(rewards) - num_correct)
-        return a, b
+        return self._counts.counts_at(history.state(self._counts), step)
+
+    @property
+    def _counts(self) -> DecayedCounts:
+        return DecayedCounts(self.decay_per_group, self.decay_per_step, self.success_threshold)
 
 
 def beta_mean(history: TaskHistory, decay: float) -> float:
-    """Mean a / (a + b) of a decayed Beta(1/2, 1/2): a <- decay a + r, b <- decay b + (1 - r).
+    """Mean a / (a + b) of the `BetaCounts` of a task.
 
     Tracks how often a task is solved, from its rewards r in [0, 1], oldest first.
 
     >>> beta_mean(TaskHistory((0,), ((1.0,),)), decay=0.5)
     0.8333333333333334
     """
-    a = b = 0.5
-    for r in (reward for rewards in history.rewards for reward in rewards):
-        a = decay * a + r
-        b = decay * b + 1 - r
+    a, b = history.state(BetaCounts(decay))
     return a / (a + b)
 
 

@@ -6,12 +6,31 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from math import inf, isnan, log, nan
 
-from grupo.core.batch import TaskHistory
 from grupo.core.component import check_field, component
-from grupo.core.numbers import Number, OpenFraction, PositiveInt
+from grupo.core.numbers import OpenFraction, PositiveInt
+from grupo.core.requires import Requires
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
 from grupo.rollouts.curricula.difficulty import expected_gain
+
+
+@component
+class LastSuccessRate(TaskFold):
+    """The fraction of correct rollouts in a task's last group; NaN without one.
+
+    Args:
+        success_threshold: A rollout is correct if its reward is above this.
+    """
+
+    success_threshold: float
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (nan,)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        return (sum(r > self.success_threshold for r in group.rewards) / len(group.rewards),)
 
 
 @component
@@ -42,7 +61,11 @@ class Knapsack:
     min_group_size: PositiveInt = 2
     max_group_size: PositiveInt = 128
     confidence: OpenFraction = 0.9
-    success_threshold: Number = 0.5
+    success_threshold: float = 0.5
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(task_folds=(LastSuccessRate(self.success_threshold),))
 
     def __post_init__(self) -> None:
         low = self.min_group_size
@@ -52,7 +75,8 @@ class Knapsack:
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         tasks = self.inner(request)
-        rates = [self._success_rate(request.history.task_history(task)) for task in tasks]
+        fold = LastSuccessRate(self.success_threshold)
+        rates = [request.history.task_history(task).state(fold)[0] for task in tasks]
         group_sizes = self.allocate(rates)
         return [replace(task, group_size=n) for task, n in zip(tasks, group_sizes, strict=True)]
 
@@ -69,10 +93,6 @@ class Knapsack:
         every_task = dict.fromkeys(range(len(success_rates)), _fewest_first)
         _allocate_greedily(counts, remaining, every_task, inf)
         return counts
-
-    def _success_rate(self, history: TaskHistory) -> float:
-        last = history.rewards[-1] if history.rewards else ()
-        return sum(r > self.success_threshold for r in last) / len(last) if last else nan
 
     def _attempts_needed(self, p: float) -> int:
         return int(min(self.max_group_size, log(1 - self.confidence) / log(max(p, 1 - p))))

@@ -1,0 +1,43 @@
+"""Folds over the earlier groups of a task: summaries of constant size, which the history keeps."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FoldState = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ScoredGroup:
+    """The rewards of one group; rollouts that failed are left out.
+
+    Args:
+        step: Training step of the group.
+        rewards: Reward of each rollout.
+        reward_terms: The components of these rewards, by name.
+    """
+
+    step: int
+    rewards: tuple[float, ...]
+    reward_terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+class TaskFold(ABC):
+    """A summary of a task's earlier groups: a fixed number of floats, updated by each group.
+
+    A component that reads it declares it as `Requires(task_folds=(fold,))` and reads its state as
+    `batch.history[p].state(fold)`, or in a curriculum as
+    `request.history.task_history(task).state(fold)`.
+    Folds are components: equal folds share their state.
+    """
+
+    @property
+    @abstractmethod
+    def initial_state(self) -> FoldState:
+        """The state of a task without groups; every state has as many numbers."""
+        ...
+
+    @abstractmethod
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        """The state after one more group."""
+        ...
