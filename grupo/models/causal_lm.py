@@ -30,7 +30,7 @@ from grupo.models.aux_models import load_aux_models
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.causal_actor import CausalActor, replace_prompt
 from grupo.models.chat_tokenizer import ChatTokenizer
-from grupo.models.detokenize import token_texts
+from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loading import Lora
 from grupo.models.quiet_loading import quiet_transformers
@@ -114,6 +114,7 @@ class CausalPolicy(TrainablePolicy):
             spec.model, storage_dtype, device, allow_pickle=spec.allow_pickle
         )
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
+        self.token_texts = TokenTexts(tokenizer)
         module = loading.add_adapters(self.hf_model, spec.lora) if spec.lora else self.hf_model
         super().__init__(
             spec.model,
@@ -223,7 +224,7 @@ class CausalPolicy(TrainablePolicy):
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """Text that each token of each action adds."""
-        return [token_texts(self.chat_tokenizer.tokenizer, action) for _, action in rollout.turns]
+        return [self.token_texts(action) for _, action in rollout.turns]
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""

@@ -1,8 +1,8 @@
 """Conversion between text or chat messages and tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from jinja2 import TemplateError
@@ -77,7 +77,17 @@ class ChatTokenizer:
         return text.rstrip(REPLACEMENT_CHARACTER)
 
     def _tokenize(self, text: str, *, starts_text: bool) -> tuple[int, ...]:
-        return _tokenize(self.tokenizer, text, starts_text)
+        return self._cached_tokens(text, starts_text)
+
+    @cached_property
+    def _cached_tokens(self) -> Callable[[str, bool], tuple[int, ...]]:
+        """The tokens of a text; cached, because the rollouts of a group share one prompt."""
+
+        @lru_cache(maxsize=1 << 12)  # of this object: it ends with the tokenizer
+        def tokenize(text: str, starts_text: bool) -> tuple[int, ...]:
+            return tuple(self.tokenizer(text, add_special_tokens=starts_text)["input_ids"])
+
+        return tokenize
 
     def _encode_messages(self, messages: list[dict[str, Any]]) -> tuple[int, ...]:
         return self._tokenize(self._render_messages(messages), starts_text=False)
@@ -117,8 +127,3 @@ class ChatTokenizer:
             raise ConfigError(
                 f"prompt: the chat template rejects messages of {roles}: {error}."
             ) from error
-
-
-@lru_cache(maxsize=1 << 12)  # the rollouts of a group share one prompt
-def _tokenize(tokenizer: PreTrainedTokenizerBase, text: str, starts_text: bool) -> tuple[int, ...]:
-    return tuple(tokenizer(text, add_special_tokens=starts_text)["input_ids"])

@@ -25,7 +25,7 @@ from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.chat_tokenizer import ChatTokenizer
-from grupo.models.detokenize import token_texts
+from grupo.models.detokenize import TokenTexts
 from grupo.models.masked.actor import MaskedActor
 from grupo.models.masked.canvas import CanvasSize, encode_row, pad_rows
 from grupo.models.masked.denoiser import Denoiser, special_tokens
@@ -116,6 +116,7 @@ class MaskedPolicy(TrainablePolicy):
         self.chat_tokenizer = ChatTokenizer(
             tokenizer, (end,), spec.stop_strings, spec.apply_chat_template
         )
+        self.token_texts = TokenTexts(tokenizer)
         self.denoiser = Denoiser(self.hf_model, mask)
         self.weight_sync: LMWeightSync = SharedWeights(self.hf_model, self._make_engine)
         self.reference: MaskedPolicy = self
@@ -138,7 +139,7 @@ class MaskedPolicy(TrainablePolicy):
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """Text that each token of each action adds."""
-        return [token_texts(self.chat_tokenizer.tokenizer, action) for _, action in rollout.turns]
+        return [self.token_texts(action) for _, action in rollout.turns]
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""

@@ -5,7 +5,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from grupo.core.types import Action
-from grupo.models.detokenize import token_texts
+from grupo.models.detokenize import TokenTexts
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +25,18 @@ def make_action(tokenizer: PreTrainedTokenizerFast, text: str, **more) -> Action
 
 def test_character_of_several_tokens_belongs_to_the_last(tokenizer):
     action = make_action(tokenizer, "a é😀\n")  # é has two bytes, 😀 four
-    assert token_texts(tokenizer, action) == ["a", " ", "", "é", "", "", "", "😀", "\n"]
+    assert TokenTexts(tokenizer)(action) == ["a", " ", "", "é", "", "", "", "😀", "\n"]
 
 
 def test_special_tokens_have_their_name(tokenizer):
-    assert token_texts(tokenizer, make_action(tokenizer, "a<end>")) == ["a", "<end>"]
+    assert TokenTexts(tokenizer)(make_action(tokenizer, "a<end>")) == ["a", "<end>"]
 
 
 def test_character_may_begin_in_the_observation(tokenizer):
     first, second = tokenizer("é")["input_ids"]
-    assert token_texts(tokenizer, Action((second,), (), observation=(first,))) == ["é"]
+    assert TokenTexts(tokenizer)(Action((second,), (), observation=(first,))) == ["é"]
 
 
 def test_soft_tokens_have_no_text(tokenizer):
     token = tokenizer("a")["input_ids"][0]
-    assert token_texts(tokenizer, Action((((0.5, 1),), token), ())) == ["", "a"]
+    assert TokenTexts(tokenizer)(Action((((0.5, 1),), token), ())) == ["", "a"]

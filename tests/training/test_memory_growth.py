@@ -1,0 +1,113 @@
+"""Memory and other resources do not grow with the number of steps; planted leaks are detected."""
+
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from threading import Event, Thread
+
+import pytest
+
+from grupo.methods.rae import rae
+from grupo.testing.smoke.run import echo_recipe
+from grupo.training.callbacks import NullCallback
+from grupo.training.learner import Learner
+from grupo.training.trainer import train
+from tests.helpers.resource_use import (
+    PER_STEP,
+    excessive_growth,
+    growth,
+    heap_kb,
+    resource_use,
+)
+
+MAX_KB_PER_STEP = 1.0
+
+
+@pytest.fixture(scope="module")
+def learner():
+    """A learner after thirty steps of a method that reads the history."""
+    result = Learner(echo_recipe(rae(), max_steps=1000).replace(prompts_per_step=1))
+    for _ in range(30):
+        result.step()
+    return result
+
+
+def kb_per_step(learner: Learner, steps: int, leak=lambda: None) -> float:
+    """The growth of the heap per step."""
+    before = heap_kb()
+    for _ in range(steps):
+        learner.step()
+        leak()
+    return (heap_kb() - before) / steps
+
+
+def test_the_heap_does_not_grow_in_thirty_steps(learner):
+    assert kb_per_step(learner, 30) < MAX_KB_PER_STEP
+
+
+@pytest.mark.parametrize(
+    "make_object",
+    [
+        lambda: bytearray(4000),
+        lambda: [{} for _ in range(40)],
+        lambda: [0.5 + i for i in range(80)],
+        lambda: "".join(map(str, range(1200))),
+    ],
+    ids=["bytes", "dictionaries", "floats", "text"],
+)
+def test_an_object_of_4_kb_that_is_kept_at_each_step_is_detected(make_object, learner):
+    kept = []
+    assert kb_per_step(learner, 10, lambda: kept.append(make_object())) > MAX_KB_PER_STEP
+
+
+def samples_with_slopes(**slopes: float):
+    """Thirty samples, one for every hundred steps, with noise, and a warm-up in the first five."""
+
+    def amount(name: str, i: int) -> float:
+        noise = (0.0, 1e-3, -1e-3)[i % 3]
+        return 1000 + noise - 500 * (i < 5) + 100 * i * slopes.get(name, 0)
+
+    return [{"at": 100 * i, **{name: amount(name, i) for name in PER_STEP}} for i in range(30)]
+
+
+def test_growth_is_the_slope_without_the_warm_up():
+    assert excessive_growth(samples_with_slopes(), PER_STEP) == {}
+    for name, limit in PER_STEP.items():
+        samples = samples_with_slopes(**{name: 1.2 * limit})
+        assert growth(samples)[name] == pytest.approx(1.2 * limit, rel=0.01)
+        assert list(excessive_growth(samples, PER_STEP)) == [name]
+        assert excessive_growth(samples_with_slopes(**{name: 0.8 * limit}), PER_STEP) == {}
+
+
+def test_leaks_of_every_resource_are_detected(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    control = [resource_use(50 * i) for i in range(4)]
+    assert excessive_growth(control, PER_STEP) == {}
+    kept, samples, end = [], [], Event()
+    with ExitStack() as stack:
+        stack.callback(end.set)
+        for i in range(4):
+            samples.append(resource_use(50 * i))
+            kept.append(b"x" * 500_000)
+            stack.enter_context(tempfile.NamedTemporaryFile())
+            stack.enter_context(subprocess.Popen(["sleep", "60"])).terminate()
+            Thread(target=end.wait).start()
+    assert set(excessive_growth(samples, PER_STEP)) == set(PER_STEP)
+
+
+@pytest.mark.slow
+@pytest.mark.trust
+def test_training_grows_by_less_than_100_kb_in_1000_steps(tmp_path):
+    samples = []
+
+    class Sampler(NullCallback):
+        def on_step_end(self, step, metrics):
+            if step % 100 == 99:
+                samples.append(resource_use(step + 1))
+
+    recipe = echo_recipe(rae(), max_steps=2000).replace(prompts_per_step=4, save_every=100)
+    with pytest.MonkeyPatch.context() as patch:
+        (tmp_path / "tmp").mkdir()
+        patch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+        train(recipe, tmp_path / "run", Sampler())
+    assert excessive_growth(samples, PER_STEP) == {}
