@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Annotated, Any
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Interval
 
 from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.algo.optimizer import Adam
 from grupo.core.component import component
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
+from grupo.core.limits import STALENESS
 from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
 from grupo.method import Method
@@ -98,7 +99,7 @@ class Recipe:
     aux_head_optimizer: Adam = Adam()
     max_grad_norm: Annotated[float, Gt(0), "inf clips nothing"] = 1.0
     old_logp_tolerance: Annotated[float, Ge(0), "inf never recomputes log-probabilities"] = 1e-3
-    max_staleness: NonNegativeInt = 0
+    max_staleness: Annotated[int, Interval(ge=0, le=STALENESS.maximum)] = 0
     evaluation: Evaluation = Evaluation()
     early_stopping: EarlyStopping = EarlyStopping()
     logged_groups: NonNegativeInt = 32

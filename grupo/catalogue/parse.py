@@ -17,8 +17,10 @@ import grupo.methods
 from grupo.core.component import to_code
 from grupo.core.controllers import Controller
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.field_types import describe_type, matches_type
+from grupo.core.field_types import coerce_number, describe_type, matches_type
 from grupo.core.importing import load_module_file
+from grupo.core.loader_errors import loader_errors
+from grupo.core.python_text import parse_expression
 from grupo.core.ranges import range_violation
 from grupo.core.schedules import Schedule
 from grupo.method import Method
@@ -48,9 +50,11 @@ def parse_method(text: str) -> Method:
         raise ConfigError(
             f"method: {name!r} in {text!r} is {_describe_value(member)}, not a function."
         )
-    signature = inspect.signature(member, eval_str=True)
+    with loader_errors(f"method: {text!r}"):  # annotations may name what does not exist
+        signature = inspect.signature(member, eval_str=True)
     _check_arguments(signature, name, positional, named)
-    method = member(*positional, **named)
+    with loader_errors(f"method: {text!r}"):
+        method = member(*positional, **named)
     if not isinstance(method, Method):
         raise ConfigError(
             f"method: {name!r} must return a Method; it returned {_describe_value(method)}."
@@ -87,7 +91,7 @@ def _split_path(text: str) -> tuple[str, str]:
 def _parse_call(call: str, text: str) -> tuple[str, list[Any], dict[str, Any]]:
     """The name and the literal arguments of a call; no arguments for a bare name."""
     try:
-        node = ast.parse(call, mode="eval").body
+        node = parse_expression(call)
     except SyntaxError as error:
         raise ConfigError(f"method: cannot read {text!r}: {error.msg}.") from error
     if isinstance(node, ast.Name):
@@ -107,7 +111,7 @@ def _parse_call(call: str, text: str) -> tuple[str, list[Any], dict[str, Any]]:
 def _parse_literal(node: ast.expr, where: str) -> Any:
     try:
         value = ast.literal_eval(node)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # TypeError: an unhashable key
         code = ast.unparse(node)
         raise ConfigError(
             f"{where} is {code!r}; numbers, strings and tuples are allowed."
@@ -185,8 +189,7 @@ def _matches_type(value: Any, hint: Any) -> bool:
     """True if a literal fits an annotation; an integer fits a float, and no annotation fits all."""
     if hint is inspect.Parameter.empty or matches_type(value, hint):
         return True
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    return is_integer and matches_type(float(value), hint)
+    return matches_type(coerce_number(value, hint), hint)
 
 
 def _describe_value(value: object) -> str:

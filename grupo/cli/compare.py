@@ -10,6 +10,7 @@ from typer import Option
 from grupo.cli.train import RecipeArguments
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
+from grupo.core.user_paths import parse_folder
 
 if TYPE_CHECKING:
     from grupo.compare import Comparison
@@ -57,6 +58,7 @@ def compare(
     all runs.
     """
     from grupo.cli.build_experiment import ExperimentArgs
+    from grupo.cli.build_recipe import parse_option
 
     if not out_folder:
         raise ConfigError("out: none is given. Write --out FOLDER.")
@@ -70,13 +72,14 @@ def compare(
         baseline=baseline,
         metric=metric,
     )
-    comparison = args(Path(out_folder))
+    folder = parse_option(parse_folder, "out", out_folder)
+    comparison = args(folder)
     if estimate:
-        _print_estimate(comparison, Path(out_folder), workers, threads)
+        _print_estimate(comparison, folder, workers, threads)
     elif report:
-        _write_report(comparison, Path(out_folder))
+        _write_report(comparison, folder)
     else:
-        _run_comparison(comparison, Path(out_folder), workers, threads, retry=retry)
+        _run_comparison(comparison, folder, workers, threads, retry=retry)
 
 
 def _print_estimate(comparison: "Comparison", folder: Path, workers: int, threads: int) -> None:

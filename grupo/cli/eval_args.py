@@ -1,7 +1,6 @@
 """The arguments of `grupo eval`: a finished run or a model, and the tasks to evaluate it on."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from grupo.cli.build_recipe import (
     RecipeArgs,
@@ -14,6 +13,7 @@ from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
+from grupo.core.user_paths import parse_path
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
@@ -65,7 +65,7 @@ class EvalArgs:
             name, _ = fields[0]
             option = name.replace("_", "-")
             raise ConfigError(f"--{option}: a run is evaluated with its own recipe.")
-        policy, recipe = load_policy(Path(run))
+        policy, recipe = load_policy(parse_option(parse_path, "run", run))
         if self.rewards:
             recipe = recipe.replace(env=env_from_reward_functions(self.rewards))
         return policy, recipe

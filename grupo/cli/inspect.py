@@ -7,9 +7,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from grupo.cli.paths import export_path, run_path
 from grupo.core.console import err, out, print_error, print_line
+from grupo.core.user_paths import parse_path
 
-RunArgument = Annotated[Path, Argument(metavar="RUN", help="Folder of a run.")]
+RunArgument = Annotated[Path, Argument(metavar="RUN", parser=run_path, help="Folder of a run.")]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
@@ -52,7 +54,7 @@ def rollouts(
     contains: Annotated[str, Option(help="A text that the rollout contains.")] = "",
     task: Annotated[str, Option(help="First characters of a task's key.")] = "",
     failed: Annotated[bool, Option("--failed", help="Rollouts that could not be scored.")] = False,
-    limit: Annotated[int, Option(min=1, help="Number of rollouts at most.")] = 10,
+    limit: Annotated[int, Option(min=1, max=10**9, help="Number of rollouts at most.")] = 10,
     parquet: Annotated[
         str, Option(metavar="FILE", help="Write all matching rollouts to a new Parquet file.")
     ] = "",
@@ -63,9 +65,10 @@ def rollouts(
 
     rollout_filter = RolloutFilter(step, min_reward, max_reward, contains, task, failed)
     if parquet:
+        from grupo.cli.build_recipe import parse_option
         from grupo.report.parquet import write_parquet
 
-        count = write_parquet(run, Path(parquet), rollout_filter)
+        count = write_parquet(run, parse_option(parse_path, "parquet", parquet), rollout_filter)
         return print_line(f"{count} rollouts are in {parquet}")
     records = select_rollouts(run, rollout_filter, best=best, worst=worst, limit=limit)
     print_line(json.dumps(records)) if as_json else out.print(format_rollouts(records))
@@ -104,7 +107,7 @@ def check(run: RunArgument, as_json: JsonOption = False) -> None:
 
 def export(
     run: RunArgument,
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="A new folder.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", parser=export_path, help="A new folder.")],
     separate_adapters: Annotated[
         bool, Option("--separate-adapters", help="Write LoRA adapters without merging them.")
     ] = False,

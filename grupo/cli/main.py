@@ -4,8 +4,10 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from grupo.cli.compare import compare
 from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
@@ -16,7 +18,10 @@ from grupo.cli.train import make_toy_model, resume, train
 from grupo.core.console import print_error
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.exit_codes import EXIT_UNEXPECTED, error_message, exit_code
+from grupo.core.limits import ARGUMENT_LENGTH
+from grupo.core.terminal_text import printable_message
 
+UsageError: Any = typer.BadParameter.__base__  # typer exports the derived class only
 HELP_FLAGS = ("--help", "-h")
 COMMANDS = {
     "train": train,
@@ -35,7 +40,20 @@ COMMAND_NAMES = (*COMMANDS, "methods")
 METHODS_COMMANDS = ("list", "check")
 COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # fields of a recipe are options
 
+
+class PrintableErrors(TyperGroup):
+    """Commands whose usage errors spell control characters out, as all other messages do."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            error.message = printable_message(error.message)
+            raise
+
+
 app = typer.Typer(
+    cls=PrintableErrors,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # brackets in help texts are literal
@@ -60,12 +78,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
+        _check_arguments(arguments)
         app(_with_default_command(list(arguments)), prog_name="grupo")
     except Exception as error:
         if (code := exit_code(error)) == EXIT_UNEXPECTED:
             raise
         print_error(f"grupo: {error_message(error)}")
         sys.exit(code)
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raise `ConfigError` for arguments that no option and no field can hold."""
+    for argument in arguments:
+        option, _, _ = argument.partition("=")
+        if len(argument) > ARGUMENT_LENGTH.maximum:
+            raise ConfigError(f"{option[:80]!r}… is too long. Allowed: {ARGUMENT_LENGTH.allowed}.")
+        if "\0" in argument:
+            raise ConfigError(f"{argument!r} contains the character NUL.")
+        try:
+            os.fsencode(argument)  # bytes of file names that are no text are allowed
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"{argument!r} is no text: {error.reason}.") from error
 
 
 def _with_default_command(arguments: list[str]) -> list[str]:

@@ -6,14 +6,19 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from grupo.cli.paths import out_path, run_path
 from grupo.core.console import out, print_line
 
-RunFolders = Annotated[list[Path], Argument(metavar="RUN …", help="Folders of runs.")]
+RunFolders = Annotated[
+    list[Path], Argument(metavar="RUN …", parser=run_path, help="Folders of runs.")
+]
 
 
 def report(
     runs: RunFolders,
-    out_file: Annotated[Path, Option("--out", help="The HTML file.")] = Path("report.html"),
+    out_file: Annotated[Path, Option("--out", parser=out_path, help="The HTML file.")] = Path(
+        "report.html"
+    ),
 ) -> None:
     """Write runs as one HTML file that needs neither server nor network.
 

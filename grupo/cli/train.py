@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from grupo.cli.paths import run_path
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
+from grupo.core.user_paths import parse_folder
 
 if TYPE_CHECKING:
     from grupo.recipe import Recipe
     from grupo.training.callbacks import Callback
 
-RunArgument = Annotated[Path, Argument(metavar="RUN", help="Folder of a run.")]
+RunArgument = Annotated[Path, Argument(metavar="RUN", parser=run_path, help="Folder of a run.")]
 RecipeArguments = Annotated[
     list[str] | None,
     Argument(
@@ -52,7 +54,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
-    from grupo.cli.build_recipe import RecipeArgs, describe_recipe, split_arguments
+    from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
     from grupo.config.validate import check_recipe
     from grupo.training.run_dir import unused_folder
 
@@ -62,7 +64,7 @@ def train(
     check_recipe(recipe)
     if show_config:
         return print_line(describe_recipe(recipe))
-    folder = Path(run) if run else unused_folder()
+    folder = parse_option(parse_folder, "run", run) if run else unused_folder()
     callback = _make_callback(folder, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
     _train(recipe, folder, callback)
 
@@ -103,6 +105,7 @@ def make_toy_model(
     """Train the quickstart's small model from random weights."""
     from dataclasses import replace
 
+    from grupo.cli.build_recipe import parse_option
     from grupo.report.progress_bar import ProgressDisplay
     from grupo.toy import ensure_trained, train_toy_model
     from grupo.toy.quickstart import TOY_MODEL
@@ -110,7 +113,7 @@ def make_toy_model(
     spec = replace(TOY_MODEL, seed=seed)
     display = ProgressDisplay(out)
     if out_folder:
-        folder = train_toy_model(spec, Path(out_folder), display)
+        folder = train_toy_model(spec, parse_option(parse_folder, "out", out_folder), display)
     else:
         folder = ensure_trained(spec, display)
     print_line(f"The model is in {folder}")

@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.ranges import Finite
 from grupo.recipe import Recipe
 
 MAX_STEPS_PER_SECOND = 1000  # no step is shorter
@@ -62,7 +63,7 @@ class Tokens:
 class Seconds:
     """An equal training time without evaluations; a run ends after the step that exceeds it."""
 
-    count: float
+    count: Finite
     unit: ClassVar[str] = "seconds"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
@@ -90,7 +91,10 @@ def parse_budget(text: str) -> Budget:
     if not re.fullmatch(r"\d[\d_]*" + r"(\.\d+)?" * (unit == "seconds"), count):
         kind = "a number" if unit == "seconds" else "a whole number"
         raise ConfigError(f"budget: {text!r}. Allowed: {unit}= and {kind}.")
-    return Seconds(float(count)) if unit == "seconds" else BUDGET_TYPES[unit](int(count))
+    try:
+        return Seconds(float(count)) if unit == "seconds" else BUDGET_TYPES[unit](int(count))
+    except ValueError as error:  # a misplaced underscore, too many digits
+        raise ConfigError(f"budget: {text!r}: {error}.") from error
 
 
 def used_fraction(budget: Budget, usage: Usage) -> float:

@@ -7,8 +7,11 @@ from typing import Any
 from grupo.compare.budget import BUDGET_TYPES
 from grupo.compare.experiment import Comparison
 from grupo.compare.update_budget import per_method
+from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
+from grupo.core.json_text import read_limited
 from grupo.core.serialization import from_data, to_data
+from grupo.recipe import Recipe
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import make_folder, write_atomically
 
@@ -45,7 +48,7 @@ def load_comparison(out: Path) -> Comparison:
             f"out: {str(out)!r} holds no comparison. Define one with --method or --recipes."
         )
     try:
-        data = strict_json.from_exact_json(path.read_text())
+        data = strict_json.from_exact_json(read_limited(path))
         if data["format"] != FORMAT_VERSION:
             raise ConfigError(
                 f"it has format {data['format']!r}, this version reads {FORMAT_VERSION}."
@@ -61,7 +64,7 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
     """Folders without the field `updates` are older: each recipe kept its own plan."""
     ((unit, count),) = data["budget"].items()
     return Comparison(
-        recipes={name: from_data(recipe) for name, recipe in data["recipes"].items()},
+        recipes={name: _recipe(name, recipe) for name, recipe in data["recipes"].items()},
         budget=BUDGET_TYPES[unit](count),
         seeds=tuple(data["seeds"]),
         updates=from_data(data["updates"]) if "updates" in data else per_method,
@@ -70,6 +73,13 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
         metric=data["metric"],
         toy_models=from_data(data["toy_models"]),
     )
+
+
+def _recipe(name: str, data: Any) -> Recipe:
+    recipe = from_data(data)
+    if not isinstance(recipe, Recipe):
+        raise ConfigError(f"recipes: {name!r} is {to_code(recipe)}. Allowed: a Recipe.")
+    return recipe
 
 
 def _data_by_name(components: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,16 @@ from grupo.config.validate import check_columns, check_component_tasks
 from grupo.config.validate import check_recipe as check_recipe
 from grupo.core.component import to_code, walk
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.limits import SEEDS
+from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
 from grupo.models.base import PolicySpec
+from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_model_exists
 from grupo.recipe import Recipe, TaskSource
 from grupo.tasks import split_tasks
 
+MAX_FOLDER_NAME = 200  # bytes; file systems allow 255
 EVAL_FIELDS = ("eval_tasks", "evaluation.success", "evaluation.attempts")
 
 
@@ -57,7 +61,9 @@ def validate_dependencies(run_specs: Iterable[RunSpec], toy_models: Iterable[Toy
     specs = (part for recipe in recipes for part in walk(recipe) if isinstance(part, PolicySpec))
     exempt = {str(toy_model.model_dir) for toy_model in toy_models}
     for model in dict.fromkeys(spec.model for spec in specs if spec.model not in exempt):
-        check_model_exists(model)
+        with loader_errors(f"model: {model!r}"):
+            check_config_file(model)
+            check_model_exists(model)
     recipes_by_tasks: dict[str, list[Recipe]] = {}
     for recipe in recipes:
         key = to_code((recipe.tasks, recipe.eval_tasks))
@@ -103,6 +109,11 @@ def _check_names(field: str, names: Mapping[str, object]) -> None:
             raise ConfigError(
                 f"{field}: {name!r} is not a name. Allowed: one with a letter or a digit."
             )
+        if not name.isprintable() or len(folder.encode()) > MAX_FOLDER_NAME:
+            raise ConfigError(
+                f"{field}: {name!r} is not a name. Allowed: printable characters, at most"
+                f" {MAX_FOLDER_NAME} bytes."
+            )
         if folder in folders:
             raise ConfigError(
                 f"{field}: {folders[folder]!r} and {name!r} have the same folder name, {folder!r}."
@@ -112,6 +123,9 @@ def _check_names(field: str, names: Mapping[str, object]) -> None:
 
 
 def _check_seeds_and_budget(comparison: Comparison) -> None:
+    count = comparison.seeds if isinstance(comparison.seeds, int) else len(comparison.seeds)
+    if count > SEEDS.maximum:
+        raise ConfigError(f"seeds: {count}. Allowed: {SEEDS.allowed}.")
     seeds = comparison.seed_values
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(

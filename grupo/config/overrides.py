@@ -17,6 +17,7 @@ from grupo.core.component import component_fields, is_component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, matches_type
 from grupo.core.protocols import available_components
+from grupo.core.python_text import parse_expression
 
 C = TypeVar("C")
 
@@ -76,8 +77,8 @@ def parse_value(text: str, hint: Any, field: str) -> Any:
     ('a', 'b')
     """
     try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        node = parse_expression(text)
+    except SyntaxError:
         value = text
     else:
         value = _value(node, hint, field)

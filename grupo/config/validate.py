@@ -13,6 +13,7 @@ from grupo.config.validate_signals import check_required_signals
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.errors import ConfigError, MissingSignalError, suggest
+from grupo.core.loader_errors import loader_errors
 from grupo.core.requires import merged_requires
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
@@ -106,7 +107,8 @@ def _check_schedules(recipe: Recipe) -> None:
         return
     for step in _checked_steps(recipe.max_steps):
         try:
-            resolve_schedules(recipe.method, (step + 0.5) / recipe.max_steps)
+            with loader_errors("a schedule"):  # of a user's own, or of numbers that overflow
+                resolve_schedules(recipe.method, (step + 0.5) / recipe.max_steps)
         except ConfigError as error:
             raise ConfigError(f"method, at step {step}: {error}") from error
 
@@ -119,7 +121,8 @@ def _checked_steps(max_steps: int) -> Sequence[int]:
 
 def _check_learning_rate(name: str, rate: float | Schedule, steps: int) -> None:
     for step in _checked_steps(steps):
-        value = resolve_schedules(rate, (step + 0.5) / steps)
+        with loader_errors(name):
+            value = resolve_schedules(rate, (step + 0.5) / steps)
         if not 0 <= value < math.inf:
             when = f", {value} at step {step}" * isinstance(rate, Schedule)
             raise ConfigError(f"{name}: {to_code(rate)}{when}. Allowed: 0 or more, finite.")

@@ -4,6 +4,7 @@ import errno
 from typing import ClassVar
 
 from grupo.core.out_of_memory import out_of_memory_message
+from grupo.core.terminal_text import printable_message
 
 EXIT_UNEXPECTED = 1  # a bug: the traceback is shown
 EXIT_CONFIG_ERROR = 2  # invalid input; nothing was started
@@ -25,6 +26,10 @@ class CommandError(Exception):
     """An error that ends a command with one message and an exit code of its own, no traceback."""
 
     exit_code: ClassVar[int] = EXIT_STOPPED
+
+    def __str__(self) -> str:
+        """The message as it is printed: control characters escaped, long values shortened."""
+        return printable_message(super().__str__())
 
 
 def exit_code(error: Exception) -> int:

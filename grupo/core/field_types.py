@@ -3,6 +3,7 @@
 import types
 import typing
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Annotated, Any, Literal
 
@@ -59,8 +60,9 @@ def coerce_number(value: Any, hint: Any) -> Any:
     (1.0, 1)
     """
     is_int = isinstance(value, int) and not isinstance(value, bool)
-    if is_int and not matches_type(value, hint) and matches_type(float(value), hint):
-        return float(value)
+    if is_int and not matches_type(value, hint) and matches_type(0.0, hint):
+        with suppress(OverflowError):  # above the largest float: no number for the field
+            return float(value)
     return value
 
 
@@ -95,6 +97,16 @@ def is_describable(hint: Any) -> bool:
         return all(is_describable(inner) for inner in typing.get_args(hint) if inner is not ...)
     is_known = hint in TYPE_NAMES or is_dataclass(hint)
     return isinstance(hint, type) and (is_known or issubclass(hint, DynamicNumber))
+
+
+def is_checkable(hint: Any) -> bool:
+    """True if `matches_type` recognizes every value of a type."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType, tuple):
+        return all(is_checkable(inner) for inner in typing.get_args(hint) if inner is not ...)
+    if origin is Annotated:
+        return is_checkable(typing.get_args(hint)[0])
+    return origin is Callable or is_protocol(hint) or is_describable(hint)
 
 
 def _is_instance_of_dataclass(value: object) -> bool:

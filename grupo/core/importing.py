@@ -4,13 +4,14 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.loader_errors import loader_errors
+from grupo.core.user_paths import parse_path
 
 _FILE_MODULE_PREFIX = "grupo_file_"  # begins the names of modules that were loaded from a path
 
@@ -21,6 +22,8 @@ def import_object(address: str) -> Any:
     >>> import_object("math:sqrt")(9.0)
     3.0
     """
+    if not isinstance(address, str):
+        raise ConfigError(f"{address!r} is not an address. Allowed: a string, module:name.")
     location, colon, name = address.rpartition(":")
     if not colon or not location or not name:
         raise ConfigError(
@@ -28,12 +31,8 @@ def import_object(address: str) -> Any:
         )
     obj: Any = load_module(location)
     for attribute in name.split("."):
-        try:
-            obj = getattr(obj, attribute)
-        except AttributeError as error:
-            public = [key for key in dir(obj) if not key.startswith("_")]
-            message = f"{location!r} has no {attribute!r}. {suggest(attribute, public)}"
-            raise ConfigError(message) from error
+        with loader_errors(address):
+            obj = _attribute(obj, attribute, location)
     return obj
 
 
@@ -55,6 +54,14 @@ def import_function(address: str) -> Callable[..., Any]:
     if not callable(function):
         raise ConfigError(f"{address} is a {type(function).__name__}, not a function.")
     return function
+
+
+def _attribute(obj: Any, name: str, location: str) -> Any:
+    try:
+        return getattr(obj, name)
+    except AttributeError as error:
+        public = [key for key in dir(obj) if not key.startswith("_")]
+        raise ConfigError(f"{location!r} has no {name!r}. {suggest(name, public)}") from error
 
 
 def address_of(obj: Any, field: str = "") -> str:
@@ -95,7 +102,7 @@ def load_module(location: str) -> ModuleType:
 
 def load_module_file(path: Path) -> ModuleType:
     """The module of a Python file; each file is executed once."""
-    path = path.expanduser().resolve()
+    path = parse_path(str(path)).resolve()
     # the file's own name comes last because components print it: `mine.halved`
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:16]
     name = f"{_FILE_MODULE_PREFIX}{digest}.{path.stem}"
@@ -110,36 +117,21 @@ def load_module_file(path: Path) -> ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     _add_to_sys_path(path.parent)
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+        with loader_errors(f"{path} does not import"):
+            spec.loader.exec_module(module)
+    except BaseException:
         del sys.modules[name]
-        raise ConfigError(f"{path} does not import: {_describe_error(error)}") from error
+        raise
     return module
 
 
 def _import(name: str) -> ModuleType:
     _add_to_sys_path(Path.cwd())
-    try:
+    with loader_errors(f"The module {name!r} does not import"):
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
-        message = f"The module {name!r} does not import: {_describe_error(error)}"
-        raise ConfigError(message) from error
 
 
 def _add_to_sys_path(folder: Path) -> None:
     """Make the modules beside a user's file importable, however the program was started."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-
-
-def _describe_error(error: BaseException) -> str:
-    """The error's message, and the line that raised it unless that is one of Python's own."""
-    message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    if isinstance(error, SyntaxError):
-        return f"{message} ({error.filename}, line {error.lineno})"
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    is_internal = frame.filename.startswith("<") or frame.filename in (
-        __file__,
-        importlib.__file__,
-    )
-    return message if is_internal else f"{message} ({frame.filename}, line {frame.lineno})"

@@ -1,14 +1,18 @@
 """Components as JSON and back, for `recipe.json` in a run's folder."""
 
 import math
+import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo.core.component import component_fields, is_component
+from grupo.core.component import component_fields, is_component, to_code
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.field_types import coerce_number, describe_type, is_checkable, matches_type
 from grupo.core.importing import address_of, import_object
+from grupo.core.json_text import check_depth
+from grupo.core.loader_errors import loader_errors
 
 _JSON_SCALARS = str | int | float | bool | None
 
@@ -49,19 +53,43 @@ def to_data(value: Any, path: str = "recipe") -> Any:
 
 
 def from_data(data: Any) -> Any:
-    """The value that `to_data` wrote. It calls no object named in the data but components."""
+    """The value that `to_data` wrote. It calls no object named in the data but components.
+
+    Raises:
+        ConfigError: `to_data` did not write this, or a component does not accept its fields.
+    """
+    try:
+        check_depth(data)
+    except ValueError as error:
+        raise ConfigError(f"A recipe is {error}.") from error
+    return _value(data)
+
+
+def _value(data: Any) -> Any:
     if not isinstance(data, Mapping):
-        return data
+        return _scalar(data)
     if "component" in data:  # first, because a component may have fields of the names below
         arguments = {name: value for name, value in data.items() if name != "component"}
         return _build_component(import_object(data["component"]), arguments)
     if "tuple" in data:
-        return tuple(from_data(v) for v in data["tuple"])
+        return tuple(map(_value, _typed(data["tuple"], list)))
     if "path" in data:
-        return Path(data["path"])
+        return Path(_typed(data["path"], str))
     if "function" in data:
         return import_object(data["function"])
     raise ConfigError(f"{str(data)[:80]} is not a value of a recipe.")
+
+
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, _JSON_SCALARS):
+        raise ConfigError(f"{str(value)[:80]} is not a value of a recipe.")
+    return value
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise ConfigError(f"{str(value)[:80]!r} in a recipe. Allowed: a {kind.__name__}.")
+    return value
 
 
 def _build_component(cls: Any, arguments: Mapping[str, Any]) -> Any:
@@ -74,4 +102,21 @@ def _build_component(cls: Any, arguments: Mapping[str, Any]) -> Any:
     for name, field in known.items():
         if name not in arguments and field.default is field.default_factory is MISSING:
             raise ConfigError(f"{cls.__name__} lacks its field {name!r}.")
-    return cls(**{name: from_data(value) for name, value in arguments.items()})
+    values = {name: _value(value) for name, value in arguments.items()}
+    with loader_errors(cls.__name__):
+        _check_fields_without_name(cls, values)
+        return cls(**values)
+
+
+def _check_fields_without_name(cls: type, values: Mapping[str, Any]) -> None:
+    """Raise for a field whose type no message can describe, such as a protocol.
+
+    The component itself checks the other fields.
+    """
+    hints = typing.get_type_hints(cls)
+    for name, value in values.items():
+        if is_checkable(hints[name]) and not matches_type(
+            coerce_number(value, hints[name]), hints[name]
+        ):
+            allowed = getattr(hints[name], "__name__", None) or describe_type(hints[name])
+            raise ConfigError(f"{cls.__name__}.{name}: {to_code(value)}. Allowed: {allowed}.")

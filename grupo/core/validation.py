@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from grupo.core.errors import ConfigError
+from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Observation, Rollout, Task
 
 
@@ -22,7 +23,8 @@ def check_prompt_lengths(
     """Raise `ConfigError` for a prompt that leaves no room for an answer of `max_new_tokens`."""
     room = context_length - max_new_tokens
     for task in tasks:
-        length = len(encode(Rollout(), task.prompt))
+        with loader_errors(f"prompt: task {task.key}, {str(task.prompt)[:60]!r}"):
+            length = len(encode(Rollout(), task.prompt))
         if length > room:
             raise ConfigError(
                 f"prompt: task {task.key}, {str(task.prompt)[:60]!r}, has {length} tokens. Allowed:"

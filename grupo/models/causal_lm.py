@@ -13,6 +13,8 @@ from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.dtypes import DtypeName
 from grupo.core.errors import ConfigError
+from grupo.core.limits import LORA_RANK
+from grupo.core.loader_errors import loader_errors
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
@@ -30,6 +32,7 @@ from grupo.models.aux_models import load_aux_models
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.causal_actor import CausalActor, replace_prompt
 from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.config_file import check_config_file
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loading import Lora
@@ -89,8 +92,10 @@ class CausalLM:
         return BUILTIN_MODELS
 
     def check(self) -> None:
-        """Raise `ConfigError` for a missing device."""
+        """Raise `ConfigError` for a missing device, or adapters that no memory holds."""
         loading.resolve_device(self.device)
+        if self.lora and self.lora.rank > LORA_RANK.maximum:
+            raise ConfigError(f"lora: rank: {self.lora.rank}. Allowed: {LORA_RANK.allowed}.")
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
@@ -110,12 +115,15 @@ class CausalPolicy(TrainablePolicy):
         dtype = loading.compute_dtype(spec.dtype, device)
         # trained weights are stored in float32; `dtype` is the type of computations
         storage_dtype = dtype if spec.lora else torch.float32
-        self.hf_model, tokenizer = loading.load(
-            spec.model, storage_dtype, device, allow_pickle=spec.allow_pickle
-        )
+        with loader_errors(f"model: {spec.model!r}"):
+            check_config_file(spec.model)
+            self.hf_model, tokenizer = loading.load(
+                spec.model, storage_dtype, device, allow_pickle=spec.allow_pickle
+            )
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         self.token_texts = TokenTexts(tokenizer)
-        module = loading.add_adapters(self.hf_model, spec.lora) if spec.lora else self.hf_model
+        with loader_errors(f"lora: {spec.lora!r}"):
+            module = loading.add_adapters(self.hf_model, spec.lora) if spec.lora else self.hf_model
         super().__init__(
             spec.model,
             module,

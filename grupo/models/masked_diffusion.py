@@ -12,6 +12,7 @@ from grupo.core.batch import Batch, Signals
 from grupo.core.component import check_field, component
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Scorer
+from grupo.core.loader_errors import loader_errors
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import COMPARISONS, is_comparison, split_name, temperature_of
@@ -25,6 +26,7 @@ from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.config_file import check_config_file
 from grupo.models.detokenize import TokenTexts
 from grupo.models.masked.actor import MaskedActor
 from grupo.models.masked.canvas import CanvasSize, encode_row, pad_rows
@@ -98,9 +100,11 @@ class MaskedPolicy(TrainablePolicy):
     def __init__(self, spec: MaskedDiffusion) -> None:
         self.spec = spec
         device = loading.resolve_device(spec.device)
-        self.hf_model, tokenizer = loading.load(
-            spec.model, torch.float32, device, loading.MASKED, allow_pickle=spec.allow_pickle
-        )
+        with loader_errors(f"model: {spec.model!r}"):
+            check_config_file(spec.model)
+            self.hf_model, tokenizer = loading.load(
+                spec.model, torch.float32, device, loading.MASKED, allow_pickle=spec.allow_pickle
+            )
         super().__init__(
             spec.model,
             self.hf_model,

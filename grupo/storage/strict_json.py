@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grupo.core.errors import ConfigError
+from grupo.core.json_text import parse_json
+from grupo.core.limits import JSON_DEPTH
 
-MAX_DEPTH = 100  # levels of nesting; data of a run has five
 _TAG = "$float"  # {"$float": "NaN"} encodes a float that JSON lacks
 
 
@@ -35,20 +36,20 @@ def to_exact_json(value: object) -> str:
 
 
 def from_json(line: str) -> Any:
-    """The value of a line; raises `ValueError` if it is not strict JSON or nested too deep."""
-    return _loads(line, dict)
+    """The value of a line; raises `ValueError` as `parse_json` does."""
+    return parse_json(line)
 
 
 def from_exact_json(line: str) -> Any:
     """The value that `to_exact_json` wrote; raises as `from_json` does."""
-    return _loads(line, _decode_nonfinite)
+    return parse_json(line, _decode_nonfinite)
 
 
 def _to_plain(
     value: object, encode_nonfinite: Callable[[str], Any], path: str = "", depth: int = 0
 ) -> Any:
-    if depth > MAX_DEPTH:
-        raise ConfigError(f"{path[:80]}… is nested deeper than {MAX_DEPTH} levels.")
+    if depth > JSON_DEPTH.maximum:
+        raise ConfigError(f"{path[:80]}… is nested too deep. Allowed: {JSON_DEPTH.allowed}.")
     match value:
         case float() if not math.isfinite(value):
             return encode_nonfinite(
@@ -88,16 +89,11 @@ def _check_key(key: object, path: str) -> str:
     return key
 
 
-def _loads(line: str, pairs: Callable[[list[tuple[str, Any]]], Any]) -> Any:
-    try:
-        return json.loads(line, parse_constant=_reject_constant, object_pairs_hook=pairs)
-    except RecursionError:
-        raise ValueError("nested too deep to read") from None
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _decode_nonfinite(pairs: list[tuple[str, Any]]) -> Any:
-    return float(str(pairs[0][1])) if [key for key, _ in pairs] == [_TAG] else dict(pairs)
+    return _nonfinite(pairs[0][1]) if [key for key, _ in pairs] == [_TAG] else dict(pairs)
+
+
+def _nonfinite(name: object) -> float:
+    if name not in ("NaN", "Infinity", "-Infinity"):
+        raise ValueError(f"{_TAG} holds {str(name)[:80]!r}. Allowed: NaN, Infinity, -Infinity")
+    return float(str(name))

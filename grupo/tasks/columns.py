@@ -1,6 +1,5 @@
 """Tasks from the rows of a table."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.json_text import check_depth, check_unicode, parse_json
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import task_key
 
@@ -52,6 +52,7 @@ def task_from_row(
     >>> task_from_row({"prompt": "2 + 2 =", "answer": "4", "level": 1}, Columns(), "row 1").columns
     {'answer': '4', 'level': 1}
     """
+    _check_row(row, location)
     plain = {name: _to_python(name, value) for name, value in row.items()}
     values = {**_verl_fields(plain), **plain}
     for field in fields(columns):
@@ -61,6 +62,16 @@ def task_from_row(
     source = str(values.get(columns.source) or source)
     others = {name: value for name, value in plain.items() if name != columns.prompt}
     return Task(task_key(prompt), prompt, answer, source, others)
+
+
+def _check_row(row: Mapping[str, Any], location: str) -> None:
+    for name in row:
+        if not isinstance(name, str):
+            raise ConfigError(f"{location} has the column {name!r}. Allowed: a string.")
+    try:
+        check_depth(dict(row))
+    except ValueError as error:
+        raise ConfigError(f"{location} is {error}.") from error
 
 
 def _to_python(name: str, value: Any) -> Any:
@@ -74,8 +85,8 @@ def _to_python(name: str, value: Any) -> Any:
 
 def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return text
 
 
@@ -98,6 +109,10 @@ def _require_column(column: str, field_name: str, row: Mapping[str, Any], locati
 
 def _parse_prompt(value: Any, location: str) -> Observation:
     chat = _parse_json(value) if isinstance(value, str) and value.startswith("[{") else value
+    try:
+        check_unicode(value)
+    except ValueError as error:
+        raise ConfigError(f"{location}: {error}.") from error
     if isinstance(chat, list) and chat and all(map(_is_message, chat)):
         return tuple(chat)
     if isinstance(value, str) and value.strip():

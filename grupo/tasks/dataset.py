@@ -5,7 +5,9 @@ from pathlib import Path
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
+from grupo.core.user_paths import parse_path
 from grupo.tasks import readers
 from grupo.tasks.columns import Columns, task_from_row
 
@@ -30,11 +32,13 @@ class DatasetTasks:
     config: str = ""
 
     def load(self) -> Sequence[Task]:
-        path = Path(self.path).expanduser()
+        path = parse_path(self.path)
         source = path.stem or self.path
-        tasks = [
-            task_from_row(row, self.columns, location, source) for location, row in self._rows(path)
-        ]
+        with loader_errors(self.path):
+            tasks = [
+                task_from_row(row, self.columns, location, source)
+                for location, row in self._rows(path)
+            ]
         if not tasks:
             raise ConfigError(f"{self.path} has no rows.")
         return tasks

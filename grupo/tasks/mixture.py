@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from grupo.core.component import check_field, component
-from grupo.core.ranges import PositiveInt
+from grupo.core.limits import GENERATED_TASKS
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
@@ -28,7 +28,7 @@ class TaskMixture:
     """
 
     sources: tuple[tuple[TaskSource, Annotated[float, Interval(gt=0, lt=math.inf)]], ...]
-    size: PositiveInt = 10_000
+    size: Annotated[int, Interval(ge=1, le=GENERATED_TASKS.maximum)] = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:

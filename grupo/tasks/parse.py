@@ -3,10 +3,11 @@
 import ast
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.python_text import parse_expression
+from grupo.core.user_paths import parse_path
 from grupo.tasks.base import TaskSource
 from grupo.tasks.columns import Columns
 from grupo.tasks.dataset import DatasetTasks
@@ -40,7 +41,7 @@ template='{question}')
     if text.startswith("rg:"):
         return _parse_mixture(text)
     name, arguments = _parse_call(text)
-    if ":" in name and not Path(name).exists():
+    if ":" in name and not parse_path(name).exists():
         return FromImportPath(name, **_table_arguments(arguments, {"columns": Columns}))
     return DatasetTasks(name, **_table_arguments(arguments, {"split": str, "config": str}))
 
@@ -89,12 +90,12 @@ def _parse_call(text: str) -> tuple[str, dict[str, Any]]:
     if not bracket:
         return text.strip(), {}
     try:
-        call = ast.parse(f"f({inside}", mode="eval").body
+        call = parse_expression(f"f({inside}")
         assert isinstance(call, ast.Call), "the text begins as a call"
         assert not call.args, "positional arguments"
         arguments = {_keyword_name(k): _freeze(ast.literal_eval(k.value)) for k in call.keywords}
         return name.strip(), arguments
-    except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, TypeError, AssertionError) as error:
         raise ConfigError(f"{text!r} is not valid. Allowed: name(key=literal, …).") from error
 
 

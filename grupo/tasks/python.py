@@ -1,13 +1,18 @@
 """Tasks from a Python function."""
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.importing import import_function
+from grupo.core.limits import TASK_ROWS
+from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
 from grupo.tasks.columns import Columns, task_from_row
+from grupo.tasks.readers import check_row_count
 
 
 @component
@@ -24,8 +29,10 @@ class FromFunction:
 
     def load(self) -> Sequence[Task]:
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        items = enumerate(self.function(), 1)
-        tasks = [self._task(item, f"{name}, item {number}") for number, item in items]
+        with loader_errors(name):
+            items = enumerate(islice(self.function(), TASK_ROWS.maximum + 1), 1)
+            tasks = [self._task(item, f"{name}, item {number}") for number, item in items]
+        check_row_count(name, len(tasks))
         if not tasks:
             raise ConfigError(f"{name} returned no tasks.")
         return tasks
@@ -51,7 +58,22 @@ class FromImportPath:
     columns: Columns = Columns()
 
     def __post_init__(self) -> None:
-        import_function(self.import_path)
+        _check_takes_no_arguments(self.import_path)
 
     def load(self) -> Sequence[Task]:
         return FromFunction(import_function(self.import_path), self.columns).load()
+
+
+def _check_takes_no_arguments(import_path: str) -> None:
+    function = import_function(import_path)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions of C have none
+        return
+    try:
+        signature.bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"{import_path}{signature} is no function of tasks: {error}. Allowed: a function that"
+            " is called without arguments and yields tasks, or rows as mappings."
+        ) from error

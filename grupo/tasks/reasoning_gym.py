@@ -6,6 +6,8 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.limits import GENERATED_TASKS, GYM_SETTING
+from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 
@@ -46,7 +48,12 @@ class ReasoningGym:
 
     def load(self) -> Sequence[Task]:
         dataset = self._dataset()
-        return LazyTasks(self.size, lambda i: self._task(dataset[i]))
+
+        def make_task(index: int) -> Task:
+            with loader_errors(f"{self.family}, task {index}"):
+                return self._task(dataset[index])
+
+        return LazyTasks(self.size, make_task)
 
     def _dataset(self) -> Any:
         settings = (("size", self.size), ("seed", self.seed), *self.settings)
@@ -66,11 +73,23 @@ def create_gym_dataset(family: str, settings: GymSettings) -> Any:
         raise ConfigError(
             f"reasoning-gym has no family {family!r}. {suggest(family, gym.DATASETS)}"
         )
-    names = [f.name for f in fields(gym.DATASETS[family][1])]
-    for name, _ in settings:
+    defaults = {f.name: f.default for f in fields(gym.DATASETS[family][1])}
+    names = list(defaults)
+    for name, value in settings:
         if name not in names:
             raise ConfigError(f"{family} has no setting {name!r}. {suggest(name, names)}")
+        _check_setting(family, name, value, defaults[name])
     try:
         return gym.create_dataset(family, **dict(settings))
-    except (AssertionError, TypeError, ValueError) as error:
+    except Exception as error:  # a configuration's own checks raise errors of any type
         raise ConfigError(f"{family} does not accept {dict(settings)}: {error}") from error
+
+
+def _check_setting(family: str, name: str, value: Any, default: Any) -> None:
+    """Raise `ConfigError` for a number of terms, digits … with which a task takes minutes."""
+    if name == "seed" or not isinstance(value, int):
+        return
+    limit = GENERATED_TASKS if name == "size" else GYM_SETTING
+    multiple = 1000 * default if isinstance(default, int) and name != "size" else 0
+    if abs(value) > max(limit.maximum, multiple):
+        raise ConfigError(f"{family}: {name} = {value}. Allowed: {limit.allowed}.")

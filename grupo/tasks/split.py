@@ -1,10 +1,13 @@
 """Disjoint training and evaluation tasks."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from random import Random
 from typing import overload
+
+import numpy as np
 
 from grupo.core.errors import ConfigError
 from grupo.core.rng import make_rng
@@ -94,7 +97,8 @@ def split_tasks(
     keys = frozenset(task.key for task in evaluation)
     if not isinstance(tasks, LazyTasks):  # all keys are known
         excluded = {i for i, task in enumerate(tasks) if task.key in keys}
-    indices = array("q", (i for i in range(len(tasks)) if i not in excluded))
+    kept = np.delete(np.arange(len(tasks), dtype=np.int64), np.fromiter(excluded, np.int64))
+    indices = array("q", kept.tobytes())
     return TrainingTasks(tasks, indices, keys), evaluation
 
 
@@ -123,7 +127,7 @@ def _draw_eval_tasks(tasks: Sequence[Task], count: int, seed: int) -> tuple[set[
     """Draw `count` tasks of different keys; returns all drawn indices, and the tasks."""
     if count < 0:
         raise ConfigError(f"eval_tasks: {count}. Allowed: 0 or more.")
-    order = iter(make_rng(seed, "held out").sample(range(len(tasks)), len(tasks)))
+    order = _shuffled(len(tasks), make_rng(seed, "held out"))
     drawn = set[int]()
     by_key: dict[str, Task] = {}
     while len(by_key) < count:
@@ -136,6 +140,15 @@ def _draw_eval_tasks(tasks: Sequence[Task], count: int, seed: int) -> tuple[set[
         drawn.add(index)
         by_key.setdefault(tasks[index].key, tasks[index])
     return drawn, list(by_key.values())
+
+
+def _shuffled(size: int, rng: Random) -> Iterator[int]:
+    """The numbers below `size` in the order of `rng.sample`, without a list of all of them."""
+    moved: dict[int, int] = {}
+    for left in range(size, 0, -1):
+        place = rng.randrange(left)
+        yield moved.get(place, place)
+        moved[place] = moved.pop(left - 1, left - 1)
 
 
 def _load(source: TaskSource | Sequence[Task]) -> Sequence[Task]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
 from grupo.core.errors import ConfigError
+from grupo.core.json_text import parse_json, read_limited
 from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint, strict_json
@@ -93,22 +94,12 @@ class RunFolder:
         path = folder / RECIPE
         if not path.is_file():
             raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+        fingerprint, data = _read_recipe(path)
         try:
-            content = path.read_bytes()
-            data = json.loads(content)
-            fingerprint = data["fingerprint"]
-            recipe = data["recipe"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            content = b""
-            fingerprint = ""
-            recipe = ""
-        is_original = content == _recipe_text(fingerprint, recipe).encode()
-        if not is_original or fingerprint != _hash(recipe):
-            raise ConfigError(
-                f"run: {path} was edited or damaged since the run began. Restore the original."
-            )
-        try:
-            return cls(folder, from_data(recipe), fingerprint)
+            recipe = from_data(data)
+            if not isinstance(recipe, Recipe):
+                raise ConfigError(f"it holds {to_code(recipe)}. Allowed: a Recipe.")
+            return cls(folder, recipe, fingerprint)
         except ConfigError as error:
             hint = "Another version of grupo wrote it, or it names objects that no longer exist."
             raise ConfigError(f"run: {path}: {error} {hint}") from error
@@ -255,6 +246,19 @@ def _to_tensor(checksums: Sequence[int]) -> Tensor:
 def _recipe_text(fingerprint: str, recipe: Any) -> str:
     """The text of `recipe.json`; another one with the same data was edited."""
     return json.dumps({"fingerprint": fingerprint, "recipe": recipe}, indent=1)
+
+
+def _read_recipe(path: Path) -> tuple[str, Any]:
+    """The fingerprint and the data of a recipe; raises `ConfigError` if they do not match."""
+    with suppress(ValueError, TypeError, KeyError):
+        text = read_limited(path)
+        data = parse_json(text)
+        fingerprint, recipe = data["fingerprint"], data["recipe"]
+        if text == _recipe_text(fingerprint, recipe) and fingerprint == _hash(recipe):
+            return fingerprint, recipe
+    raise ConfigError(
+        f"run: {path} was edited or damaged since the run began. Restore the original."
+    )
 
 
 def _hash(data: Any) -> str:

@@ -4,7 +4,7 @@ import functools
 import importlib
 import json
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -23,6 +23,7 @@ from grupo.core.field_types import is_describable, matches_type
 from grupo.core.schedules import Linear
 from grupo.core.serialization import from_data, to_data
 from grupo.envs.games import FrozenLake
+from grupo.envs.random_opponent import RandomOpponent
 from grupo.envs.tools import Python
 from grupo.models.causal_lm import CausalLM
 from grupo.rewards import ExactMatch
@@ -75,6 +76,9 @@ VALUES: Mapping[str, Any] = {
     "env_factory": FrozenLake(),
     "main_policy": CausalLM("model"),
     "tools": (Python(),),
+    "opponent": RandomOpponent(),
+    "on_context_loss": Clip(),
+    "off_context_loss": Clip(),
 }
 SCALARS = (3, 0.25, "text", True)
 
@@ -120,12 +124,14 @@ def example(cls: type, import_path: str) -> Any:
 
 
 def value_of_type(hint: Any, import_path: str) -> Any:
-    """A scalar, a tuple or a component of a type; None for other types."""
+    """A scalar, a function, a tuple or a component of a type."""
+    if get_origin(hint) is Callable:
+        return zero_reward
     if get_origin(hint) is tuple:
         return tuple(value_of_type(h, import_path) for h in get_args(hint) if h is not ...)
     if isinstance(hint, type) and is_dataclass(hint):
         return example(hint, import_path)
-    return next((value for value in SCALARS if matches_type(value, hint)), None)
+    return next(value for value in SCALARS if matches_type(value, hint))
 
 
 def round_trip(value: Any) -> Any:
@@ -134,7 +140,7 @@ def round_trip(value: Any) -> Any:
 
 @pytest.mark.parametrize("cls", sorted(COMPONENTS, key=lambda cls: f"{cls.__module__}.{cls}"))
 def test_every_component_survives_a_round_trip(cls, tmp_path):
-    (tmp_path / "rewards.py").write_text("def zero(task, rollout):\n    return 0.0\n")
+    (tmp_path / "rewards.py").write_text("def zero(task=None, rollout=None):\n    return 0.0\n")
     component = example(cls, f"{tmp_path / 'rewards.py'}:zero")
     assert round_trip(component) == component
     assert repr(round_trip(component)) == repr(component)

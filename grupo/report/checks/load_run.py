@@ -58,7 +58,8 @@ def _recipe(folder: Path) -> dict[str, Any]:
         data = strict_json.from_json((folder / "recipe.json").read_text())
     except ValueError:
         return {}
-    return data.get("recipe", {}) if isinstance(data, dict) else {}
+    recipe = data.get("recipe") if isinstance(data, dict) else {}
+    return recipe if isinstance(recipe, dict) else {}
 
 
 def _files(folder: Path, missing_fields: tuple[str, ...]) -> RunFiles:

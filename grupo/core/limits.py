@@ -1,0 +1,128 @@
+"""Limits of input: what exceeds one is rejected before it costs minutes or all memory."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest allowed size of an input.
+
+    Args:
+        name: The limited quantity.
+        maximum: The largest allowed value.
+        unit: Unit of `maximum`.
+        reason: Why there is a limit, and why it does not restrict real use.
+    """
+
+    name: str
+    maximum: int
+    unit: str
+    reason: str
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values, for error messages."""
+        return f"at most {self.maximum:,} {self.unit}".strip()
+
+
+ARGUMENT_LENGTH = Limit(
+    "an argument of the command line",
+    10_000,
+    "characters",
+    "arguments are parsed as Python; longer values belong in a recipe file",
+)
+CODE_DEPTH = Limit(
+    "nested brackets and operators in an argument",
+    50,
+    "levels",
+    "deeper code overflows Python's stack; a recipe with every component has ten levels",
+)
+JSON_DEPTH = Limit(
+    "nested lists and objects in JSON",
+    100,
+    "levels",
+    "deeper data overflows the stack of code that walks it; a recipe has fifteen levels",
+)
+JSON_FILE_SIZE = Limit(
+    "recipe.json or comparison.json",
+    64 * 2**20,
+    "bytes",
+    "the file is read into memory whole; a recipe has about 5,000 bytes",
+)
+TASK_LINE_SIZE = Limit(
+    "a line of a .jsonl file of tasks",
+    64 * 2**20,
+    "bytes",
+    "a line is read into memory whole; long documents and images have a few million bytes",
+)
+TASK_ROWS = Limit(
+    "rows of a file, a data set or a function of tasks",
+    10_000_000,
+    "rows",
+    "all tasks are held in memory, about 1,000 bytes each; 10,000,000 tasks are 16 tasks a step"
+    " for 625,000 steps. Shuffle a larger table and keep its first rows",
+)
+GENERATED_TASKS = Limit(
+    "the size of generated tasks, `rg:…(size=…)`",
+    10_000_000,
+    "tasks",
+    "an index of 8 bytes is held for each task; the same number of tasks as for rows",
+)
+GYM_SETTING = Limit(
+    "a whole number among the settings of a reasoning-gym family",
+    100_000,
+    "or 1,000 times the family's default",
+    "the time of a task grows with its numbers of terms, digits or cells",
+)
+FOLDER_FILES = Limit(
+    "files in a folder of tasks, those in folders in it included",
+    100_000,
+    "files",
+    "`datasets` lists all of them; `--tasks /` or a home directory would take minutes",
+)
+STALENESS = Limit(
+    "`max_staleness`",
+    1_000,
+    "steps",
+    "that many steps of rollouts are generated before the first update; published methods stay"
+    " below 300",
+)
+SEEDS = Limit(
+    "the number of seeds of a comparison",
+    1_000,
+    "seeds",
+    "each is a run of every recipe",
+)
+MODEL_LAYERS = Limit(
+    "numbers of layers in config.json of a model",
+    10_000,
+    "layers",
+    "modules are made before the weights are read; models have fewer than 1,000",
+)
+LORA_RANK = Limit(
+    "`rank` of adapters",
+    65_536,
+    "",
+    "an adapter whose rank exceeds the width of its layer has no more capacity than the layer",
+)
+LIMITS = (
+    ARGUMENT_LENGTH,
+    CODE_DEPTH,
+    JSON_DEPTH,
+    JSON_FILE_SIZE,
+    TASK_LINE_SIZE,
+    TASK_ROWS,
+    GENERATED_TASKS,
+    GYM_SETTING,
+    FOLDER_FILES,
+    STALENESS,
+    SEEDS,
+    MODEL_LAYERS,
+    LORA_RANK,
+)
+
+
+def limits_table() -> str:
+    """The table of all limits in docs/bad_input.md."""
+    rows = [f"| {limit.name} | {limit.allowed} | {limit.reason} |" for limit in LIMITS]
+    return "\n".join(["| input | allowed | reason |", "|---|---|---|", *rows])

@@ -1,0 +1,36 @@
+"""Paths that a user names."""
+
+import os
+from pathlib import Path
+
+from grupo.core.errors import ConfigError
+from grupo.core.loader_errors import loader_errors
+
+
+def parse_path(text: str) -> Path:
+    """The path that a text names; `~` is the home directory. The path need not exist.
+
+    Raises:
+        ConfigError: No file system can hold the path: it contains NUL or a name of more than 255
+            bytes, its symbolic links form a circle, or its user does not exist.
+    """
+    if "\0" in text:
+        raise ConfigError(f"{text!r} is no path: it contains the character NUL.")
+    with loader_errors(f"{text!r} is no path"):
+        path = Path(text).expanduser()
+        os.fsencode(path)
+        path.resolve().exists()
+    return path
+
+
+def parse_folder(text: str) -> Path:
+    """The path of a folder that exists or can be made.
+
+    Raises:
+        ConfigError: It is no path, or something else than a folder exists there.
+    """
+    path = parse_path(text)
+    with loader_errors(f"{text!r} is no folder"):
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{text!r} exists and is no folder. Name another one.")
+    return path
