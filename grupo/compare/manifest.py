@@ -9,6 +9,7 @@ from grupo.compare.experiment import Comparison
 from grupo.compare.update_budget import per_method
 from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
+from grupo.core.field_types import describe_type, matches_type
 from grupo.core.json_text import read_limited
 from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
@@ -66,13 +67,19 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
     return Comparison(
         recipes={name: _recipe(name, recipe) for name, recipe in data["recipes"].items()},
         budget=BUDGET_TYPES[unit](count),
-        seeds=tuple(data["seeds"]),
+        seeds=_typed(tuple(data["seeds"]), tuple[int, ...]),
         updates=from_data(data["updates"]) if "updates" in data else per_method,
         task_sets={name: from_data(tasks) for name, tasks in data["task_sets"].items()},
-        baseline=data["baseline"],
-        metric=data["metric"],
+        baseline=_typed(data["baseline"], str),
+        metric=_typed(data["metric"], str),
         toy_models=from_data(data["toy_models"]),
     )
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    if not matches_type(value, hint):
+        raise TypeError(f"{to_code(value)}. Allowed: {describe_type(hint)}")
+    return value
 
 
 def _recipe(name: str, data: Any) -> Recipe:

@@ -25,5 +25,8 @@ def check_config_file(model: str) -> None:
     if not isinstance(config, dict):
         raise ConfigError(f"model: {path} is a JSON {type(config).__name__}. Allowed: an object.")
     for name, value in config.items():
-        if "layer" in name and isinstance(value, int) and value > MODEL_LAYERS.maximum:
-            raise ConfigError(f"model: {path}: {name} = {value}. Allowed: {MODEL_LAYERS.allowed}.")
+        smallest = 1 if name == "num_hidden_layers" else value
+        is_count = "layer" in name and isinstance(value, int)
+        if is_count and not smallest <= value <= MODEL_LAYERS.maximum:
+            allowed = f"1 or more, {MODEL_LAYERS.allowed}"
+            raise ConfigError(f"model: {path}: {name} = {value}. Allowed: {allowed}.")

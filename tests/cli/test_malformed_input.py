@@ -1,0 +1,207 @@
+"""Malformed input from a seeded generator: every case ends in success or in one of our errors."""
+
+import copy
+import json
+import os
+import shutil
+
+import pytest
+from huggingface_hub import constants
+
+from grupo.models import loading
+from tests.helpers.malformed_input import Case, CaseRunner, WorkStarted, generate_cases
+from tests.helpers.malformed_values import LONG, NAMED
+
+FAST_COUNT = 2000  # cases, the hand-made ones among them
+SLOW_COUNT = 20_000
+MAX_SECONDS = 5.0  # of a case, on a busy machine; each takes below 1 s on a free one
+FUNCTIONS = """
+def raises_key_error():
+    yield {"prompt": "1"}
+    raise KeyError("a")
+
+def recurses():
+    return recurses()
+
+def surrogate():
+    yield {"prompt": "a \\ud800"}
+
+def exits():
+    raise SystemExit(0)
+
+def no_memory():
+    raise MemoryError
+
+def escapes():
+    raise ValueError("\\x1b]52;c;aGk=\\x07\\x1b[2J")
+
+def needs(number):
+    yield {"prompt": "1"}
+
+def cyclic():
+    values = []
+    values += [values, values]
+    yield {"prompt": "1", "values": values}
+
+class Attribute:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+attribute = Attribute()
+"""
+RECIPES = "from recipe import RECIPE\n\nRECIPES = {'a': RECIPE, 'b': RECIPE.replace(seed=1)}\n"
+WORK = (  # where commands start to work
+    "grupo.training.run_dir.RunFolder.create",
+    "grupo.training.run_dir.RunFolder.lock",
+    "grupo.compare.run.make_folder",
+    "grupo.cli.eval_args.evaluate",
+    "grupo.models.causal_lm.CausalPolicy.export",
+    "grupo.toy.train_toy_model",
+    "grupo.toy.ensure_trained",
+    "grupo.testing.smoke.report_card",
+    "grupo.report.html.server.ReportServer.serve_forever",
+    "grupo.report.terminal_dashboard.watch_runs",
+)
+
+
+def start_work(*arguments, **named):
+    raise WorkStarted
+
+
+def with_model_loaded_once(load):
+    """The loader, which reads the valid model from its files once; others every time."""
+    loaded = []
+
+    def load_once(path, *arguments):
+        if path != "model":
+            return load(path, *arguments)
+        if not loaded:
+            loaded.append(load(path, *arguments))
+        return copy.deepcopy(loaded[0])
+
+    return load_once
+
+
+def write_rows(folder):
+    good = [json.dumps({"prompt": f"{i} + 1 ="}) for i in range(8)]
+    rows = {
+        "nan": '{"prompt": "1", "answer": NaN}',
+        "twice": '{"prompt": "1", "prompt": "2"}',
+        "surrogate": '{"prompt": "a \\ud800"}',
+        "deep": '{"prompt": "1", "answer": ' + "[" * 900 + "]" * 900 + "}",
+    }
+    for name, row in rows.items():
+        (folder / f"{name}.jsonl").write_text("\n".join([*good, row]))
+
+
+def write_models(folder):
+    config = json.loads((folder / "model" / "config.json").read_text())
+    texts = {
+        "c_list": "[]",
+        "c_null": "null",
+        "c_deep": "[" * 900 + "]" * 900,
+        "c_types": json.dumps(config | {"hidden_size": "many"}),
+        "c_heads": json.dumps(config | {"num_attention_heads": 0}),
+        "c_layers": json.dumps(config | {"num_hidden_layers": 10**9}),
+    }
+    for name, text in {**texts, "c_tokenizer": ""}.items():
+        shutil.copytree(folder / "model", folder / name)
+        (folder / name / "config.json").write_text(text or json.dumps(config))
+    (folder / "c_tokenizer" / "tokenizer_config.json").write_text("[]")
+
+
+@pytest.fixture(scope="module")
+def inputs(home, tmp_path_factory):
+    """The folder of a user with malformed files beside the valid ones."""
+    folder = tmp_path_factory.mktemp("inputs") / "folder"
+    shutil.copytree(home, folder)
+    (folder / "functions.py").write_text(FUNCTIONS)
+    (folder / "recipes.py").write_text(RECIPES)
+    os.symlink("loop", folder / "loop")
+    write_rows(folder)
+    write_models(folder)
+    return folder
+
+
+@pytest.fixture
+def run_case(inputs, grupo, monkeypatch, tmp_path):
+    """Runs a case up to the point where work would start; without a network."""
+    import datasets
+    import datasets.config
+
+    monkeypatch.chdir(inputs)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr(loading, "load", with_model_loaded_once(loading.load))
+    for name in WORK:
+        monkeypatch.setattr(name, start_work)
+    datasets.disable_progress_bars()
+    yield CaseRunner(inputs, grupo)
+    datasets.enable_progress_bars()
+
+
+def failures(run_case, cases):
+    outcomes = [(case, run_case(case)) for case in cases]
+    slow = [f"{case}: {o.seconds:.1f} s" for case, o in outcomes if o.seconds > MAX_SECONDS]
+    return [f"{case}: {o.failure}" for case, o in outcomes if o.failure], slow
+
+
+def test_two_thousand_malformed_inputs_end_in_our_errors_only(run_case, inputs):
+    failed, _ = failures(run_case, generate_cases(inputs, FAST_COUNT))
+    assert failed == [], "\n".join(failed)
+
+
+@pytest.mark.slow
+def test_more_malformed_inputs_end_in_our_errors_within_seconds(run_case, inputs):
+    failed, slow = failures(run_case, generate_cases(inputs, SLOW_COUNT, seed=1))
+    assert failed == [], "\n".join(failed)
+    assert slow == []
+
+
+@pytest.mark.parametrize("arguments", NAMED, ids=lambda line: ascii(line[-1])[:40])
+def test_named_malformed_input_ends_in_an_error(run_case, inputs, arguments):
+    assert run_case(Case(arguments)).failure == ""
+    try:
+        code, _, message = run_case.run(*arguments)
+    except WorkStarted:
+        pytest.fail("the command was accepted")
+    assert code == 2
+    assert message.strip()
+
+
+def test_generator_is_reproducible(inputs):
+    first = generate_cases(inputs, 1000)
+    assert list(map(str, first)) == list(map(str, generate_cases(inputs, 1000)))
+    assert len({str(case) for case in first}) > 800
+
+
+def test_valid_input_starts_work(run_case):
+    with pytest.raises(WorkStarted):
+        run_case.run("train", "recipe.py", "--run", "new")
+
+
+@pytest.mark.parametrize("error", [KeyError("planted"), RecursionError(), ZeroDivisionError()])
+def test_planted_error_of_a_loader_is_a_failure(run_case, monkeypatch, error):
+    def planted(text):
+        raise error
+
+    monkeypatch.setattr("grupo.cli.build_recipe.parse_task_source", planted)
+    case = Case(("recipe.py", "--tasks", "tasks.jsonl"))
+    assert type(error).__name__ in run_case(case).failure
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "failure"),
+    [
+        (1, "grupo: a", "exit code 1"),
+        (2, "", "no message"),
+        (2, "Traceback (most recent call last):", "a traceback"),
+        (2, "grupo: \x1b]52;c;aGk=\x07", "control characters"),
+        (2, LONG + "x", "a message of 5001 characters"),
+        (2, "grupo: tasks: \x1b[31mred\x1b[0m", ""),  # the program's own colour
+    ],
+)
+def test_planted_message_is_a_failure(inputs, code, message, failure):
+    outcome = CaseRunner(inputs, lambda *arguments: (code, "", message))(Case(("a",)))
+    assert outcome.failure.startswith(failure)
+    assert bool(outcome.failure) == bool(failure)
