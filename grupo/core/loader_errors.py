@@ -1,5 +1,6 @@
 """One error for everything that loading a user's file, function or data can raise."""
 
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ _LIBRARY_FOLDERS = tuple(
         Path(__file__).parents[1],
     )
 )
+_LINE = re.compile(r", line \d+\)$")  # ends a message that has a line
 
 
 @contextmanager
@@ -37,7 +39,7 @@ def loader_errors(subject: str) -> Iterator[None]:
         yield
     except ConfigError as error:
         line = _user_line(error)
-        if not line or line in str(error):
+        if not line or _LINE.search(str(error)):
             raise
         raise ConfigError(f"{subject}: {error}{line}") from error
     except (CommandError, KeyboardInterrupt, GeneratorExit):

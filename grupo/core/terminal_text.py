@@ -22,13 +22,18 @@ def escape_controls(text: str) -> str:
 def shorten(text: str, limit: int) -> str:
     """The text, or its beginning and its end if it has more characters than `limit`.
 
-    >>> shorten("abcdefghij", 6)
-    'abcd… (10 characters) …ij'
+    Args:
+        text: The text.
+        limit: The largest length of the result; 40 or more.
+
+    >>> shorten(50 * "a" + 50 * "b", 40)
+    'aaaaaaaaaaaaaa… (100 characters) …bbbbbb'
     """
     if len(text) <= limit:
         return text
-    tail = limit // 3
-    return f"{text[: limit - tail]}… ({len(text):,} characters) …{text[-tail:]}"
+    remark = f"… ({len(text):,} characters) …"
+    room = limit - len(remark)
+    return f"{text[: room - room // 3]}{remark}{text[-(room // 3) :]}"
 
 
 def printable_message(text: str) -> str:
