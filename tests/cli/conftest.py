@@ -100,6 +100,42 @@ def by_number(x, batch):
 BROKEN = Method(advantage=by_number)
 '''
 
+FUNCTIONS = """
+def raises_key_error():
+    yield {"prompt": "1"}
+    raise KeyError("a")
+
+def recurses():
+    return recurses()
+
+def surrogate():
+    yield {"prompt": "a \\ud800"}
+
+def exits():
+    raise SystemExit(0)
+
+def no_memory():
+    raise MemoryError
+
+def escapes():
+    raise ValueError("\\x1b]52;c;aGk=\\x07\\x1b[2J")
+
+def needs(number):
+    yield {"prompt": "1"}
+
+def cyclic():
+    values = []
+    values += [values, values]
+    yield {"prompt": "1", "values": values}
+
+class Attribute:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+attribute = Attribute()
+"""
+RECIPES = "from recipe import RECIPE\n\nRECIPES = {'a': RECIPE, 'b': RECIPE.replace(seed=1)}\n"
+
 
 def tiny_model(folder: Path, *, end: str = "<end>") -> None:
     """A Llama of one layer with a context of 64 characters; it has no pad token."""
@@ -152,6 +188,36 @@ def write_tasks(folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
+def write_malformed_rows(folder: Path) -> None:
+    """Tables whose last line is malformed."""
+    good = [json.dumps({"prompt": f"{i} + 1 ="}) for i in range(8)]
+    rows = {
+        "nan": '{"prompt": "1", "answer": NaN}',
+        "twice": '{"prompt": "1", "prompt": "2"}',
+        "surrogate": '{"prompt": "a \\ud800"}',
+        "deep": '{"prompt": "1", "answer": ' + "[" * 900 + "]" * 900 + "}",
+    }
+    for name, row in rows.items():
+        (folder / f"{name}.jsonl").write_text("\n".join([*good, row]))
+
+
+def write_malformed_models(folder: Path) -> None:
+    """Copies of the model with malformed configurations."""
+    config = json.loads((folder / "model" / "config.json").read_text())
+    texts = {
+        "c_list": "[]",
+        "c_null": "null",
+        "c_deep": "[" * 900 + "]" * 900,
+        "c_types": json.dumps(config | {"hidden_size": "many"}),
+        "c_heads": json.dumps(config | {"num_attention_heads": 0}),
+        "c_layers": json.dumps(config | {"num_hidden_layers": 10**9}),
+    }
+    for name, text in {**texts, "c_tokenizer": ""}.items():
+        shutil.copytree(folder / "model", folder / name)
+        (folder / name / "config.json").write_text(text or json.dumps(config))
+    (folder / "c_tokenizer" / "tokenizer_config.json").write_text("[]")
+
+
 def write_damaged_runs(folder: Path) -> None:
     """Runs of an older version, and journals with errors."""
     for name in ("older", "odd", "torn", "flipped"):
@@ -183,6 +249,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "needy.py").write_text("\nimport nothing_that_is_here\n")
     (folder / "rewards.py").write_text(REWARDS)
     (folder / "method.py").write_text(METHOD)
+    (folder / "functions.py").write_text(FUNCTIONS)
+    (folder / "several.py").write_text(RECIPES)
+    write_malformed_rows(folder)
+    write_malformed_models(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         with pytest.raises(SystemExit) as end:

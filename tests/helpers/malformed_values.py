@@ -69,7 +69,7 @@ VALID_LINES: tuple[tuple[str, ...], ...] = (
     ("make-toy-model", "--seed", "1", "--out", "new"),
     (*COMPARE, "--seeds", "2", "--metric", "sampled", "--baseline", "grpo"),
     (*COMPARE, "--updates-per-step", "Updates(2)", "--workers", "1", "--threads", "1"),
-    ("compare", "--recipes", "recipes.py", "--budget", "tokens=100", "--out", "new"),
+    ("compare", "--recipes", "several.py", "--budget", "tokens=100", "--out", "new"),
     (*COMPARE, "--tasks", "a=tasks.jsonl", "--tasks", "b=tasks.jsonl", *TASKS_WITH_REWARD),
 )
 NAMED: tuple[tuple[str, ...], ...] = (  # once ended in a traceback, took minutes or were accepted
