@@ -13,7 +13,6 @@ from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.dtypes import DtypeName
 from grupo.core.errors import ConfigError
-from grupo.core.limits import LORA_RANK
 from grupo.core.loader_errors import loader_errors
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonEmptyString, PositiveInt
@@ -32,7 +31,7 @@ from grupo.models.aux_models import load_aux_models
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.causal_actor import CausalActor, replace_prompt
 from grupo.models.chat_tokenizer import ChatTokenizer
-from grupo.models.config_file import check_config_file
+from grupo.models.config_file import check_config_file, check_rank
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loading import Lora
@@ -94,8 +93,7 @@ class CausalLM:
     def check(self) -> None:
         """Raise `ConfigError` for a missing device, or adapters that no memory holds."""
         loading.resolve_device(self.device)
-        if self.lora and self.lora.rank > LORA_RANK.maximum:
-            raise ConfigError(f"lora: rank: {self.lora.rank}. Allowed: {LORA_RANK.allowed}.")
+        check_rank(self.lora.rank if self.lora else 0)
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""

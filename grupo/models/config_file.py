@@ -1,11 +1,11 @@
-"""Checks of a model's config.json that transformers leaves out."""
+"""Checks of a model's config.json and adapters that transformers and peft leave out."""
 
 import json
 from pathlib import Path
 
 from grupo.core.errors import ConfigError
 from grupo.core.json_text import check_depth, read_limited
-from grupo.core.limits import MODEL_LAYERS
+from grupo.core.limits import LORA_RANK, MODEL_LAYERS
 
 
 def check_config_file(model: str) -> None:
@@ -30,3 +30,9 @@ def check_config_file(model: str) -> None:
         if is_count and not smallest <= value <= MODEL_LAYERS.maximum:
             allowed = f"1 or more, {MODEL_LAYERS.allowed}"
             raise ConfigError(f"model: {path}: {name} = {value}. Allowed: {allowed}.")
+
+
+def check_rank(rank: int) -> None:
+    """Raise `ConfigError` for adapters of a rank that no memory holds."""
+    if rank > LORA_RANK.maximum:
+        raise ConfigError(f"lora: rank: {rank}. Allowed: {LORA_RANK.allowed}.")
