@@ -113,8 +113,8 @@ class CausalPolicy(TrainablePolicy):
         dtype = loading.compute_dtype(spec.dtype, device)
         # trained weights are stored in float32; `dtype` is the type of computations
         storage_dtype = dtype if spec.lora else torch.float32
+        check_config_file(spec.model)
         with loader_errors(f"model: {spec.model!r}"):
-            check_config_file(spec.model)
             self.hf_model, tokenizer = loading.load(
                 spec.model, storage_dtype, device, allow_pickle=spec.allow_pickle
             )
