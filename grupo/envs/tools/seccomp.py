@@ -1,69 +1,136 @@
-"""A seccomp filter of system calls that allows a process threads, but no other processes."""
+"""Filters of system calls, from the lists in `syscalls.py`.
 
-import platform
-import struct
+libseccomp translates the names into the numbers of this machine and assembles the filter, as it
+does for Docker, Podman and systemd. It is called through ctypes: its Python bindings on PyPI are
+either without a release since 2021 or need a compiler.
+"""
+
+import ctypes
+import errno
+import tempfile
+from functools import cache, lru_cache
+from typing import Any
 
 from grupo.core.errors import ConfigError
+from grupo.envs.tools.syscalls import ALLOWED, CONDITIONS, DENIED, Condition
 
-# per machine: its AUDIT_ARCH constant; the number of clone; the numbers of the denied calls: fork,
-# vfork, and those that allocate memory outside of the process's limits: shmget, msgget, semget,
-# io_uring_setup
-ARCHITECTURES = {
-    "x86_64": (0xC000003E, 56, (57, 58, 29, 68, 64, 425)),
-    "aarch64": (0xC00000B7, 220, (194, 186, 190, 425)),
-}
-CLONE3_SYSCALL = 435  # on every machine
-SECCOMP_ALLOW = 0x7FFF0000
-SECCOMP_KILL = 0x80000000
-SECCOMP_EPERM = 0x00050001
-SECCOMP_ENOSYS = 0x00050026
-BPF_LOAD = 0x20
-BPF_JUMP_EQUAL = 0x15
-BPF_JUMP_GE = 0x35
-BPF_JUMP_SET = 0x45
-BPF_RETURN = 0x06
-# byte offsets in struct seccomp_data
-SYSCALL_OFFSET = 0
-ARCH_OFFSET = 4
-ARG0_OFFSET = 16
-CLONE_THREAD = 0x00010000  # the flag of clone that creates a thread
-X32_SYSCALL_BIT = 0x40000000  # x32 numbers of the same system calls begin here
+ACT_ALLOW = 0x7FFF0000
+ACT_ERRNO = 0x00050000
+CMP_MASKED_EQ = 7
+FILTER_OPTIMIZE = 8  # attribute of a filter; 2 is a binary tree instead of a list
 
 
-def single_process_filter() -> bytes:
-    """The filter for this machine, as an array of struct sock_filter.
+class ArgumentComparison(ctypes.Structure):
+    """`struct scmp_arg_cmp` of libseccomp."""
 
-    A filter cannot read the flags of clone3, so clone3 returns ENOSYS and libraries use clone.
+    _fields_ = (
+        ("index", ctypes.c_uint),
+        ("operator", ctypes.c_int),
+        ("mask", ctypes.c_uint64),
+        ("value", ctypes.c_uint64),
+    )
+
+
+@lru_cache(maxsize=1)
+def bpf_filter() -> bytes:
+    """The filter for this machine, as an array of `struct sock_filter`.
+
+    Calls of another architecture, such as 32-bit ones on x86-64, kill the program.
+
+    Raises:
+        ConfigError: libseccomp is not installed.
     """
-    machine = platform.machine()
-    if machine not in ARCHITECTURES:
-        raise ConfigError(
-            f"sandbox: no filter for {machine!r}. Allowed: {', '.join(ARCHITECTURES)}."
-        )
-    audit_arch, clone, denied = ARCHITECTURES[machine]
-    program = [
-        (BPF_LOAD, 0, 0, ARCH_OFFSET),
-        (BPF_JUMP_EQUAL, 1, 0, audit_arch),
-        (BPF_RETURN, 0, 0, SECCOMP_KILL),
-        (BPF_LOAD, 0, 0, SYSCALL_OFFSET),
-        *_return_if(BPF_JUMP_GE, X32_SYSCALL_BIT, SECCOMP_ENOSYS),
-        *_return_if(BPF_JUMP_EQUAL, CLONE3_SYSCALL, SECCOMP_ENOSYS),
-        *_deny(denied),
-        (BPF_JUMP_EQUAL, 1, 0, clone),
-        (BPF_RETURN, 0, 0, SECCOMP_ALLOW),
-        (BPF_LOAD, 0, 0, ARG0_OFFSET),
-        *_return_if(BPF_JUMP_SET, CLONE_THREAD, SECCOMP_ALLOW),
-        (BPF_RETURN, 0, 0, SECCOMP_EPERM),
+    library = _libseccomp()
+    context = library.seccomp_init(ACT_ERRNO | errno.ENOSYS)
+    try:
+        library.seccomp_attr_set(context, FILTER_OPTIMIZE, 2)
+        for name in sorted(ALLOWED):
+            _add_rule(context, Condition(name, ()))
+        for name in sorted(frozenset().union(*DENIED.values())):
+            _add_rule(context, Condition(name, (), is_allowed=False))
+        for condition in CONDITIONS:
+            _add_rule(context, condition)
+        with tempfile.TemporaryFile() as file:
+            _check_result(library.seccomp_export_bpf(context, file.fileno()), "export")
+            file.seek(0)
+            return file.read()
+    finally:
+        library.seccomp_release(context)
+
+
+def syscall_number(name: str) -> int | None:
+    """The number of a system call on this machine; None if it does not have the call."""
+    number = _libseccomp().seccomp_syscall_resolve_name(name.encode())
+    return number if number >= 0 else None
+
+
+def oci_profile() -> dict[str, Any]:
+    """The same filter as the `linux.seccomp` object of the OCI runtime specification.
+
+    Docker and Podman read it as a file, gVisor as a part of `config.json`.
+    """
+    denied = sorted(frozenset().union(*DENIED.values()))
+    return {
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "defaultErrnoRet": errno.ENOSYS,
+        "syscalls": [
+            _oci_rule(sorted(ALLOWED), is_allowed=True),
+            _oci_rule(denied, is_allowed=False),
+            *map(_oci_condition, CONDITIONS),
+        ],
+    }
+
+
+def _oci_rule(names: list[str], is_allowed: bool) -> dict[str, Any]:
+    if is_allowed:
+        return {"names": names, "action": "SCMP_ACT_ALLOW"}
+    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": errno.EPERM}
+
+
+def _oci_condition(condition: Condition) -> dict[str, Any]:
+    comparisons = [
+        {"index": index, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
+        for index, mask, value in condition.arguments
     ]
-    return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
+    return {**_oci_rule([condition.syscall], condition.is_allowed), "args": comparisons}
 
 
-def _deny(syscalls: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
-    program: list[tuple[int, int, int, int]] = []
-    for syscall in syscalls:
-        program += _return_if(BPF_JUMP_EQUAL, syscall, SECCOMP_EPERM)
-    return program
+def _add_rule(context: int, condition: Condition) -> None:
+    """Adds a rule to a filter; a call that this machine or libseccomp does not know has none."""
+    number = syscall_number(condition.syscall)
+    if number is None:
+        return
+    comparisons = [
+        ArgumentComparison(index, CMP_MASKED_EQ, mask, value)
+        for index, mask, value in condition.arguments
+    ]
+    action = ACT_ALLOW if condition.is_allowed else ACT_ERRNO | errno.EPERM
+    array = (ArgumentComparison * len(comparisons))(*comparisons)
+    result = _libseccomp().seccomp_rule_add_array(context, action, number, len(array), array)
+    _check_result(result, condition.syscall)
 
 
-def _return_if(test: int, value: int, action: int) -> tuple[tuple[int, int, int, int], ...]:
-    return (test, 0, 1, value), (BPF_RETURN, 0, 0, action)
+def _check_result(result: int, step: str) -> None:
+    if result < 0:
+        raise OSError(-result, f"libseccomp: {step}")
+
+
+@cache
+def _libseccomp() -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL("libseccomp.so.2")
+    except OSError as error:
+        raise ConfigError(
+            f"sandbox: libseccomp is not installed: {error}. Install libseccomp2 (Debian, Ubuntu)"
+            " or libseccomp (Fedora), or remove the tool."
+        ) from error
+    library.seccomp_init.restype = ctypes.c_void_p
+    library.seccomp_init.argtypes = [ctypes.c_uint32]
+    library.seccomp_release.argtypes = [ctypes.c_void_p]
+    library.seccomp_attr_set.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32]
+    library.seccomp_export_bpf.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    library.seccomp_rule_add_array.argtypes = [
+        *(ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint),
+        ctypes.POINTER(ArgumentComparison),
+    ]
+    return library

@@ -1,0 +1,98 @@
+"""Bubblewrap: Linux namespaces without a container image; the fastest backend."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from grupo.core.component import component
+from grupo.envs.tools.backends.cgroups import cgroup_parents, limited_cgroup
+from grupo.envs.tools.backends.namespaces import find_tool, isolated_command, scratch_folder
+from grupo.envs.tools.backends.process import check_works
+from grupo.envs.tools.backends.program import (
+    host_python,
+    python_command,
+    system_folders,
+    system_links,
+)
+from grupo.envs.tools.backends.protocol import MAX_THREADS, Launch, Limits
+from grupo.envs.tools.seccomp import bpf_filter
+
+OPTIONS = (
+    *("--unshare-user", "--uid", "65534", "--gid", "65534", "--disable-userns"),
+    *("--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv"),
+    *("--hostname", "sandbox"),
+)
+DEVICES = ("null", "zero", "full", "random", "urandom")
+LAUNCHER_MIB = 64  # of the cgroup, beyond the program's memory and its temporary folder
+LAUNCHER_PROCESSES = 8
+NPROC_PER_NAMESPACE = (5, 14)  # the kernel that counts threads by user namespace
+
+
+@component
+class Bubblewrap:
+    """Runs programs in bubblewrap: one process, no /proc, no network, a filter of system calls.
+
+    Of the host's files a program sees /usr and this Python installation, both read-only.
+    """
+
+    def check(self) -> None:
+        """Raises `ConfigError` where bubblewrap or libseccomp is missing or does not work."""
+        _check_bubblewrap(self)
+
+    @contextmanager
+    def launch(self, limits: Limits) -> Iterator[Launch]:
+        """The bwrap command; it reads the filter of system calls from a file descriptor."""
+        memory_mib = limits.memory_mib + limits.disk_mib + LAUNCHER_MIB
+        with (
+            tempfile.TemporaryFile() as file,
+            limited_cgroup(memory_mib, MAX_THREADS + LAUNCHER_PROCESSES) as cgroup_files,
+        ):
+            file.write(bpf_filter())
+            file.seek(0)
+            command = (*_bwrap_command(file.fileno()), "--", *_python_command(limits))
+            isolated = isolated_command(command, limits, cgroup_files=cgroup_files)
+            yield Launch(isolated, pass_fds=(file.fileno(),))
+
+    def unavailable_limits(self) -> tuple[str, ...]:
+        """Limits that cannot be enforced for this user on this machine, in words."""
+        has_cgroup, has_thread_limit = bool(cgroup_parents()), _limits_threads()
+        missing = {
+            "memory of the kernel for the program, such as that of pipes": has_cgroup,
+            "number of threads": has_cgroup or has_thread_limit,
+        }
+        return tuple(limit for limit, is_available in missing.items() if not is_available)
+
+
+def _bwrap_command(filter_fd: int) -> Iterator[str]:
+    yield from (find_tool("bwrap", "bubblewrap"), *OPTIONS)
+    for folder in system_folders():
+        yield from ("--ro-bind", folder, folder)
+    for link, target in system_links().items():
+        yield from ("--symlink", target, link)
+    scratch = scratch_folder()
+    if not sys.base_prefix.startswith("/usr/"):
+        yield from ("--ro-bind", f"{scratch}/python", sys.base_prefix)
+    for name in DEVICES:
+        yield from ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
+    yield from ("--bind", f"{scratch}/tmp", "/tmp", "--chdir", "/tmp")
+    yield from ("--remount-ro", "/", "--seccomp", str(filter_fd))
+
+
+def _python_command(limits: Limits) -> tuple[str, ...]:
+    thread_limit = {"RLIMIT_NPROC": MAX_THREADS} if _limits_threads() else {}
+    return python_command(host_python(), limits, **thread_limit)
+
+
+def _limits_threads() -> bool:
+    """True if the kernel counts the threads of one sandbox, and not all of the user's."""
+    major, minor = os.uname().release.split(".")[:2]
+    return (int(major), int(minor.split("-")[0])) >= NPROC_PER_NAMESPACE
+
+
+@cache
+def _check_bubblewrap(backend: Bubblewrap) -> None:
+    check_works(backend)

@@ -1,0 +1,58 @@
+"""The interface of a sandbox backend, and the limits that every backend enforces."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+MIB = 1 << 20
+MAX_OUTPUT_BYTES = MIB  # of the output, and of any file that the program writes
+MAX_THREADS = 64
+MAX_OPEN_FILES = 64
+MAX_INODES = 4096  # files and folders in the temporary folder
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one program.
+
+    Args:
+        time_limit: Wall-clock seconds.
+        memory_mib: Address space, in MiB.
+        disk_mib: Size of the temporary folder, in MiB.
+    """
+
+    time_limit: float
+    memory_mib: int
+    disk_mib: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command that reads a Python program from its standard input and runs it in a sandbox.
+
+    Args:
+        command: Absolute path of an executable, and its arguments.
+        environment: All environment variables of the command.
+        pass_fds: File descriptors that the command inherits.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    pass_fds: tuple[int, ...] = ()
+
+
+class SandboxBackend(Protocol):
+    """A kernel boundary around a program: a component that makes the command which starts it."""
+
+    def check(self) -> None:
+        """Raises `ConfigError` if this machine lacks the backend."""
+        ...
+
+    def launch(self, limits: Limits) -> AbstractContextManager[Launch]:
+        """The command for one program; leaving the context ends what is left of the sandbox."""
+        ...
+
+    def unavailable_limits(self) -> tuple[str, ...]:
+        """Limits that this backend cannot enforce for this user on this machine, in words."""
+        ...
