@@ -27,7 +27,7 @@ class Sandbox:
 
     def check(self) -> None:
         """Raises `ConfigError` where no backend works, with the reason of each."""
-        self.backend.check()
+        self.backend.check_machine()
 
     def run(self, code: str) -> str:
         """The program's output, and a last line with the reason if it failed or was stopped.

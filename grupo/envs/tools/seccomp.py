@@ -64,17 +64,20 @@ def syscall_number(name: str) -> int | None:
     return number if number >= 0 else None
 
 
-def oci_profile() -> dict[str, Any]:
+def oci_profile(*more_allowed: str) -> dict[str, Any]:
     """The same filter as the `linux.seccomp` object of the OCI runtime specification.
 
     Docker and Podman read it as a file, gVisor as a part of `config.json`.
+
+    Args:
+        more_allowed: Names of further allowed calls.
     """
     denied = sorted(frozenset().union(*DENIED.values()))
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": errno.ENOSYS,
         "syscalls": [
-            _oci_rule(sorted(ALLOWED), is_allowed=True),
+            _oci_rule(sorted({*ALLOWED, *more_allowed}), is_allowed=True),
             _oci_rule(denied, is_allowed=False),
             *map(_oci_condition, CONDITIONS),
         ],

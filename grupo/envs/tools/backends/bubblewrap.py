@@ -12,6 +12,7 @@ from grupo.envs.tools.backends.cgroups import cgroup_parents, limited_cgroup
 from grupo.envs.tools.backends.namespaces import find_tool, isolated_command, scratch_folder
 from grupo.envs.tools.backends.process import check_works
 from grupo.envs.tools.backends.program import (
+    LINUX_LIMITS,
     host_python,
     python_command,
     system_folders,
@@ -39,7 +40,7 @@ class Bubblewrap:
     Of the host's files a program sees /usr and this Python installation, both read-only.
     """
 
-    def check(self) -> None:
+    def check_machine(self) -> None:
         """Raises `ConfigError` where bubblewrap or libseccomp is missing or does not work."""
         _check_bubblewrap(self)
 
@@ -84,7 +85,7 @@ def _bwrap_command(filter_fd: int) -> Iterator[str]:
 
 def _python_command(limits: Limits) -> tuple[str, ...]:
     thread_limit = {"RLIMIT_NPROC": MAX_THREADS} if _limits_threads() else {}
-    return python_command(host_python(), limits, **thread_limit)
+    return python_command(host_python(), limits, **LINUX_LIMITS, **thread_limit)
 
 
 def _limits_threads() -> bool:

@@ -13,7 +13,7 @@ from functools import cache
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.envs.tools.backends.process import check_works
-from grupo.envs.tools.backends.program import python_command
+from grupo.envs.tools.backends.program import LINUX_LIMITS, python_command
 from grupo.envs.tools.backends.protocol import (
     MAX_OPEN_FILES,
     MAX_THREADS,
@@ -54,7 +54,7 @@ class Container:
     engine: str = ""
     engine_options: tuple[str, ...] = ()
 
-    def check(self) -> None:
+    def check_machine(self) -> None:
         """Raises `ConfigError` where no engine is installed, or the image does not run."""
         _check_container(self)
 
@@ -73,7 +73,7 @@ class Container:
                         *(engine, *self.engine_options, "run", *options, *_limit_options(limits)),
                         *(f"--env={name}=" for name in _proxy_variables()),
                         *(f"--entrypoint={self.python}", self.image),
-                        *python_command(self.python, limits)[1:],
+                        *python_command(self.python, limits, **LINUX_LIMITS)[1:],
                     ),
                     environment,
                 )

@@ -21,7 +21,7 @@ class FirstAvailable:
 
     backends: tuple[SandboxBackend, ...] = (Bubblewrap(), Gvisor(), Container())
 
-    def check(self) -> None:
+    def check_machine(self) -> None:
         """Raises `ConfigError` with the reason of each backend if none works."""
         self.choice()
 
@@ -43,7 +43,7 @@ def _first_available(choice: FirstAvailable) -> SandboxBackend:
     reasons: list[str] = []
     for backend in choice.backends:
         try:
-            backend.check()
+            backend.check_machine()
             return backend
         except ConfigError as error:
             reasons.append(str(error).removeprefix("sandbox: "))

@@ -17,6 +17,7 @@ for name, value in {limits}:
     resource.setrlimit(kind, (value, value))
 exec(compile(sys.stdin.buffer.read(), "<program>", "exec"), {{"__name__": "__main__"}})
 """
+LINUX_LIMITS = {"RLIMIT_MSGQUEUE": 0, "RLIMIT_SIGPENDING": 64}  # gVisor has neither queue
 PYTHON_OPTIONS = ("-I", "-S", "-B", "-X", "utf8")
 
 
@@ -35,8 +36,6 @@ def python_command(python: str, limits: Limits, **more_limits: int) -> tuple[str
         "RLIMIT_NOFILE": MAX_OPEN_FILES,
         "RLIMIT_CORE": 0,
         "RLIMIT_MEMLOCK": 0,
-        "RLIMIT_MSGQUEUE": 0,
-        "RLIMIT_SIGPENDING": 64,
         **more_limits,
     }
     return (python, *PYTHON_OPTIONS, "-c", LAUNCH_CODE.format(limits=list(values.items())))

@@ -45,7 +45,7 @@ class Launch:
 class SandboxBackend(Protocol):
     """A kernel boundary around a program: a component that makes the command which starts it."""
 
-    def check(self) -> None:
+    def check_machine(self) -> None:
         """Raises `ConfigError` if this machine lacks the backend."""
         ...
 

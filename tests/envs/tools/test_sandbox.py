@@ -1,0 +1,247 @@
+"""The sandbox: what programs print, how they are stopped, and what is left of them."""
+
+import os
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from grupo import CausalLM, Recipe
+from grupo.config.validate import check_recipe
+from grupo.core.errors import ConfigError
+from grupo.envs import MultiTurn
+from grupo.envs.tools import Python, Sandbox, Toolbox
+from grupo.envs.tools.backends import Bubblewrap, FirstAvailable, bubblewrap, cgroups, first_available
+from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES
+from grupo.tasks import ReasoningGym
+from tests.helpers.processes import descendants
+
+SANDBOX = Sandbox(time_limit=10.0, memory_mib=256)
+IMPATIENT = Sandbox(time_limit=0.5, memory_mib=256)
+LONE_SURROGATE = "print('\ud800')"
+
+
+@pytest.fixture
+def backend():
+    """Skips the test on machines without a backend."""
+    try:
+        SANDBOX.check()
+    except ConfigError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def no_cached_checks():
+    """Backends are checked anew, in the test and after it."""
+    caches = (first_available._first_available, bubblewrap._check_bubblewrap)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures("backend")
+def test_run_returns_what_the_program_prints():
+    assert SANDBOX.run("import math\nprint(math.comb(5, 2))") == "10"
+    assert Python(SANDBOX)("print('ä')") == "ä"
+    assert SANDBOX.run("open('/tmp/x', 'w').write('kept'); print(open('x').read())") == "kept"
+    assert SANDBOX.run("import os; print(os.listdir('/tmp'))") == "[]"  # every run has a new folder
+    thread = "import threading; t = threading.Thread(target=print, args='t'); t.start(); t.join()"
+    assert SANDBOX.run(thread) == "t"
+    assert SANDBOX.run("import asyncio; asyncio.run(asyncio.sleep(0)); print(1)") == "1"
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_long_program_and_a_long_output_pass_unchanged():
+    text = "0123456789" * 100_000
+    assert SANDBOX.run(f"print('{text}')") == text
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero\n(ended with 1)"),
+        ("raise SystemExit(3)", "(ended with 3)"),
+        ("x = bytearray(1 << 30)", "MemoryError\n(ended with 1)"),
+        ("import os; os.fork()", "Operation not permitted\n(ended with 1)"),
+        ("import socket; socket.socket()", "Operation not permitted\n(ended with 1)"),
+        ("open('/etc/passwd')", "No such file or directory: '/etc/passwd'\n(ended with 1)"),
+        ("print('\0')", "source code string cannot contain null bytes\n(ended with 1)"),
+    ],
+)
+def test_the_answer_to_a_failing_program_ends_with_the_reason(program, message):
+    assert SANDBOX.run(program).endswith(message)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "while True: pass",
+        "import time; time.sleep(60)",
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
+        "import os, time; os.dup2(os.open('/dev/null', 1), 1); os.close(2); time.sleep(60)",
+    ],
+)
+def test_a_program_is_killed_after_its_time_limit(program):
+    start = time.monotonic()
+    assert IMPATIENT.run(f"print(1, flush=True)\n{program}") == "1\n(stopped after 0.5 s)"
+    assert time.monotonic() - start < 5
+    assert descendants() == []
+
+
+@pytest.mark.usefixtures("backend")
+def test_endless_output_is_truncated_and_stopped():
+    output = SANDBOX.run("while True: print('x' * 9999)")
+    text, _, message = output.rpartition("\n")
+    assert message == f"(stopped after {MAX_OUTPUT_BYTES} bytes of output)"
+    assert MAX_OUTPUT_BYTES - 2 < len(text) <= MAX_OUTPUT_BYTES
+    assert descendants() == []
+
+
+@pytest.fixture
+def running_program(backend):
+    """The processes of a sandbox while its program runs."""
+    thread = threading.Thread(target=SANDBOX.run, args=("import time; time.sleep(3)",))
+    thread.start()
+    while not any(b"<program>" in _read(p / "cmdline").split(b"\0bwrap")[0] for p in _settled()):
+        assert thread.is_alive()
+        time.sleep(0.02)
+    yield descendants()
+    thread.join()
+
+
+def _settled():
+    """The processes, once the program itself is among them: no launcher replaces itself later."""
+    processes = descendants()
+    names = [_read(process / "comm").strip() for process in processes]
+    return processes if any(name.startswith(b"python") for name in names) else []
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def test_no_process_of_a_sandbox_is_root_outside_of_it(running_program):
+    assert len(running_program) >= 2  # the program and its launcher
+    for process in running_program:
+        lines = (process / "status").read_text().splitlines()
+        uids, groups = (
+            next(line.split()[1:] for line in lines if line.startswith(name))
+            for name in ("Uid:", "Groups:")
+        )
+        assert "0" not in uids
+        assert "0" not in groups
+
+
+def test_no_process_of_a_sandbox_has_variables_of_this_one(running_program):
+    assert b"PATH=" in Path("/proc/self/environ").read_bytes()
+    for process in running_program:
+        variables = _read(process / "environ").split(b"\0")
+        names = {variable.partition(b"=")[0] for variable in variables}
+        assert names <= {b"", b"PWD", b"LC_CTYPE", b"OLDPWD"}
+
+
+def _resources(folder):
+    cgroup_folders = [str(f) for parent in cgroups.cgroup_parents() for f in parent.glob("grupo-*")]
+    threads = {thread.name for thread in threading.enumerate()}
+    return (
+        sorted(os.listdir("/proc/self/fd")),
+        sorted(os.listdir(folder)),
+        threads,
+        [process.name for process in descendants()],
+        cgroup_folders,
+    )
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_lone_surrogate_starts_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = _resources(tmp_path)
+    with pytest.raises(UnicodeEncodeError):
+        SANDBOX.run(LONE_SURROGATE)
+    assert _resources(tmp_path) == before
+    assert SANDBOX.run(LONE_SURROGATE.replace("\ud800", "a")) == "a"
+
+
+def _soak(calls, folder):
+    """Runs programs of all kinds concurrently; the resources before and after."""
+
+    def run(index):
+        if index % 50 == 7:
+            with pytest.raises(UnicodeEncodeError):
+                SANDBOX.run(LONE_SURROGATE)
+        elif index % 50 == 19:
+            assert IMPATIENT.run("while True: pass").endswith("(stopped after 0.5 s)")
+        elif index % 50 == 31:
+            assert "bytes of output" in SANDBOX.run("while True: print('x' * 9999)")
+        else:
+            assert SANDBOX.run(f"print({index})") == str(index)
+
+    before = _resources(folder)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(calls)))
+    return before, _resources(folder)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("calls", [200, pytest.param(5000, marks=pytest.mark.slow)])
+def test_many_runs_leave_nothing_behind(calls, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before, after = _soak(calls, tmp_path)
+    assert after == before
+
+
+def recipe(tool):
+    return Recipe(
+        policy=CausalLM("nowhere"), env=MultiTurn(Toolbox((tool,))), tasks=ReasoningGym("gcd")
+    )
+
+
+@pytest.mark.usefixtures("no_cached_checks")
+def test_a_recipe_is_refused_where_no_backend_is_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    reasons = (
+        r"^sandbox: no backend works on this machine\. bwrap is not installed\. Install bubblewrap"
+        r".* runsc is not installed.* podman or docker is not installed"
+    )
+    with pytest.raises(ConfigError, match=reasons):
+        check_recipe(recipe(Python()))
+    with pytest.raises(ConfigError, match="bwrap is not installed"):
+        Python()("print(1)")  # it never runs without a sandbox
+
+
+@pytest.mark.usefixtures("no_cached_checks")
+def test_a_recipe_is_refused_where_the_backend_does_not_work(monkeypatch, tmp_path):
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)  # where root starts the sandbox, another user runs it
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace'\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    tool = Python(Sandbox(backend=FirstAvailable((Bubblewrap(),))))
+    message = r"Bubblewrap does not work on this machine: bwrap: No permissions to create"
+    with pytest.raises(ConfigError, match=message):
+        check_recipe(recipe(tool))
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_recipe_is_accepted_where_a_backend_works():
+    check_recipe(recipe(Python()))
+
+
+@pytest.mark.usefixtures("backend")
+def test_limits_that_need_a_cgroup_are_listed_where_there_is_none(monkeypatch):
+    sandbox = Sandbox(backend=Bubblewrap())
+    monkeypatch.setattr(bubblewrap, "cgroup_parents", lambda: {Path("/"): ("memory", "pids")})
+    assert sandbox.unavailable_limits() == ()
+    monkeypatch.setattr(bubblewrap, "cgroup_parents", dict)
+    assert "memory of the kernel" in sandbox.unavailable_limits()[0]

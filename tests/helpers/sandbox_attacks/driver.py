@@ -1,0 +1,52 @@
+"""Runs programs in sandboxes, in a process whose environment holds secrets.
+
+Input and output are JSON: `{"backend": ..., "programs": [[name, code, time limit], ...]}`, and the
+answers of the sandbox by name.
+"""
+
+import json
+import os
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from grupo.core.errors import ConfigError
+from grupo.envs.tools import Sandbox
+from grupo.envs.tools.backends import Bubblewrap, Container, Gvisor
+
+MEMORY_MIB, DISK_MIB = 256, 4
+CONCURRENT = 8
+
+
+def container():
+    """The container that the environment describes, by default the backend's own."""
+    fields = json.loads(os.environ.get("GRUPO_TEST_CONTAINER", "{}"))
+    return Container(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+
+
+BACKENDS = {"Bubblewrap": Bubblewrap, "Gvisor": Gvisor, "Container": container}
+
+
+def main():
+    request = json.load(sys.stdin)
+    backend = BACKENDS[request["backend"]]()
+    try:
+        backend.check_machine()
+    except ConfigError as error:
+        return {"refused": str(error)}
+    # a sandbox must not inherit these
+    file, pair = open(__file__), socket.socketpair()  # noqa: SIM115
+    for opened in (file, *pair):
+        os.set_inheritable(opened.fileno(), True)
+
+    def run(program):
+        name, code, time_limit = program
+        sandbox = Sandbox(time_limit, memory_mib=MEMORY_MIB, disk_mib=DISK_MIB, backend=backend)
+        return name, sandbox.run(code)
+
+    with ThreadPoolExecutor(CONCURRENT) as pool:
+        return dict(pool.map(run, request["programs"]))
+
+
+if __name__ == "__main__":
+    print(json.dumps(main()))
