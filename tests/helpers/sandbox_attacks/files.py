@@ -1,12 +1,14 @@
 """Attacks on files: secrets, other rollouts, the system's folders, quotas."""
 
-from tests.helpers.sandbox_attacks.attack import BUBBLEWRAP, Attack
+from tests.helpers.sandbox_attacks.attack import BUBBLEWRAP, CONTAINER, Attack
 
+HOST_KERNEL = (BUBBLEWRAP, CONTAINER)
 PLANTED = ("ssh_key", "aws_credentials", "hf_token", "run_journal", "grader_tests", "other_rollout")
 SYSTEM_FILES = ("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/hosts", "/etc/fstab")
 SYSTEM_FOLDERS = ("/home", "/var/log", "/var/lib/dpkg", "/run/lock", "/boot", "/opt", "/etc/ssl")
 READ_ONLY = ("/", "/usr", "/usr/bin", "/usr/lib", "/dev")
-DEVICES = ("mem", "port", "kmsg", "vda", "fuse", "net/tun", "kvm", "loop-control", "tty0", "rtc0")
+DEVICES = ("mem", "port", "kmsg", "vda", "kvm", "loop-control", "tty0", "rtc0")
+EMULATED_DEVICES = ("fuse", "net/tun")  # gVisor has its own
 PROC_FILES = ("maps", "mem", "cmdline", "status", "environ", "auxv", "mountinfo", "stack")
 SENSITIVE_PROC = ("kallsyms", "kcore", "keys", "timer_list", "sched_debug", "modules")
 SETTINGS = (
@@ -31,6 +33,10 @@ ATTACKS = (
     Attack("write a cached module", "temporary_file_in(os.path.dirname(os.__file__))"),
     Attack("write the interpreter's folder", "temporary_file_in(os.path.dirname(sys.executable))"),
     *(Attack(f"open /dev/{name}", f"os.open('/dev/{name}', os.O_RDONLY)") for name in DEVICES),
+    *(
+        Attack(f"open /dev/{name}", f"os.open('/dev/{name}', os.O_RDONLY)", backends=HOST_KERNEL)
+        for name in EMULATED_DEVICES
+    ),
     Attack("open the terminal multiplexer", "os.open('/dev/ptmx', os.O_RDWR)", backends=(BUBBLEWRAP,)),
     Attack("use /dev/shm", "temporary_file_in('/dev/shm')", backends=(BUBBLEWRAP,)),
     *(

@@ -42,7 +42,7 @@ ATTACKS = (
     Attack("become the file user root", 'reach("setfsuid", 0)'),
     Attack("have capabilities", "buffer = ctypes.create_string_buffer(24)\nheader = ctypes.create_string_buffer(struct.pack('<Ii', 0x20080522, 0))\ncall('capget', ctypes.addressof(header), ctypes.addressof(buffer))\nassert any(buffer.raw)"),
     Attack("set capabilities", 'reach("capset", 0, 0)'),
-    Attack("raise the priority", "os.setpriority(os.PRIO_PROCESS, 0, -5)"),
+    Attack("raise the priority", "os.setpriority(os.PRIO_PROCESS, 0, -5)", backends=HOST_KERNEL),
     Attack("run in real time", "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"),
     Attack("choose the processors", "os.sched_setaffinity(0, os.sched_getaffinity(0))"),
     Attack("choose the priority of input and output", 'call("ioprio_set", 1, 0, 0x4007)'),
@@ -61,8 +61,8 @@ LONE_ATTACKS = (
     ),
     LoneAttack(
         "start a process from another program",
-        "import os\nos.execv('/bin/sh', ['sh', '-c', '/usr/bin/env >/dev/null && echo 12321'])",
-        "(?i)cannot fork|not permitted", "12321",
+        "import os, sys\nos.execv(sys.executable, ['python', '-I', '-c', 'import os; os.fork(); print(12321)'])",
+        "Operation not permitted", "12321",
     ),
     LoneAttack(
         "run a 32-bit system call",

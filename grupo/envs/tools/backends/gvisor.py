@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -69,7 +70,7 @@ class Gvisor:
                 limits,
                 cgroup_files=cgroup_files,
                 more_setup=_bundle_script(limits),
-                namespaces=PID_NAMESPACE,
+                namespaces=(*PID_NAMESPACE, "--net"),
             )
             yield Launch(command)
 
@@ -84,7 +85,7 @@ class Gvisor:
         scratch = scratch_folder()
         return (
             *(find_tool("runsc", "gVisor"), *OPTIONS, *platform, f"--root={scratch}/state"),
-            *("run", f"--bundle={scratch}/bundle", "sandbox"),
+            *("run", f"--bundle={scratch}/bundle", f"grupo-{uuid.uuid4().hex}"),
         )
 
 
