@@ -1,9 +1,20 @@
 """Tools: functions that the policy calls by name, and the environment that runs the calls."""
 
+from grupo.envs.tools.backends import Bubblewrap, Container, Gvisor
 from grupo.envs.tools.python import Python
 from grupo.envs.tools.sandbox import Sandbox
 from grupo.envs.tools.sql import Sql
 from grupo.envs.tools.tool_calls import ToolSpec, tool_spec
 from grupo.envs.tools.tool_env import Toolbox
 
-__all__ = ["Python", "Sandbox", "Sql", "ToolSpec", "Toolbox", "tool_spec"]
+__all__ = [
+    "Bubblewrap",
+    "Container",
+    "Gvisor",
+    "Python",
+    "Sandbox",
+    "Sql",
+    "ToolSpec",
+    "Toolbox",
+    "tool_spec",
+]

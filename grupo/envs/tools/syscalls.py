@@ -119,7 +119,9 @@ PRCTLS = (15, 16, 0x53564D41)  # name of a thread: PR_SET_NAME, PR_GET_NAME; PR_
 CONDITIONS = (
     Condition("clone", ((0, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD),)),  # threads
     Condition("clone", ((0, CLONE_THREAD, 0),), is_allowed=False),  # processes
-    Condition("socketpair", ((0, WORD, AF_UNIX), (1, SOCKET_TYPE, SOCK_STREAM))),  # asyncio needs it
+    Condition(
+        "socketpair", ((0, WORD, AF_UNIX), (1, SOCKET_TYPE, SOCK_STREAM))
+    ),  # asyncio needs it
     *(Condition("ioctl", ((1, WORD, request),)) for request in IOCTLS),
     *(Condition("prctl", ((0, WORD, option),)) for option in PRCTLS),
 )

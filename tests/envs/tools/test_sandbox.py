@@ -14,7 +14,13 @@ from grupo.config.validate import check_recipe
 from grupo.core.errors import ConfigError
 from grupo.envs import MultiTurn
 from grupo.envs.tools import Python, Sandbox, Toolbox
-from grupo.envs.tools.backends import Bubblewrap, FirstAvailable, bubblewrap, cgroups, first_available
+from grupo.envs.tools.backends import (
+    Bubblewrap,
+    FirstAvailable,
+    bubblewrap,
+    cgroups,
+    first_available,
+)
 from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES
 from grupo.tasks import ReasoningGym
 from tests.helpers.processes import descendants
@@ -107,20 +113,13 @@ def test_endless_output_is_truncated_and_stopped():
 @pytest.fixture
 def running_program(backend):
     """The processes of a sandbox while its program runs."""
-    thread = threading.Thread(target=SANDBOX.run, args=("import time; time.sleep(3)",))
+    thread = threading.Thread(target=SANDBOX.run, args=("import time; time.sleep(2)",))
     thread.start()
-    while not any(b"<program>" in _read(p / "cmdline").split(b"\0bwrap")[0] for p in _settled()):
+    while not any(_read(process / "comm").startswith(b"python") for process in descendants()):
         assert thread.is_alive()
         time.sleep(0.02)
     yield descendants()
     thread.join()
-
-
-def _settled():
-    """The processes, once the program itself is among them: no launcher replaces itself later."""
-    processes = descendants()
-    names = [_read(process / "comm").strip() for process in processes]
-    return processes if any(name.startswith(b"python") for name in names) else []
 
 
 def _read(path: Path) -> bytes:

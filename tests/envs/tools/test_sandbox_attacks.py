@@ -23,7 +23,13 @@ GROUPED = [attack for attacks in ATTACKS.values() for attack in attacks]
 TIME_LIMIT = 40.0
 ENDLESS_LIMITS = {"Bubblewrap": 0.7, "Gvisor": 4.0, "Container": 4.0}
 # refused to root of this machine, or unknown to its kernel: there is nothing to compare with
-MACHINE_ERRORS = ("PermissionError", "FileNotFoundError", "OSError(38,", "OSError(97,", "OSError(93,")
+MACHINE_ERRORS = (
+    "PermissionError",
+    "FileNotFoundError",
+    "OSError(38,",
+    "OSError(97,",
+    "OSError(93,",
+)
 SLOW = pytest.mark.slow
 CASES = [
     pytest.param((backend, user), id=f"{backend}-{user}", marks=marks)

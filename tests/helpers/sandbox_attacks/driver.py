@@ -15,7 +15,7 @@ from grupo.envs.tools import Sandbox
 from grupo.envs.tools.backends import Bubblewrap, Container, Gvisor
 
 MEMORY_MIB, DISK_MIB = 256, 4
-CONCURRENT = int(os.environ.get("CC", "8"))
+CONCURRENT = 8
 
 
 def container():

@@ -25,10 +25,7 @@ ATTACKS = (
         Attack(f"list {path}", f"os.listdir({path!r})", backends=(BUBBLEWRAP,))
         for path in SYSTEM_FOLDERS
     ),
-    *(
-        Attack(f"create a file in {path}", f"temporary_file_in({path!r})")
-        for path in READ_ONLY
-    ),
+    *(Attack(f"create a file in {path}", f"temporary_file_in({path!r})") for path in READ_ONLY),
     Attack("write a file of the standard library", "open(os.__file__, 'r+').close()"),
     Attack("write a cached module", "temporary_file_in(os.path.dirname(os.__file__))"),
     Attack("write the interpreter's folder", "temporary_file_in(os.path.dirname(sys.executable))"),
@@ -37,7 +34,9 @@ ATTACKS = (
         Attack(f"open /dev/{name}", f"os.open('/dev/{name}', os.O_RDONLY)", backends=HOST_KERNEL)
         for name in EMULATED_DEVICES
     ),
-    Attack("open the terminal multiplexer", "os.open('/dev/ptmx', os.O_RDWR)", backends=(BUBBLEWRAP,)),
+    Attack(
+        "open the terminal multiplexer", "os.open('/dev/ptmx', os.O_RDWR)", backends=(BUBBLEWRAP,)
+    ),
     Attack("use /dev/shm", "temporary_file_in('/dev/shm')", backends=(BUBBLEWRAP,)),
     *(
         Attack(f"open /proc/1/{name}", f"os.open('/proc/1/{name}', 0)", backends=(BUBBLEWRAP,))
@@ -48,38 +47,89 @@ ATTACKS = (
         for name in SENSITIVE_PROC
     ),
     *(Attack(f"open {path} for writing", f"open_for_writing({path!r})") for path in SETTINGS),
-    Attack("read own memory as a file", "os.open('/proc/self/mem', os.O_RDWR)", backends=(BUBBLEWRAP,)),
+    Attack(
+        "read own memory as a file", "os.open('/proc/self/mem', os.O_RDWR)", backends=(BUBBLEWRAP,)
+    ),
     Attack("list own file descriptors", "os.listdir('/proc/self/fd')", backends=(BUBBLEWRAP,)),
     Attack("list mounts", "assert read('/proc/mounts')", backends=(BUBBLEWRAP,)),
     Attack("list /sys", "assert os.listdir('/sys/kernel')", backends=(BUBBLEWRAP,)),
-    Attack("write a cgroup", "temporary = '/sys/fs/cgroup/memory/grupo-attack'\nos.mkdir(temporary); os.rmdir(temporary)"),
-    Attack("write the cgroup of devices", "open_for_writing('/sys/fs/cgroup/devices/cgroup.procs')"),
+    Attack(
+        "write a cgroup",
+        "temporary = '/sys/fs/cgroup/memory/grupo-attack'\n"
+        "os.mkdir(temporary); os.rmdir(temporary)",
+    ),
+    Attack(
+        "write the cgroup of devices", "open_for_writing('/sys/fs/cgroup/devices/cgroup.procs')"
+    ),
     Attack("write a release agent", "open_for_writing('/sys/fs/cgroup/memory/release_agent')"),
     Attack("write the uevent helper", "open_for_writing('/sys/kernel/uevent_helper')"),
     Attack("write the power state", "open_for_writing('/sys/power/state')"),
     Attack("climb with ..", f'{SECRET} read("../" * 40 + P["planted"]["ssh_key"])'),
-    Attack("through a symbolic link", f'name = tempfile.mktemp(); os.symlink(P["planted"]["ssh_key"], name)\n{SECRET} read(name)'),
-    Attack("through a symbolic link to the root", f'name = tempfile.mktemp(); os.symlink("/", name)\n{SECRET} read(name + P["planted"]["ssh_key"])'),
-    Attack("through a hard link", 'name = P["hard_link"]; os.link(P["planted"]["ssh_key"], name); os.unlink(name)'),
+    Attack(
+        "through a symbolic link",
+        f'name = tempfile.mktemp(); os.symlink(P["planted"]["ssh_key"], name)\n{SECRET} read(name)',
+    ),
+    Attack(
+        "through a symbolic link to the root",
+        'name = tempfile.mktemp(); os.symlink("/", name)\n'
+        f'{SECRET} read(name + P["planted"]["ssh_key"])',
+    ),
+    Attack(
+        "through a hard link",
+        'name = P["hard_link"]; os.link(P["planted"]["ssh_key"], name); os.unlink(name)',
+    ),
     *(
         Attack(f"through {folder}", f'{SECRET} read("{folder}" + P["planted"]["ssh_key"])')
         for folder in ("/proc/self/root", "/proc/1/root", "/proc/self/cwd/../../../../../..")
     ),
-    Attack("with openat2", 'path = P["planted"]["ssh_key"].encode()\nhow = ctypes.create_string_buffer(24)\nos.close(call("openat2", -100, path, ctypes.addressof(how), 24))'),
-    Attack("with a directory descriptor", f'fd = os.open("/", 0)\nname = os.open(P["planted"]["ssh_key"][1:], 0, dir_fd=fd)\n{SECRET} os.read(name, 99)'),
+    Attack(
+        "with openat2",
+        'path = P["planted"]["ssh_key"].encode()\n'
+        "how = ctypes.create_string_buffer(24)\n"
+        'os.close(call("openat2", -100, path, ctypes.addressof(how), 24))',
+    ),
+    Attack(
+        "with a directory descriptor",
+        'fd = os.open("/", 0)\nname = os.open(P["planted"]["ssh_key"][1:], 0, dir_fd=fd)\n'
+        f"{SECRET} os.read(name, 99)",
+    ),
     Attack("change to the folder of secrets", 'os.chdir(os.path.dirname(P["planted"]["ssh_key"]))'),
     Attack("read this test", 'assert b"def test_" in read(P["test_file"])'),
     Attack("read the package", 'assert b"grupo" in read(P["package_file"])'),
-    Attack("use an inherited file", "assert [fd for fd in range(3, 64) if LIBC.fcntl(fd, 1) != -1 and stat.S_ISREG(os.fstat(fd).st_mode)]"),
+    Attack(
+        "use an inherited file",
+        "assert [fd for fd in range(3, 64) if LIBC.fcntl(fd, 1) != -1 and "
+        "stat.S_ISREG(os.fstat(fd).st_mode)]",
+    ),
     Attack("find a host file behind the output", "assert stat.S_ISREG(os.fstat(1).st_mode)"),
-    Attack("fill the disk", "folder = tempfile.mkdtemp()\nfor i in range(9): open(f'{folder}/{i}', 'wb').write(bytes((1 << 20) - 9))"),
-    Attack("use all inodes", "folder = tempfile.mkdtemp()\nfor i in range(5000): os.mkdir(f'{folder}/{i}')", backends=(BUBBLEWRAP,)),
+    Attack(
+        "fill the disk",
+        "folder = tempfile.mkdtemp()\n"
+        "for i in range(9): open(f'{folder}/{i}', 'wb').write(bytes((1 << 20) - "
+        "9))",
+    ),
+    Attack(
+        "use all inodes",
+        "folder = tempfile.mkdtemp()\nfor i in range(5000): os.mkdir(f'{folder}/{i}')",
+        backends=(BUBBLEWRAP,),
+    ),
     Attack("write a large file", "open(tempfile.mktemp(), 'wb').write(bytes(1 << 22))\nassert 1"),
     Attack("make a sparse file of 1 TB", "os.truncate(tempfile.mkstemp()[1], 1 << 40)"),
     Attack("allocate a large file", "os.posix_fallocate(tempfile.mkstemp()[0], 0, 1 << 22)"),
     Attack("make a FIFO", "os.mkfifo(tempfile.mktemp())"),
-    Attack("make a device node", "os.mknod(tempfile.mktemp(), stat.S_IFCHR | 0o666, os.makedev(1, 3))"),
-    Attack("make a block device node", "os.mknod(tempfile.mktemp(), stat.S_IFBLK | 0o666, os.makedev(254, 0))"),
+    Attack(
+        "make a device node", "os.mknod(tempfile.mktemp(), stat.S_IFCHR | 0o666, os.makedev(1, 3))"
+    ),
+    Attack(
+        "make a block device node",
+        "os.mknod(tempfile.mktemp(), stat.S_IFBLK | 0o666, os.makedev(254, 0))",
+    ),
     Attack("give a file to root", "os.chown(tempfile.mkstemp()[1], 0, 0)"),
-    Attack("get a handle of a file", "handle = ctypes.create_string_buffer(256); handle[0] = b'\\x80'\nmount = ctypes.c_int()\ncall('name_to_handle_at', -100, b'/', ctypes.addressof(handle), ctypes.addressof(mount), 0)"),
+    Attack(
+        "get a handle of a file",
+        "handle = ctypes.create_string_buffer(256); handle[0] = b'\\x80'\n"
+        "mount = ctypes.c_int()\n"
+        "call('name_to_handle_at', -100, b'/', ctypes.addressof(handle), "
+        "ctypes.addressof(mount), 0)",
+    ),
 )

@@ -28,7 +28,8 @@ def run_outside(code: str, folder: str, time_limit: float) -> str:
             end = f"(more than {MAX_OUTPUT_BYTES} bytes)"
         else:
             end = "(still running)" if is_running else f"(ended with {process.returncode})"
-        os.killpg(process.pid, signal.SIGKILL) if is_running else None
+        if is_running:
+            os.killpg(process.pid, signal.SIGKILL)
     return f"{output[:9999].decode(errors='replace')}\n{end}"
 
 

@@ -1,10 +1,31 @@
-# Executed before each attack, inside and outside of the sandbox. `P` holds the test's parameters:
-# paths of planted files, ports of listeners, numbers of system calls.
-import asyncio, ctypes, errno, hashlib, http.client, json, mmap, multiprocessing, os, resource
-import signal, socket, stat, struct, subprocess, sys, tempfile, threading, time, urllib.request
+# ruff: noqa: F401 (a template: attacks use these modules, and `P` is defined before it)
+"""Executed before each attack, inside and outside of the sandbox.
+
+`P` holds the test's parameters: paths of planted files, ports of listeners, numbers of calls.
+"""
+
+import asyncio
+import ctypes
+import errno
+import hashlib
+import http.client
+import json
+import mmap
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-BAD_POINTER = -1
 
 
 def call(name, *arguments):
@@ -18,7 +39,7 @@ def call(name, *arguments):
 
 
 def reach(name, *arguments):
-    """Refused only by a filter or for want of a privilege; errors of the arguments are no refusal."""
+    """Refused only by a filter or for want of a privilege, not for wrong arguments."""
     try:
         call(name, *arguments)
     except OSError as error:
@@ -46,7 +67,7 @@ def is_secret(value):
 
 
 def attempt(code, refusals):
-    """"succeeded", "refused: ..." or "broken: ..."."""
+    """ "succeeded", "refused: ..." or "broken: ..."."""
     try:
         exec(compile(code, "<attack>", "exec"), dict(globals()))
         return "succeeded"

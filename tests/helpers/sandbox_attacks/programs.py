@@ -58,7 +58,7 @@ def control_program(attacks: Sequence[Attack], parameters: Mapping[str, Any]) ->
 def verdicts(output: str) -> dict[str, str]:
     """The verdict of each attack in the output of such a program."""
     lines = [line for line in output.splitlines() if line.startswith("[")]
-    return {name: verdict for name, verdict in map(json.loads, lines)}
+    return dict(map(json.loads, lines))
 
 
 def _preamble(attacks: Sequence[Attack], parameters: Mapping[str, Any]) -> str:

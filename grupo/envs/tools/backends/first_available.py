@@ -47,6 +47,4 @@ def _first_available(choice: FirstAvailable) -> SandboxBackend:
             return backend
         except ConfigError as error:
             reasons.append(str(error).removeprefix("sandbox: "))
-    raise ConfigError(
-        "sandbox: no backend works on this machine. " + " ".join(reasons)
-    )
+    raise ConfigError("sandbox: no backend works on this machine. " + " ".join(reasons))

@@ -78,7 +78,10 @@ class Gvisor:
         """Limits that cannot be enforced for this user on this machine, in words."""
         if cgroup_parents():
             return ()
-        return ("memory of gVisor's kernel, with the temporary folder", "number of processes and threads")
+        return (
+            "memory of gVisor's kernel, with the temporary folder",
+            "number of processes and threads",
+        )
 
     def _runsc_command(self) -> tuple[str, ...]:
         platform = (f"--platform={self.platform}",) if self.platform else ()

@@ -77,7 +77,7 @@ def _exchange(
 def _read_while_writing(
     process: "subprocess.Popen[bytes]", program: bytes, deadline: float
 ) -> Iterator[bytes]:
-    """Chunks of the output until all copies of its pipe are closed; `TimeoutError` if it is late."""
+    """Chunks of the output until its pipe is closed; `TimeoutError` after the deadline."""
     assert process.stdin is not None
     assert process.stdout is not None
     unwritten = memoryview(program)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from grupo.envs.tools.backends.protocol import MAX_OPEN_FILES, MAX_OUTPUT_BYTES, MIB, Limits
 
-# soft and hard limits are set before the program is read, so the program cannot raise them
+# soft and hard limits are set before the program is read, so the program cannot raise them; output
+# and errors share a descriptor, because gVisor does not wait for a full pipe that it has twice
 LAUNCH_CODE = """\
-import resource, sys
+import os, resource, sys
+os.dup2(1, 2)
 for name, value in {limits}:
     kind = getattr(resource, name)
     hard = resource.getrlimit(kind)[1]
