@@ -1,7 +1,7 @@
 """Cgroups that limit the memory and the processes of a whole sandbox, where they can be had.
 
 Root can usually make one. Another user can where systemd delegates a part of the tree to it, as in
-a service or scope of `systemd --user`. In most containers nobody can.
+a service or scope of `systemd --user`. In most containers no user can.
 """
 
 import shlex
