@@ -115,7 +115,8 @@ def running_program(backend):
     """The processes of a sandbox while its program runs."""
     thread = threading.Thread(target=SANDBOX.run, args=("import time; time.sleep(2)",))
     thread.start()
-    while not any(_read(process / "comm").startswith(b"python") for process in descendants()):
+    # before its launcher is bwrap, the only child is a copy of this process
+    while {b"bwrap", b"python"} - {_read(p / "comm").strip()[:6] for p in descendants()}:
         assert thread.is_alive()
         time.sleep(0.02)
     yield descendants()

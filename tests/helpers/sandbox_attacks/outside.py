@@ -42,7 +42,9 @@ def _read(process: "subprocess.Popen[bytes]", time_limit: float) -> tuple[bytes,
         while selector.select(max(0.0, deadline - time.monotonic())):
             chunk = os.read(process.stdout.fileno(), 1 << 16)
             output += chunk
-            if not chunk or len(output) > MAX_OUTPUT_BYTES:
+            if len(output) > MAX_OUTPUT_BYTES:
+                return output, True
+            if not chunk:
                 break
     try:
         process.wait(max(0.0, deadline - time.monotonic()))
