@@ -17,12 +17,14 @@ class Attack:
         code: Statements; an exception means that the attack was refused.
         refusals: Exceptions that mean a refusal; any other one is a defect of the attack.
         backends: Backends that must refuse it; the others give the program something harmless.
+        is_optional: Some machines lack the device, the file or the system call: no control there.
     """
 
     name: str
     code: str
     refusals: tuple[str, ...] = ("OSError", "AssertionError")
     backends: tuple[str, ...] = (BUBBLEWRAP, GVISOR, CONTAINER)
+    is_optional: bool = False
 
 
 @dataclass(frozen=True)

@@ -20,18 +20,29 @@ SECRET = 'assert P["secret_in_files"].encode() in'
 
 ATTACKS = (
     *(Attack(f"read {name}", f'{SECRET} read(P["planted"]["{name}"])') for name in PLANTED),
-    *(Attack(f"read {path}", f"read({path!r})", backends=(BUBBLEWRAP,)) for path in SYSTEM_FILES),
     *(
-        Attack(f"list {path}", f"os.listdir({path!r})", backends=(BUBBLEWRAP,))
+        Attack(f"read {path}", f"read({path!r})", backends=(BUBBLEWRAP,), is_optional=True)
+        for path in SYSTEM_FILES
+    ),
+    *(
+        Attack(f"list {path}", f"os.listdir({path!r})", backends=(BUBBLEWRAP,), is_optional=True)
         for path in SYSTEM_FOLDERS
     ),
     *(Attack(f"create a file in {path}", f"temporary_file_in({path!r})") for path in READ_ONLY),
     Attack("write a file of the standard library", "open(os.__file__, 'r+').close()"),
     Attack("write a cached module", "temporary_file_in(os.path.dirname(os.__file__))"),
     Attack("write the interpreter's folder", "temporary_file_in(os.path.dirname(sys.executable))"),
-    *(Attack(f"open /dev/{name}", f"os.open('/dev/{name}', os.O_RDONLY)") for name in DEVICES),
     *(
-        Attack(f"open /dev/{name}", f"os.open('/dev/{name}', os.O_RDONLY)", backends=HOST_KERNEL)
+        Attack(f"open /dev/{name}", f"os.open('/dev/{name}', os.O_RDONLY)", is_optional=True)
+        for name in DEVICES
+    ),
+    *(
+        Attack(
+            f"open /dev/{name}",
+            f"os.open('/dev/{name}', os.O_RDONLY)",
+            backends=HOST_KERNEL,
+            is_optional=True,
+        )
         for name in EMULATED_DEVICES
     ),
     Attack(
@@ -43,10 +54,18 @@ ATTACKS = (
         for name in PROC_FILES
     ),
     *(
-        Attack(f"read kernel file {name}", f"assert read('/proc/{name}')", backends=(BUBBLEWRAP,))
+        Attack(
+            f"read kernel file {name}",
+            f"assert read('/proc/{name}')",
+            backends=(BUBBLEWRAP,),
+            is_optional=True,
+        )
         for name in SENSITIVE_PROC
     ),
-    *(Attack(f"open {path} for writing", f"open_for_writing({path!r})") for path in SETTINGS),
+    *(
+        Attack(f"open {path} for writing", f"open_for_writing({path!r})", is_optional=True)
+        for path in SETTINGS
+    ),
     Attack(
         "read own memory as a file", "os.open('/proc/self/mem', os.O_RDWR)", backends=(BUBBLEWRAP,)
     ),
@@ -57,13 +76,22 @@ ATTACKS = (
         "write a cgroup",
         "temporary = '/sys/fs/cgroup/memory/grupo-attack'\n"
         "os.mkdir(temporary); os.rmdir(temporary)",
+        is_optional=True,
     ),
     Attack(
-        "write the cgroup of devices", "open_for_writing('/sys/fs/cgroup/devices/cgroup.procs')"
+        "write the cgroup of devices",
+        "open_for_writing('/sys/fs/cgroup/devices/cgroup.procs')",
+        is_optional=True,
     ),
-    Attack("write a release agent", "open_for_writing('/sys/fs/cgroup/memory/release_agent')"),
-    Attack("write the uevent helper", "open_for_writing('/sys/kernel/uevent_helper')"),
-    Attack("write the power state", "open_for_writing('/sys/power/state')"),
+    Attack(
+        "write a release agent",
+        "open_for_writing('/sys/fs/cgroup/memory/release_agent')",
+        is_optional=True,
+    ),
+    Attack(
+        "write the uevent helper", "open_for_writing('/sys/kernel/uevent_helper')", is_optional=True
+    ),
+    Attack("write the power state", "open_for_writing('/sys/power/state')", is_optional=True),
     Attack("climb with ..", f'{SECRET} read("../" * 40 + P["planted"]["ssh_key"])'),
     Attack(
         "through a symbolic link",

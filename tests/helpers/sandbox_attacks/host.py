@@ -19,6 +19,8 @@ from typing import Any
 
 import grupo
 from grupo.envs.tools.seccomp import syscall_number
+from tests.helpers.sandbox_attacks.attack import Attack
+from tests.helpers.sandbox_attacks.programs import control_program, verdicts
 from tests.helpers.sandbox_attacks.table import ATTACKS
 
 ROOT = Path(grupo.__file__).parent.parent
@@ -87,7 +89,7 @@ def planted_host(folder: Path) -> Iterator[dict[str, Any]]:
             "package_file": str(ROOT / "grupo" / "__init__.py"),
             "numbers": _syscall_numbers(),
             "driver_pid": os.getpid(),
-            "marker": "pytest",
+            "marker": "sandbox_attacks",
             "proxy": "http://user:password@127.0.0.1:1",
             "folder": str(folder),
             "home": str(folder / "home"),
@@ -136,6 +138,31 @@ def run_driver(
     if process.returncode:
         raise RuntimeError(process.stderr[-2000:])
     return json.loads(process.stdout)
+
+
+def run_controls(host: dict[str, Any], attacks: Sequence[Attack]) -> dict[str, str]:
+    """The verdict of each attack outside of a sandbox.
+
+    For root, process 1 is the one that starts them: the machine's own is closed even to root.
+    """
+    is_root = os.getuid() == 0
+    parameters = program_parameters(host) | {"driver_pid": 1 if is_root else os.getpid()}
+    pid_namespace = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+    code = control_program(attacks, parameters)
+    process = subprocess.run(
+        [
+            *(pid_namespace if is_root else ()),
+            *(sys.executable, "-c", code, host["secret"], host["marker"]),
+        ],
+        cwd=host["folder"],
+        env=secret_environment(host),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        start_new_session=True,
+    )
+    return verdicts(process.stdout)
 
 
 def as_user(user: str, command: Sequence[str]) -> list[str]:

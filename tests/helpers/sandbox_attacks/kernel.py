@@ -45,7 +45,7 @@ CALLS = (
 
 ATTACKS = (
     *(
-        Attack(f"call {name}{arguments}", f"reach({name!r}, *{arguments!r})")
+        Attack(f"call {name}{arguments}", f"reach({name!r}, *{arguments!r})", is_optional=True)
         for name, *arguments in CALLS
     ),
     Attack(

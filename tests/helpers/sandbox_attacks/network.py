@@ -28,7 +28,11 @@ SEND = "s.sendto(b'attack', {address}); s.close()"
 
 ATTACKS = (
     *(
-        Attack(f"open a socket: {name}", f"os.close(call('socket', {family}, {kind}, {protocol}))")
+        Attack(
+            f"open a socket: {name}",
+            f"os.close(call('socket', {family}, {kind}, {protocol}))",
+            is_optional=True,
+        )
         for name, (family, kind, protocol) in FAMILIES.items()
     ),
     Attack("connect by TCP", "socket.create_connection(('127.0.0.1', P['tcp_port']), 2).close()"),

@@ -69,7 +69,10 @@ ATTACKS = (
         "p.isdigit()]\n"
         "assert any(P['marker'].encode() in name for name in names)",
     ),
-    Attack("trace process 1", 'reach("ptrace", 16, 1, 0, 0)'),
+    Attack(
+        "trace process 1",
+        'reach("ptrace", 16, 1, 0, 0)\nos.waitpid(1, 1 << 30)\ncall("ptrace", 17, 1, 0, 0)',
+    ),
     Attack("be traced", 'reach("ptrace", 0, 0, 0, 0)'),
     Attack("seize process 1", 'reach("ptrace", 0x4206, 1, 0, 0)'),
     Attack("read the memory of a process", 'reach("process_vm_readv", os.getpid(), 0, 0, 0, 0, 0)'),
