@@ -109,4 +109,4 @@ def _remove(folder: Path) -> None:
         except OSError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(0.01)
+            time.sleep(0.001)
