@@ -82,36 +82,48 @@ def lone_controls(host):
         return dict(pool.map(run, LONE_ATTACKS))
 
 
-@pytest.mark.parametrize("attack", GROUPED, ids=lambda attack: attack.name)
-def test_an_attack_is_refused(answers, attack: Attack):
+@pytest.mark.parametrize("category", ATTACKS)
+def test_attacks_are_refused(answers, category):
     backend, results, outputs = answers
-    verdict = results.get(attack.name, f"no verdict: {list(outputs.values())[:6]}")
-    if backend in attack.backends:
-        assert verdict.startswith("refused")
-    else:
-        assert verdict.split(":")[0] in ("refused", "succeeded")
+    names = {attack.name for attack in ATTACKS[category]}
+    assert names <= set(results), outputs[category][-2000:]
+    must_refuse = {attack.name for attack in ATTACKS[category] if backend in attack.backends}
+    verdicts_of_others = {results[name].split(":")[0] for name in names - must_refuse}
+    assert {name: results[name] for name in must_refuse if not _is_refused(results[name])} == {}
+    assert verdicts_of_others <= {"refused", "succeeded"}
 
 
-@pytest.mark.parametrize("attack", GROUPED, ids=lambda attack: attack.name)
-def test_an_attack_succeeds_without_a_sandbox(controls, attack: Attack):
+@pytest.mark.parametrize("category", ATTACKS)
+def test_attacks_succeed_without_a_sandbox(controls, category):
+    verdicts = {
+        a.name: controls[a.name] for a in ATTACKS[category] if not _has_no_control(a, controls)
+    }
+    assert len(verdicts) > len(ATTACKS[category]) / 2 or os.getuid() != 0
+    assert {name: v for name, v in verdicts.items() if v != "succeeded"} == {}
+
+
+def test_programs_are_contained(answers):
+    backend, _, outputs = answers
+    attacks = [attack for attack in LONE_ATTACKS if backend in attack.backends]
+    escaped = [a.name for a in attacks if not re.search(a.refused, outputs[a.name])]
+    assert {name: outputs[name][-200:] for name in escaped} == {}
+
+
+def test_programs_are_not_contained_without_a_sandbox(lone_controls):
+    contained = [a.name for a in LONE_ATTACKS if not re.search(a.control, lone_controls[a.name])]
+    assert {name: lone_controls[name][-200:] for name in contained} == {}
+
+
+def _is_refused(verdict: str) -> bool:
+    return verdict.startswith("refused")
+
+
+def _has_no_control(attack: Attack, controls: dict[str, str]) -> bool:
+    """True if this machine or this user lacks what the attack needs, also without a sandbox."""
     verdict = controls[attack.name]
     lacks_privilege = os.getuid() != 0 and "PermissionError" in verdict
     is_missing = attack.is_optional and any(error in verdict for error in MACHINE_ERRORS)
-    if lacks_privilege or is_missing:
-        pytest.skip(f"this machine refuses it without a sandbox, too: {verdict}")
-    assert verdict == "succeeded"
-
-
-@pytest.mark.parametrize("attack", LONE_ATTACKS, ids=lambda attack: attack.name)
-def test_a_program_is_contained(answers, attack: LoneAttack):
-    backend, _, outputs = answers
-    if backend in attack.backends:
-        assert re.search(attack.refused, outputs[attack.name])
-
-
-@pytest.mark.parametrize("attack", LONE_ATTACKS, ids=lambda attack: attack.name)
-def test_a_program_is_not_contained_without_a_sandbox(lone_controls, attack: LoneAttack):
-    assert re.search(attack.control, lone_controls[attack.name])
+    return _is_refused(verdict) and (lacks_privilege or is_missing)
 
 
 def test_there_are_150_attacks_with_a_control(controls):
