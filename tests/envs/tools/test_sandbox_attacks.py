@@ -95,11 +95,11 @@ def test_attacks_are_refused(answers, category):
 
 @pytest.mark.parametrize("category", ATTACKS)
 def test_attacks_succeed_without_a_sandbox(controls, category):
-    verdicts = {
+    outside = {
         a.name: controls[a.name] for a in ATTACKS[category] if not _has_no_control(a, controls)
     }
-    assert len(verdicts) > len(ATTACKS[category]) / 2 or os.getuid() != 0
-    assert {name: v for name, v in verdicts.items() if v != "succeeded"} == {}
+    assert len(outside) > len(ATTACKS[category]) / 2 or os.getuid() != 0
+    assert {name: v for name, v in outside.items() if v != "succeeded"} == {}
 
 
 def test_programs_are_contained(answers):
