@@ -7,7 +7,7 @@ from threading import active_count
 
 import pytest
 
-from grupo.report.html.http_limits import Limits
+from grupo.report.html.http_limits import ConnectionLimits
 from grupo.report.html.server import Content, ReportServer
 from tests.helpers.report_servers import (
     connect,
@@ -103,7 +103,7 @@ def test_an_error_inside_the_server_is_a_page_with_security_headers(tmp_path, ca
 
 
 def test_a_request_that_stays_half_sent_is_refused(tmp_path):
-    limits = Limits(request_seconds=0.2)
+    limits = ConnectionLimits(request_seconds=0.2)
     with served(write_run(tmp_path), limits=limits) as server:
         request = get_request(server)
         for part in (b"", b"GET", request[:-2]):
@@ -114,7 +114,7 @@ def test_a_request_that_stays_half_sent_is_refused(tmp_path):
 
 
 def test_bytes_that_drip_in_do_not_extend_the_time_of_a_request(tmp_path):
-    with served(write_run(tmp_path), limits=Limits(request_seconds=0.3)) as server:
+    with served(write_run(tmp_path), limits=ConnectionLimits(request_seconds=0.3)) as server:
         with connect(server) as connection:
             start = time.monotonic()
             connection.settimeout(0.02)
@@ -136,7 +136,7 @@ def test_bytes_that_drip_in_do_not_extend_the_time_of_a_request(tmp_path):
 
 
 def test_connections_beyond_the_limit_are_refused_until_others_are_closed(tmp_path):
-    limits = Limits(connections=4)
+    limits = ConnectionLimits(connections=4)
     with served(write_run(tmp_path), limits=limits) as server, ExitStack() as stack:
         threads = active_count()
         idle = [stack.enter_context(connect(server)) for _ in range(3)]
@@ -156,7 +156,7 @@ def test_connections_beyond_the_limit_are_refused_until_others_are_closed(tmp_pa
 
 
 def test_connections_of_half_sent_requests_are_free_again_after_their_time(tmp_path):
-    limits = Limits(connections=20, request_seconds=0.3)
+    limits = ConnectionLimits(connections=20, request_seconds=0.3)
     with served(write_run(tmp_path), limits=limits) as server, ExitStack() as stack:
         connections = [stack.enter_context(connect(server)) for _ in range(20)]
         for connection in connections:
@@ -167,7 +167,7 @@ def test_connections_of_half_sent_requests_are_free_again_after_their_time(tmp_p
 
 
 def test_a_client_that_does_not_read_its_response_loses_its_connection(tmp_path, monkeypatch):
-    limits = Limits(connections=1, response_seconds=0.2)
+    limits = ConnectionLimits(connections=1, response_seconds=0.2)
     with served(write_run(tmp_path), limits=limits) as server, connect(server) as reader:
         with monkeypatch.context() as patch:
             patch.setattr(server, "content", lambda *_: Content("x" * 50_000_000))
@@ -178,7 +178,7 @@ def test_a_client_that_does_not_read_its_response_loses_its_connection(tmp_path,
 
 
 def test_request_of_the_longest_allowed_length_is_served(tmp_path):
-    limits = Limits(request_bytes=500)
+    limits = ConnectionLimits(request_bytes=500)
     with served(write_run(tmp_path), limits=limits) as server:
         missing = 500 - len(get_request(server, "", "a: "))
         assert exchange(server, get_request(server, "", f"a: {'x' * missing}"))[0] == 200

@@ -2,7 +2,7 @@
 
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt, Seconds
-from grupo.envs.tools.backends import FirstAvailable, Limits, SandboxBackend
+from grupo.envs.tools.backends import FirstAvailable, ProgramLimits, SandboxBackend
 from grupo.envs.tools.backends.process import run_program
 
 
@@ -36,7 +36,7 @@ class Sandbox:
             UnicodeEncodeError: The program has a lone surrogate; nothing is started.
             ConfigError: No backend works on this machine.
         """
-        limits = Limits(self.time_limit, self.memory_mib, self.disk_mib)
+        limits = ProgramLimits(self.time_limit, self.memory_mib, self.disk_mib)
         return run_program(self.backend, code, limits)
 
     def unavailable_limits(self) -> tuple[str, ...]:

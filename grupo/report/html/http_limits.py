@@ -21,7 +21,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """Limits on the connections of a server; each connection is closed after one response.
 
     Args:
@@ -59,7 +59,7 @@ class RequestStream(RawIOBase):
         limits: the limits on the request.
     """
 
-    def __init__(self, connection: socket.socket, limits: Limits) -> None:
+    def __init__(self, connection: socket.socket, limits: ConnectionLimits) -> None:
         self.connection = connection
         self.bytes_left = limits.request_bytes
         self.too_long = HTTPStatus.REQUEST_URI_TOO_LONG  # until the request line is complete

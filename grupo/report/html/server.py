@@ -18,7 +18,7 @@ from grupo.core.errors import ConfigError
 from grupo.report.html.build import content_security_policy, render_page
 from grupo.report.html.http_limits import (
     NO_CONTENT,
-    Limits,
+    ConnectionLimits,
     RequestRefused,
     RequestStream,
     error_response,
@@ -57,7 +57,9 @@ class ReportServer(ThreadingTCPServer):
     allow_reuse_address = True
     request_queue_size = 128  # connections that wait to be accepted or refused
 
-    def __init__(self, folders: Sequence[Path], port: int = 0, limits: Limits = Limits()) -> None:
+    def __init__(
+        self, folders: Sequence[Path], port: int = 0, limits: ConnectionLimits = ConnectionLimits()
+    ) -> None:
         self.limits = limits
         self.free_connections = BoundedSemaphore(limits.connections)
         self.runs = open_runs(folders)

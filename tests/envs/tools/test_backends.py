@@ -14,14 +14,14 @@ from grupo.envs.tools.backends import (
     Container,
     FirstAvailable,
     Gvisor,
-    Limits,
+    ProgramLimits,
     container,
     namespaces,
 )
 from grupo.envs.tools.backends.gvisor import oci_config
 from grupo.envs.tools.backends.program import python_command
 
-LIMITS = Limits(time_limit=2.5, memory_mib=100, disk_mib=3)
+LIMITS = ProgramLimits(time_limit=2.5, memory_mib=100, disk_mib=3)
 
 
 @pytest.fixture

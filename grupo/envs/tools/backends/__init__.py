@@ -4,7 +4,7 @@ from grupo.envs.tools.backends.bubblewrap import Bubblewrap
 from grupo.envs.tools.backends.container import Container
 from grupo.envs.tools.backends.first_available import FirstAvailable
 from grupo.envs.tools.backends.gvisor import Gvisor
-from grupo.envs.tools.backends.protocol import Launch, Limits, SandboxBackend
+from grupo.envs.tools.backends.protocol import Launch, ProgramLimits, SandboxBackend
 
 __all__ = [
     "Bubblewrap",

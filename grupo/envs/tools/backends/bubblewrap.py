@@ -18,7 +18,7 @@ from grupo.envs.tools.backends.program import (
     system_folders,
     system_links,
 )
-from grupo.envs.tools.backends.protocol import MAX_THREADS, Launch, Limits
+from grupo.envs.tools.backends.protocol import MAX_THREADS, Launch
 from grupo.envs.tools.seccomp import bpf_filter
 
 OPTIONS = (
@@ -45,7 +45,7 @@ class Bubblewrap:
         _check_bubblewrap(self)
 
     @contextmanager
-    def launch(self, limits: Limits) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits) -> Iterator[Launch]:
         """The bwrap command; it reads the filter of system calls from a file descriptor."""
         memory_mib = limits.memory_mib + limits.disk_mib + LAUNCHER_MIB
         with (
@@ -83,7 +83,7 @@ def _bwrap_command(filter_fd: int) -> Iterator[str]:
     yield from ("--remount-ro", "/", "--seccomp", str(filter_fd))
 
 
-def _python_command(limits: Limits) -> tuple[str, ...]:
+def _python_command(limits: ProgramLimits) -> tuple[str, ...]:
     thread_limit = {"RLIMIT_NPROC": MAX_THREADS} if _limits_threads() else {}
     return python_command(host_python(), limits, **LINUX_LIMITS, **thread_limit)
 

@@ -19,7 +19,7 @@ from grupo.envs.tools.backends.protocol import (
     MAX_THREADS,
     MIB,
     Launch,
-    Limits,
+    ProgramLimits,
 )
 from grupo.envs.tools.seccomp import oci_profile
 
@@ -59,7 +59,7 @@ class Container:
         _check_container(self)
 
     @contextmanager
-    def launch(self, limits: Limits) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits) -> Iterator[Launch]:
         """The command of the engine; the container is removed at the end."""
         engine, environment = self._engine_path(), _client_environment()
         name = f"grupo-{uuid.uuid4().hex}"
@@ -95,7 +95,7 @@ class Container:
         return path
 
 
-def _limit_options(limits: Limits) -> tuple[str, ...]:
+def _limit_options(limits: ProgramLimits) -> tuple[str, ...]:
     memory_mib = limits.memory_mib + limits.disk_mib
     return (
         *(f"--memory={memory_mib}m", f"--memory-swap={memory_mib}m"),

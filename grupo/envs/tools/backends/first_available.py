@@ -8,7 +8,7 @@ from grupo.core.errors import ConfigError
 from grupo.envs.tools.backends.bubblewrap import Bubblewrap
 from grupo.envs.tools.backends.container import Container
 from grupo.envs.tools.backends.gvisor import Gvisor
-from grupo.envs.tools.backends.protocol import Launch, Limits, SandboxBackend
+from grupo.envs.tools.backends.protocol import Launch, ProgramLimits, SandboxBackend
 
 
 @component
@@ -25,7 +25,7 @@ class FirstAvailable:
         """Raises `ConfigError` with the reason of each backend if none works."""
         self.choice()
 
-    def launch(self, limits: Limits) -> AbstractContextManager[Launch]:
+    def launch(self, limits: ProgramLimits) -> AbstractContextManager[Launch]:
         """The command of the first backend that works."""
         return self.choice().launch(limits)
 

@@ -24,7 +24,7 @@ from grupo.envs.tools.backends.program import (
     system_folders,
     system_links,
 )
-from grupo.envs.tools.backends.protocol import MIB, Launch, Limits
+from grupo.envs.tools.backends.protocol import MIB, Launch
 from grupo.envs.tools.seccomp import oci_profile
 
 OPTIONS = ("--network=none", "--ignore-cgroups", "--rootless", "--oci-seccomp", "--overlay=false")
@@ -61,7 +61,7 @@ class Gvisor:
         _check_gvisor(self)
 
     @contextmanager
-    def launch(self, limits: Limits) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits) -> Iterator[Launch]:
         """The runsc command, in a PID namespace of its own: its processes end with the first."""
         memory_mib = limits.memory_mib + limits.disk_mib + KERNEL_MIB
         with limited_cgroup(memory_mib, KERNEL_PROCESSES) as cgroup_files:
@@ -92,7 +92,7 @@ class Gvisor:
         )
 
 
-def oci_config(limits: Limits) -> dict[str, Any]:
+def oci_config(limits: ProgramLimits) -> dict[str, Any]:
     """The `config.json` of the OCI runtime specification for one program."""
     return {
         "ociVersion": "1.0.2",
@@ -121,7 +121,7 @@ def _oci_mounts() -> list[dict[str, Any]]:
     ]
 
 
-def _temporary_folder(limits: Limits) -> dict[str, Any]:
+def _temporary_folder(limits: ProgramLimits) -> dict[str, Any]:
     options = ["nosuid", "nodev", "mode=1777", f"size={limits.disk_mib * MIB}"]
     return {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": options}
 
@@ -134,7 +134,7 @@ def _visible_folders() -> dict[str, str]:
     return folders
 
 
-def _bundle_script(limits: Limits) -> str:
+def _bundle_script(limits: ProgramLimits) -> str:
     """Lines of a shell script that write the bundle: its configuration and an empty root."""
     links = system_links().items()
     return BUNDLE_SCRIPT.format(

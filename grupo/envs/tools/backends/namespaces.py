@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grupo.core.errors import ConfigError
-from grupo.envs.tools.backends.protocol import MAX_INODES, MIB, Limits
+from grupo.envs.tools.backends.protocol import MAX_INODES, MIB
 
 # systemd's range for users of services that have no account; each run has another one, because
 # the kernel counts threads, pipes and pending signals by user
@@ -45,7 +45,7 @@ def scratch_folder() -> str:
 
 def isolated_command(
     command: Sequence[str],
-    limits: Limits,
+    limits: ProgramLimits,
     *,
     cgroup_files: Sequence[Path] = (),
     more_setup: str = "",

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import IO
 
 from grupo.core.errors import ConfigError
-from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES, Limits, SandboxBackend
+from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES, ProgramLimits, SandboxBackend
 
 CHUNK_BYTES = 1 << 16
 END_TIMEOUT = 1.0  # seconds from the kill until the last process of the sandbox has ended
-CHECK_LIMITS = Limits(time_limit=30.0, memory_mib=512, disk_mib=16)
+CHECK_LIMITS = ProgramLimits(time_limit=30.0, memory_mib=512, disk_mib=16)
 
 
-def run_program(backend: SandboxBackend, code: str, limits: Limits) -> str:
+def run_program(backend: SandboxBackend, code: str, limits: ProgramLimits) -> str:
     """The program's output, and a last line with the reason if it failed or was stopped.
 
     Raises:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from grupo.envs.tools.backends.protocol import MAX_OPEN_FILES, MAX_OUTPUT_BYTES, MIB, Limits
+from grupo.envs.tools.backends.protocol import MAX_OPEN_FILES, MAX_OUTPUT_BYTES, MIB
 
 # soft and hard limits are set before the program is read, so the program cannot raise them; output
 # and errors share a descriptor, because gVisor does not wait for a full pipe that it has twice
@@ -23,7 +23,7 @@ LINUX_LIMITS = {"RLIMIT_MSGQUEUE": 0, "RLIMIT_SIGPENDING": 64}  # gVisor has nei
 PYTHON_OPTIONS = ("-I", "-S", "-B", "-X", "utf8")
 
 
-def python_command(python: str, limits: Limits, **more_limits: int) -> tuple[str, ...]:
+def python_command(python: str, limits: ProgramLimits, **more_limits: int) -> tuple[str, ...]:
     """The command that sets resource limits, reads a program from standard input and runs it.
 
     Args:

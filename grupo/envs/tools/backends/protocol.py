@@ -13,7 +13,7 @@ MAX_INODES = 4096  # files and folders in the temporary folder
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProgramLimits:
     """Limits of one program.
 
     Args:
@@ -49,7 +49,7 @@ class SandboxBackend(Protocol):
         """Raises `ConfigError` if this machine lacks the backend."""
         ...
 
-    def launch(self, limits: Limits) -> AbstractContextManager[Launch]:
+    def launch(self, limits: ProgramLimits) -> AbstractContextManager[Launch]:
         """The command for one program; leaving the context ends what is left of the sandbox."""
         ...
 
