@@ -12,6 +12,6 @@ __all__ = [
     "FirstAvailable",
     "Gvisor",
     "Launch",
-    "Limits",
+    "ProgramLimits",
     "SandboxBackend",
 ]

@@ -18,7 +18,7 @@ from grupo.envs.tools.backends.program import (
     system_folders,
     system_links,
 )
-from grupo.envs.tools.backends.protocol import MAX_THREADS, Launch
+from grupo.envs.tools.backends.protocol import MAX_THREADS, Launch, ProgramLimits
 from grupo.envs.tools.seccomp import bpf_filter
 
 OPTIONS = (

@@ -24,7 +24,7 @@ from grupo.envs.tools.backends.program import (
     system_folders,
     system_links,
 )
-from grupo.envs.tools.backends.protocol import MIB, Launch
+from grupo.envs.tools.backends.protocol import MIB, Launch, ProgramLimits
 from grupo.envs.tools.seccomp import oci_profile
 
 OPTIONS = ("--network=none", "--ignore-cgroups", "--rootless", "--oci-seccomp", "--overlay=false")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from grupo.envs.tools.backends.protocol import MAX_OPEN_FILES, MAX_OUTPUT_BYTES, MIB
+from grupo.envs.tools.backends.protocol import MAX_OPEN_FILES, MAX_OUTPUT_BYTES, MIB, ProgramLimits
 
 # soft and hard limits are set before the program is read, so the program cannot raise them; output
 # and errors share a descriptor, because gVisor does not wait for a full pipe that it has twice
