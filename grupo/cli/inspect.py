@@ -7,11 +7,13 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from grupo.cli.paths import export_path, run_path
+from grupo.cli.paths import export_folder_argument, run_folder_argument
 from grupo.core.console import err, out, print_error, print_line
 from grupo.core.user_paths import parse_path
 
-RunArgument = Annotated[Path, Argument(metavar="RUN", parser=run_path, help="Folder of a run.")]
+RunArgument = Annotated[
+    Path, Argument(metavar="RUN", parser=run_folder_argument, help="Folder of a run.")
+]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
@@ -107,7 +109,9 @@ def check(run: RunArgument, as_json: JsonOption = False) -> None:
 
 def export(
     run: RunArgument,
-    folder: Annotated[Path, Argument(metavar="FOLDER", parser=export_path, help="A new folder.")],
+    folder: Annotated[
+        Path, Argument(metavar="FOLDER", parser=export_folder_argument, help="A new folder.")
+    ],
     separate_adapters: Annotated[
         bool, Option("--separate-adapters", help="Write LoRA adapters without merging them.")
     ] = False,

@@ -7,7 +7,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.user_paths import parse_folder, parse_path
 
 
-def run_path(text: str) -> Path:
+def run_folder_argument(text: str) -> Path:
     """The folder of a run."""
     return _parse("run", parse_path, text)
 
@@ -17,7 +17,7 @@ def out_path(text: str) -> Path:
     return _parse("out", parse_path, text)
 
 
-def export_path(text: str) -> Path:
+def export_folder_argument(text: str) -> Path:
     """A folder to write."""
     return _parse("folder", parse_folder, text)
 

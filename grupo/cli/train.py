@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from grupo.cli.paths import run_path
+from grupo.cli.paths import run_folder_argument
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
 from grupo.core.user_paths import parse_folder
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from grupo.recipe import Recipe
     from grupo.training.callbacks import Callback
 
-RunArgument = Annotated[Path, Argument(metavar="RUN", parser=run_path, help="Folder of a run.")]
+RunArgument = Annotated[
+    Path, Argument(metavar="RUN", parser=run_folder_argument, help="Folder of a run.")
+]
 RecipeArguments = Annotated[
     list[str] | None,
     Argument(

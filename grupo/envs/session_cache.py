@@ -8,7 +8,7 @@ is replayed from its start.
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -60,10 +60,7 @@ class GameEnv(Protocol):
         ...
 
 
-class EnvFactory(Protocol):
-    """Creates sessions; the class of a `GameEnv` is one."""
-
-    def __call__(self) -> GameEnv: ...
+EnvFactory = Callable[[], GameEnv]  # creates sessions; the class of a `GameEnv` is one
 
 
 @dataclass

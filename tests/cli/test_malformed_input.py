@@ -7,6 +7,7 @@ import shutil
 import pytest
 from huggingface_hub import constants
 
+from grupo.core.exit_codes import EXIT_CONFIG_ERROR, EXIT_STOPPED
 from grupo.models import loading
 from tests.helpers.malformed_input import Case, CaseRunner, WorkStarted, generate_cases
 from tests.helpers.malformed_values import LONG, NAMED
@@ -36,11 +37,11 @@ def with_model_loaded_once(load):
     """The loader, which reads the valid model from its files once; others every time."""
     loaded = []
 
-    def load_once(path, *arguments):
+    def load_once(path, *arguments, **options):
         if path != "model":
-            return load(path, *arguments)
+            return load(path, *arguments, **options)
         if not loaded:
-            loaded.append(load(path, *arguments))
+            loaded.append(load(path, *arguments, **options))
         return copy.deepcopy(loaded[0])
 
     return load_once
@@ -97,7 +98,8 @@ def test_named_malformed_input_ends_in_an_error(run_case, inputs, arguments):
         code, _, message = run_case.run(*arguments)
     except WorkStarted:
         pytest.fail("the command was accepted")
-    assert code == 2
+    lacks_memory = any(argument.endswith("no_memory") for argument in arguments)
+    assert code == (EXIT_STOPPED if lacks_memory else EXIT_CONFIG_ERROR)
     assert message.strip()
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import hypothesis
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from grupo.catalogue import parse_method
@@ -158,3 +160,28 @@ TARGETS = {
         st.tuples(st.sampled_from(ARGUMENT_PARSERS), texts(*ARGUMENT_PIECES)),
     ),
 }
+
+
+def fuzz(target: Target, count: int, seed: int) -> int:
+    """Parse `count` examples; returns how many were accepted."""
+    accepted = 0
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+    )
+    @given(target.inputs)
+    def parse(example):
+        nonlocal accepted
+        try:
+            target.parse(example)
+            accepted += 1
+        except target.errors as error:
+            str(error)
+
+    parse()
+    return accepted

@@ -17,6 +17,11 @@ def descendants() -> list[Path]:
     return [Path(f"/proc/{pid}") for pid in parents if _descends(pid, parents)]
 
 
+def new_descendants(before: list[Path]) -> list[Path]:
+    """The descendants that are not in `before`, such as the processes of other tests."""
+    return [process for process in descendants() if process not in before]
+
+
 def _descends(pid: int, parents: dict[int, int]) -> bool:
     while pid := parents.get(pid, 0):
         if pid == os.getpid():

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from grupo.report.html.http_limits import ProgramLimits
+from grupo.report.html.http_limits import ConnectionLimits
 from grupo.report.html.server import ReportServer
 
 
 @contextmanager
-def served(*folders: Path, limits: Limits = ProgramLimits()) -> Iterator[ReportServer]:
+def served(*folders: Path, limits: ConnectionLimits = ConnectionLimits()) -> Iterator[ReportServer]:
     with ReportServer(folders, limits=limits) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from grupo.rewards import AnswerError
 from grupo.rewards.reasoning_gym import load_verifier
 from grupo.tasks import ReasoningGym
 from grupo.tasks.reasoning_gym import create_gym_dataset
@@ -75,8 +76,10 @@ def _zero_if_it_raises(verify: Verify, answer: str, entry: Entry) -> float:
 
 
 def _score(verify: Verify, answer: str, entry: Entry) -> float:
-    value = verify(answer, entry)
-    return value["score"] if isinstance(value, Mapping) else value
+    try:
+        return verify(answer, entry)
+    except AnswerError:
+        return 0.0
 
 
 def _with_time_limit(verify: Verify, seconds: float, answer: str, entry: Entry) -> Any:

@@ -178,7 +178,7 @@ def large_tokenizer(folder: Path) -> None:
             r"is no causal language model that loads: Error while deserializing header",
         ),
         (broken_header, r"is no causal language model that loads: Error while deserializing heade"),
-        (broken_config, r"config.json' is not a valid JSON file"),
+        (broken_config, r"config.json is no valid JSON: Expecting property name"),
         (unknown_type, r"is no causal language model that loads: .*model type `lama`"),
         (encoder_and_decoder, r"is no causal language model that loads: .*T5Config"),
         (bidirectional, r"BertLMHeadModel is not causal"),

@@ -23,7 +23,7 @@ from grupo.envs.tools.backends import (
 )
 from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES
 from grupo.tasks import ReasoningGym
-from tests.helpers.processes import descendants
+from tests.helpers.processes import descendants, new_descendants
 
 SANDBOX = Sandbox(time_limit=10.0, memory_mib=256)
 IMPATIENT = Sandbox(time_limit=0.5, memory_mib=256)
@@ -95,19 +95,21 @@ def test_the_answer_to_a_failing_program_ends_with_the_reason(program, message):
     ],
 )
 def test_a_program_is_killed_after_its_time_limit(program):
+    before = descendants()
     start = time.monotonic()
     assert IMPATIENT.run(f"print(1, flush=True)\n{program}") == "1\n(stopped after 0.5 s)"
     assert time.monotonic() - start < 5
-    assert descendants() == []
+    assert new_descendants(before) == []
 
 
 @pytest.mark.usefixtures("backend")
 def test_endless_output_is_truncated_and_stopped():
+    before = descendants()
     output = SANDBOX.run("while True: print('x' * 9999)")
     text, _, message = output.rpartition("\n")
     assert message == f"(stopped after {MAX_OUTPUT_BYTES} bytes of output)"
     assert MAX_OUTPUT_BYTES - 2 < len(text) <= MAX_OUTPUT_BYTES
-    assert descendants() == []
+    assert new_descendants(before) == []
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +119,15 @@ def running_processes():
         SANDBOX.check()
     except ConfigError as error:
         pytest.skip(str(error))
+    before = descendants()
     thread = threading.Thread(target=SANDBOX.run, args=("import time; time.sleep(1)",))
     thread.start()
     # before its launcher is bwrap, the only child is a copy of this process
-    while {b"bwrap", b"python"} - {_read(p / "comm").strip()[:6] for p in descendants()}:
+    while {b"bwrap", b"python"} - {_read(p / "comm").strip()[:6] for p in new_descendants(before)}:
         assert thread.is_alive()
         time.sleep(0.02)
-    states = [(_read(p / "status").decode(), _read(p / "environ")) for p in descendants()]
+    processes = new_descendants(before)
+    states = [(_read(p / "status").decode(), _read(p / "environ")) for p in processes]
     thread.join()
     return states
 
@@ -222,7 +226,7 @@ def test_a_recipe_is_refused_where_no_backend_is_installed(monkeypatch, tmp_path
 
 @pytest.mark.usefixtures("no_cached_checks")
 def test_a_recipe_is_refused_where_the_backend_does_not_work(monkeypatch, tmp_path):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(0o755)  # where root starts the sandbox, another user runs it
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace'\nexit 1\n")
