@@ -8,7 +8,7 @@ holes of 512 bytes, or be all zeros. (Real file systems lose less.)
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, combinations, product
+from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -118,14 +118,16 @@ class Disk:
             n for n, x in self.visible.items() if isinstance(x, bytes) and x != self.durable[n]
         ]
         contents = [
-            [(n, torn) for torn in tears(self.durable[n], self.visible[n])] for n in unsynced
+            [(n, torn) for torn in sorted(tears(self.durable[n], self.visible[n]))]
+            for n in unsynced
         ]
-        lost = chain.from_iterable(
-            combinations(self.pending_names, size) for size in range(len(self.pending_names) + 1)
-        )
-        states = list(product(lost, product(*contents)))
-        for names, torn in rng.sample(states, min(most, len(states))):
-            yield self.tree(names, dict(torn))
+        choices: list[list[Any]] = [[None, change] for change in self.pending_names]
+        sizes = [len(options) for options in (*choices, *contents)]
+        total = prod(sizes)
+        for number in rng.sample(range(total), min(most, total)):
+            chosen = _nth_of_product(number, [*choices, *contents])
+            names = [change for change in chosen[: len(choices)] if change is not None]
+            yield self.tree(names, dict(chosen[len(choices) :]))
 
     def random_state(self, rng: Random) -> Tree:
         """A possible state after power loss: any lost names, and any lost or torn contents."""
@@ -142,6 +144,15 @@ class Disk:
         for where, change in names:
             nodes[where] = applied(nodes[where], change)
         return dict(walk(nodes, 0, ""))
+
+
+def _nth_of_product(number: int, options: list[list[Any]]) -> list[Any]:
+    """One element of the Cartesian product, by its number."""
+    chosen = []
+    for values in options:
+        number, index = divmod(number, len(values))
+        chosen.append(values[index])
+    return chosen
 
 
 def applied(entries: Mapping[str, int], change: Mapping[str, int | None]) -> dict[str, int]:

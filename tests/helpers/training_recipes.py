@@ -183,7 +183,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "long": {"max_steps": 12},
     "wide": {
         "method": METHOD.replace(sampler=GroupSampler(8)),
-        "prompts_per_step": 8,
+        "prompts_per_step": 4,
         "max_steps": 3,
     },
     "talkative": {"env": env_with_reward(talkative)},
