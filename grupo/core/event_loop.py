@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from selectors import DefaultSelector
 from threading import Thread
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Jobs = SimpleQueue[Callable[[], None] | None]  # None: the event loop has ended
 
+SIGNAL_DELAY = 1.0  # seconds after which a signal is handled at the latest
 # Turns of the event loop after which a coroutine that never waits is reported as an error.
 MAX_BUSY_TURNS = 1_000_000
 
@@ -159,7 +160,7 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def execute_jobs() -> None:
         while not result.done():
-            if job := jobs.get():
+            if job := _wait_for_job(jobs):
                 job()
 
     thread = Thread(target=copy_context().run, args=(run_loop,), name="loop", daemon=True)
@@ -173,6 +174,12 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
             execute_jobs()  # the coroutine may still clean up
         raise
     return result.result()
+
+
+def _wait_for_job(jobs: Jobs) -> Callable[[], None] | None:
+    with suppress(Empty):  # a signal that arrives just before `get` does not end its wait
+        return jobs.get(timeout=SIGNAL_DELAY)
+    return None
 
 
 async def run_on_main_thread(fn: Callable[[], T]) -> T:
