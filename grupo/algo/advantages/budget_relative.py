@@ -99,7 +99,9 @@ def _reverse_cumsum(x: Tensor) -> Tensor:
 def _mean_per_budget(x: Tensor, trace: Tensor, budget: Tensor, num_budgets: int) -> Tensor:
     """Mean of `x` over the answers of each trace at each budget, 0 without answers."""
     num_traces = int(trace.max()) + 1 if len(trace) else 0
-    sums, counts = x.new_zeros(2, num_traces, num_budgets)
-    sums.index_put_((trace, budget), x, accumulate=True)
-    counts.index_put_((trace, budget), torch.ones_like(x), accumulate=True)
-    return sums / counts.clamp(min=1)
+    zeros = x.new_zeros(num_traces * num_budgets)
+    index = trace * num_budgets + budget
+    # unlike index_put, index_add adds in order on a CPU, so that runs repeat
+    sums = zeros.index_add(0, index, x)
+    counts = zeros.index_add(0, index, torch.ones_like(x))
+    return (sums / counts.clamp(min=1)).view(num_traces, num_budgets)

@@ -45,7 +45,10 @@ def sum_per_turn(x: PerAction, batch: Batch) -> PerTurn:
     [[3.0, 4.0], [8.0, 0.0]]
     """
     table = batch.reward.new_zeros(_turn_table_shape(batch))
-    return table.index_put(rollout_and_turn(batch), x[batch.mask].to(table), accumulate=True)
+    rollout, turn = rollout_and_turn(batch)
+    index = rollout * table.shape[1] + turn
+    # unlike index_put, index_add adds in order on a CPU, so that runs repeat
+    return table.flatten().index_add(0, index, x[batch.mask].to(table)).view_as(table)
 
 
 def label_per_turn(x: PerAction, batch: Batch) -> PerTurn:
