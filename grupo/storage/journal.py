@@ -1,18 +1,17 @@
-"""Journals: append-only files of JSON lines, with a checksum of every line."""
+"""Journals: append-only files of JSON lines, with checksums of their lines."""
 
 import os
 import re
-import zlib
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import fsync_dir
+from grupo.storage.line_sums import LINES_PER_BLOCK, LineSums
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
@@ -27,18 +26,15 @@ class DamagedJournal(Exception):
 class JournalMark:
     """A journal at the moment of a checkpoint.
 
-    Any changed byte of a line changes its CRC-32, because it detects every burst of up to 32 bits;
-    longer damage of a line remains undetected with probability 2^-32.
-
     Args:
         step: The step of the checkpoint.
         length: Length of the journal in bytes.
-        checksums: CRC-32 of each line, its line break included.
+        sums: Checksums of its lines.
     """
 
     step: int = 0
     length: int = 0
-    checksums: Sequence[int] = ()
+    sums: LineSums = field(default_factory=LineSums)
 
 
 class Journal:
@@ -55,7 +51,7 @@ class Journal:
     def __init__(self, path: Path, syscall: SyscallHook = direct_call) -> None:
         self.path = path
         self.syscall = syscall
-        self.checksums = array("I")  # CRC-32 of each line
+        self.sums = LineSums()
 
     def append(self, *records: Mapping[str, Any]) -> None:
         """Append one line per record; NaN is written as "NaN" (see `strict_json`).
@@ -71,7 +67,7 @@ class Journal:
                 with suppress(OSError):  # the error of the write is the one to report
                     self.syscall(os.ftruncate, file, offset)
                 raise
-        self.checksums.extend(map(zlib.crc32, lines))
+        self.sums.add(lines)
 
     def length(self) -> int:
         """Length in bytes; 0 if there is no file yet."""
@@ -79,7 +75,7 @@ class Journal:
 
     def mark(self, step: int) -> JournalMark:
         """The journal after `step` steps."""
-        return JournalMark(step, self.length(), self.checksums[:])
+        return JournalMark(step, self.length(), self.sums.copy())
 
     def fsync(self) -> None:
         """Make all lines and the file's name durable."""
@@ -87,15 +83,18 @@ class Journal:
             self.syscall(os.fsync, file)
         fsync_dir(self.path.parent, self.syscall)
 
-    def verify(self, mark: JournalMark, on_line: Callable[[int], None] = lambda size: None) -> None:
+    def verify(
+        self, mark: JournalMark, on_bytes: Callable[[int], None] = lambda size: None
+    ) -> None:
         """Check that the file begins with the lines of a checkpoint.
 
         Args:
             mark: The journal when the checkpoint was saved.
-            on_line: Receives the size of each line in bytes once the line is verified.
+            on_bytes: Receives the size of each block of lines once the block is verified.
 
         Raises:
-            DamagedJournal: A line differs or is missing; the message has its number and step.
+            DamagedJournal: A line differs or is missing; the message has its number and step, or
+                the numbers of a block if several lines of it differ.
         """
         if self.length() < mark.length:
             problem = f"{self.length()} bytes are left of the {mark.length} that were written"
@@ -105,17 +104,18 @@ class Journal:
         remaining = mark.length
         previous = b""
         with self.path.open("rb") as file:
-            for number, checksum in enumerate(mark.checksums, 1):
-                line = file.readline(remaining)
-                if zlib.crc32(line) != checksum or not line:
-                    steps = _possible_steps(number, mark, previous, file.readline())
-                    raise DamagedJournal(_damage_message(self.path, number, steps))
-                remaining -= len(line)
-                previous = line
-                on_line(len(line))
+            for block, num_lines in enumerate(mark.sums.block_lengths()):
+                lines = _read_lines(file, num_lines, remaining)
+                if changed := _changed_lines(mark.sums, block, lines):
+                    around = [previous, *lines, file.readline()]
+                    raise DamagedJournal(_damage_message(self.path, mark, block, changed, around))
+                size = sum(map(len, lines))
+                remaining -= size
+                previous = lines[-1]
+                on_bytes(size)
         if remaining:
-            steps = range(mark.step - 1, mark.step)
-            raise DamagedJournal(_damage_message(self.path, len(mark.checksums) + 1, steps))
+            first = mark.sums.num_lines + 1
+            raise DamagedJournal(f"{self.path.name}, line {first}: {remaining} bytes too many")
 
     def truncate(self, mark: JournalMark) -> None:
         """Truncate the file durably to its length at a checkpoint; later lines are lost."""
@@ -129,7 +129,7 @@ class Journal:
             self.syscall(os.ftruncate, file, mark.length)
             self.syscall(os.fsync, file)
         fsync_dir(self.path.parent, self.syscall)
-        self.checksums = array("I", mark.checksums)
+        self.sums = mark.sums.copy()
 
     def read(self) -> tuple[list[Any], tuple[str, ...]]:
         """The records, and a note if the last line is torn and was left out.
@@ -154,13 +154,64 @@ def _append_offset(file: int, path: Path) -> int:
     return size
 
 
-def _possible_steps(number: int, mark: JournalMark, previous: bytes, following: bytes) -> range:
-    """The steps that a damaged line may belong to, from the lines around it.
+def _read_lines(file: BinaryIO, count: int, max_bytes: int) -> list[bytes]:
+    """Up to `count` lines of together at most `max_bytes` bytes."""
+    lines: list[bytes] = []
+    while len(lines) < count and (line := file.readline(max_bytes)):
+        lines.append(line)
+        max_bytes -= len(line)
+    return lines
 
-    The damage may lie in the step that the line itself names.
+
+def _changed_lines(sums: LineSums, block: int, lines: Sequence[bytes]) -> range:
+    """The indices of the changed lines of a block; one that is not JSON is taken for the only one.
+
+    A changed line break joins or splits lines, so that the following lines have other numbers.
     """
-    if len(mark.checksums) == mark.step:  # one line for each step
-        return range(number - 1, number)
+    changed = sums.changed_lines(block, lines)
+    unreadable = (i for i in changed[: len(lines)] if not _is_record(lines[i]))
+    first = next(unreadable, None) if len(changed) > 1 else None
+    return changed if first is None else range(first, first + 1)
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        strict_json.from_json(line.decode())
+    except ValueError:
+        return False
+    return line.endswith(b"\n")
+
+
+def _damage_message(
+    path: Path, mark: JournalMark, block: int, changed: range, around: Sequence[bytes]
+) -> str:
+    """The message about changed lines.
+
+    Args:
+        path: The journal.
+        mark: The journal when the checkpoint was saved.
+        block: Number of the block.
+        changed: Indices of the changed lines in the block.
+        around: The line before the block, its lines, and the line after it.
+    """
+    start = LINES_PER_BLOCK * block
+    last = min(changed[-1], mark.sums.num_lines - start - 1)
+    numbers = range(start + changed[0] + 1, start + last + 2)
+    following = around[last + 2] if last + 2 < len(around) else b""
+    steps = _possible_steps(numbers, mark, around[changed[0]], following)
+    return (
+        f"{path.name}, {_text_of_range('line', numbers)} ({_text_of_range('step', steps)}): its"
+        " bytes are not those that were written"
+    )
+
+
+def _possible_steps(numbers: range, mark: JournalMark, previous: bytes, following: bytes) -> range:
+    """The steps that damaged lines may belong to, from the lines around them.
+
+    The damage may lie in the step that a line itself names.
+    """
+    if mark.sums.num_lines == mark.step:  # one line for each step
+        return range(numbers[0] - 1, numbers[-1])
     before = _STEP.match(previous)
     after = _STEP.match(following)
     first = int(before[1]) if before else 0
@@ -168,10 +219,9 @@ def _possible_steps(number: int, mark: JournalMark, previous: bytes, following: 
     return range(first, max(first, min(last, mark.step - 1)) + 1)
 
 
-def _damage_message(path: Path, number: int, steps: range) -> str:
-    exact = f"step {steps[0]}"
-    place = exact if len(steps) == 1 else f"{exact} to {steps[-1]}"
-    return f"{path.name}, line {number} ({place}): its bytes are not those that were written"
+def _text_of_range(unit: str, numbers: range) -> str:
+    only = f"{unit} {numbers[0]}"
+    return only if len(numbers) == 1 else f"{only} to {numbers[-1]}"
 
 
 def _is_torn(lines: Sequence[bytes]) -> bool:
