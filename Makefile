@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)
 
-.PHONY: quickstart test test-slow test-browser test-sinks browser lint docs table clean
+.PHONY: quickstart test test-slow test-browser test-sinks browser lint docs table claims clean
 
 quickstart: .venv/installed
 	$(BIN)/grupo train
@@ -55,11 +55,18 @@ lint: .venv/installed
 	$(BIN)/basedpyright
 
 docs: .venv/installed
-	$(BIN)/python -m grupo.catalogue docs/methods
+	$(BIN)/python -m grupo.catalogue docs
+	$(BIN)/python -m grupo.exact docs/bias.md
 
 # All methods in one tiny environment, three seeds each: half an hour.
 table: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.testing.smoke docs/smoke_training.md
+
+# The central claim of each method in a small environment: docs/claims.md, an hour and a half on one core.
+# Runs that are in docs/claims.jsonl are not repeated; CLAIMS_SHARE=1/2 and, beside it, 2/2 halve the time.
+CLAIMS_SHARE ?= 1/1
+claims: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.claims docs/claims.md --share $(CLAIMS_SHARE)
 
 # Comparison with TRL on this machine, alternating runs: benchmarks/results/cpu.md; VLLM=ENVIRONMENT adds its sampling.
 # `bench-short` takes minutes, `bench` hours.

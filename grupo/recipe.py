@@ -5,13 +5,14 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Interval
 
-from grupo.algo.minibatches import SingleUpdate, Updates
+from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
 from grupo.algo.optimizer import Adam
 from grupo.core.component import component
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
 from grupo.core.limits import STALENESS
 from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
+from grupo.core.units import RolloutSteps, RolloutStepsOrNever
 from grupo.method import Method
 from grupo.models.base import AuxModel, PolicySpec
 from grupo.rollouts.evaluate import SuccessCriterion
@@ -25,13 +26,13 @@ class Evaluation:
 
     Args:
         attempts: Sampled rollouts per task.
-        every: Steps between evaluations; 0 evaluates only before and after training.
+        every: Rollout steps between evaluations; 0 evaluates only before and after training.
         success: Decides from the reward whether a rollout solves its task.
         turn_strategy: How the policy answers one observation, as in training.
     """
 
     attempts: PositiveInt = 8
-    every: NonNegativeInt = 0
+    every: RolloutStepsOrNever = 0
     success: SuccessCriterion = SuccessCriterion()
     turn_strategy: TurnStrategy = single_action
 
@@ -66,7 +67,7 @@ class Recipe:
         tasks: The source of the training tasks.
         eval_tasks: Number of tasks to hold out of `tasks` for evaluation, or another source.
         method: The training method.
-        max_steps: Training steps.
+        max_steps: Rollout steps; the method's update plan makes one or several updates in each.
         prompts_per_step: Tasks per step; the method's sampler generates a group for each.
         learning_rate: Learning rate, a number or a schedule.
         optimizer: Optimizer of the policy.
@@ -81,7 +82,7 @@ class Recipe:
         evaluation: Evaluation on the held-out tasks.
         early_stopping: Conditions that end the run before `max_steps`.
         logged_groups: Groups per step whose tokens are written to the run's folder.
-        save_every: Steps between checkpoints.
+        save_every: Rollout steps between checkpoints.
         seed: Seed of all random streams of the run.
     """
 
@@ -103,7 +104,7 @@ class Recipe:
     evaluation: Evaluation = Evaluation()
     early_stopping: EarlyStopping = EarlyStopping()
     logged_groups: NonNegativeInt = 32
-    save_every: PositiveInt = 10
+    save_every: RolloutSteps = 10
     seed: int = 0
 
     def replace(self, **changes: Any) -> "Recipe":
@@ -130,12 +131,7 @@ class Recipe:
     @property
     def updates_per_step(self) -> int:
         """Optimizer updates per step; 0 if the update plan does not fix it in advance."""
-        match self.method.updates:
-            case SingleUpdate():
-                return 1
-            case Updates(epochs, minibatches):
-                return epochs * min(minibatches, self.prompts_per_step)
-        return 0
+        return updates_per_step(self.method.updates)
 
     def describe_step(self) -> str:
         """Rollouts and updates of a step, in words."""
@@ -155,3 +151,28 @@ class Recipe:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def updates_per_step(plan: UpdatePlan) -> int:
+    """Optimizer updates per step of an update plan; 0 if it does not fix them in advance.
+
+    >>> updates_per_step(Updates(epochs=2, minibatches=4))
+    8
+    """
+    match plan:
+        case SingleUpdate():
+            return 1
+        case Updates(epochs, minibatches):
+            return epochs * minibatches
+    return 0
+
+
+def with_max_minibatches(plan: UpdatePlan, groups: int) -> UpdatePlan:
+    """The plan with at most one minibatch for each group of a step; plans of users are unchanged.
+
+    >>> with_max_minibatches(Updates(2, 16), groups=8), with_max_minibatches(SingleUpdate(), 8)
+    (Updates(epochs=2, minibatches=8), SingleUpdate())
+    """
+    if isinstance(plan, Updates) and plan.minibatches > groups:
+        return replace(plan, minibatches=groups)
+    return plan

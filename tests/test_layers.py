@@ -25,7 +25,8 @@ LAYERS = (
     ("catalogue", "config"),
     ("training",),
     ("testing", "toy", "report"),
-    ("compare",),
+    ("compare", "exact"),
+    ("claims",),
     ("cli",),
     ("grupo", "__main__"),  # the lazy table of public names, and `python -m grupo`
 )

@@ -37,11 +37,6 @@ class Twice:
             " 5 steps = 30 updates",
         ),
         (
-            {"updates": Updates(2, 8)},  # groups stay whole: at most one minibatch per group
-            "3 prompts x 4 rollouts = 12 rollouts per step; 6 updates per step;"
-            " 5 steps = 30 updates",
-        ),
-        (
             {"sampler": FirstTurnTree(2, 3)},
             "3 prompts x 6 rollouts = 18 rollouts per step; 1 update per step; 5 steps = 5 updates",
         ),

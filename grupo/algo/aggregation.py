@@ -63,6 +63,18 @@ def token_sum(batch: Batch) -> PerAction:
     return batch.mask.to(batch.old_logp) / batch.mask.any(1).sum().clamp(min=1)
 
 
+def batch_sum(batch: Batch) -> PerAction:
+    """Weight 1: the sum over all tokens of the batch (verl's `token-sum`).
+
+    The gradient grows with the number of tokens: the learning rate belongs to one batch size.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch_sum(make_batch(group=[0, 0], length=[1, 2])).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    return batch.mask.to(batch.old_logp)
+
+
 @component
 class ConstantLength:
     """Weight 1 / (N max_length): token sums divided by one constant instead of the row's length.

@@ -1,8 +1,9 @@
 """Policy rollouts and demonstrations in one batch: masks, advantages and weights for each source.
 
 The signal `sampled` is 1 for an action that the policy generated, 0 for an action that was given;
-a given action has log-probability 0 in `old_logp`. A demonstration is a rollout without any
-generated action; its advantage is the weight of its imitation.
+a given action has log-probability 0 in `old_logp`, or the policy's own if it is a forced text that
+is trained on with a ratio. A demonstration is a rollout without any generated action; its advantage
+is the weight of its imitation.
 The signal `off_context` is 1 for an action that was generated in another context (hinted,
 refined) or at an earlier step (replayed).
 """

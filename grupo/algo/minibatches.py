@@ -34,7 +34,9 @@ class SingleUpdate:
 class Updates:
     """PPO-style updates: `epochs` passes over the batch, each shuffled into `minibatches` parts.
 
-    A group is never split between minibatches; a batch of fewer groups has fewer minibatches.
+    A group is never split between minibatches. A recipe whose steps have fewer groups than
+    minibatches is refused; where a filter leaves fewer groups in a step, that step makes fewer
+    updates.
 
     Args:
         epochs: passes over the batch per step.

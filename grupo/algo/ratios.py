@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative
@@ -99,11 +100,13 @@ class CappedRatio:
 
 @component
 class RatioTo:
-    """Per-token ratio pi(a|s) / pi_other(a|s) to another policy, in [e^-20, e^20], (N, T).
+    """Ratio pi(a|s) / pi_other(a|s) to another policy, in [e^-20, e^20], (N, T) or (N, 1).
 
     Args:
         other_policy: name of the policy whose `logp@<name>` was measured: "sampler" (the inference
             engine), "ref", or a teacher.
+        level: span of the log-ratio, a function of `grupo.algo.token_level`: per token by default,
+            `row_sum` for the product of a row's ratios, `row_mean` for their geometric mean.
 
     >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@sampler": [[-1.5]]})
@@ -112,6 +115,7 @@ class RatioTo:
     """
 
     other_policy: str = "sampler"
+    level: Level = per_action
 
     @property
     def requires(self) -> Requires:
@@ -119,5 +123,5 @@ class RatioTo:
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         log_ratio = pi.logp - batch.signals[f"logp@{self.other_policy}"]
-        log_ratio = log_ratio.masked_fill(~batch.mask, 0.0)
+        log_ratio = self.level(log_ratio.masked_fill(~batch.mask, 0.0), batch)
         return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()

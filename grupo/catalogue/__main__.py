@@ -1,11 +1,12 @@
-"""Write the documentation pages of all methods: `python -m grupo.catalogue docs/methods`."""
+"""Write the pages of all methods and docs/fidelity.md: `python -m grupo.catalogue docs`."""
 
 import sys
 from pathlib import Path
 
-from grupo.catalogue import method_pages
+from grupo.catalogue import fidelity_page, method_pages
 
-folder = Path(sys.argv[1])
-folder.mkdir(parents=True, exist_ok=True)
+docs = Path(sys.argv[1])
+(docs / "methods").mkdir(parents=True, exist_ok=True)
 for name, text in method_pages().items():
-    (folder / name).write_text(text, encoding="utf-8")
+    (docs / "methods" / name).write_text(text, encoding="utf-8")
+(docs / "fidelity.md").write_text(fidelity_page(), encoding="utf-8")

@@ -11,9 +11,11 @@ from typing import Any
 
 import grupo.methods
 from grupo.catalogue.parse import parse_method
+from grupo.core.component import to_code
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.paper import check_tags
+from grupo.core.paper import Source, check_tags
 from grupo.method import Method, changed_slots
+from grupo.recipe import updates_per_step
 
 FIRST_LINE_PATTERN = re.compile(
     r"(?P<name>[^:]+): (?P<claim>.+)\. "
@@ -44,6 +46,12 @@ class Entry:
         verl: The options by which verl implements it.
         checked: How the implementation was checked.
         catalogue: Ids of the rows of the project's catalogue that the method implements.
+        source: What the formula was taken from; None before the audit.
+        plan: Where the number of updates per step comes from.
+        missing: What the paper has and the method has not.
+        deviations: Where the method departs from its source, and why.
+        audit: How a second reader compared the file with its source.
+        equals_grpo_when: Condition under which the gradient is that of GRPO; "" if there is none.
     """
 
     key: str
@@ -62,6 +70,12 @@ class Entry:
     verl: str
     checked: tuple[str, ...]
     catalogue: tuple[str, ...]
+    source: Source | None
+    plan: str
+    missing: tuple[str, ...]
+    deviations: tuple[str, ...]
+    audit: str
+    equals_grpo_when: str
 
     @property
     def search_keys(self) -> tuple[str, ...]:
@@ -96,9 +110,28 @@ class Entry:
         """The docstring before, at and after its line `Args:`."""
         return (inspect.getdoc(self.function) or "").partition("\nArgs:\n")
 
+    def plan_data(self) -> dict[str, Any]:
+        """The update plan: its code, its number of updates per step, and where that comes from.
+
+        The number is None for a plan that does not fix it in advance.
+        """
+        updates = self.method.updates
+        return {
+            "code": to_code(updates),
+            "updates_per_step": updates_per_step(updates) or None,
+            "source": self.plan,
+        }
+
     def to_data(self) -> dict[str, Any]:
         """The entry as JSON can hold it."""
-        return {**asdict(self), "changes": dict(self.changes)}
+        reward_range = self.method.requires.reward_range
+        plan = self.plan_data()
+        return {
+            **asdict(self),
+            "changes": dict(self.changes),
+            "plan": plan,
+            "reward_range": reward_range,
+        }
 
 
 @cache
@@ -166,6 +199,12 @@ def _load_entry(key: str) -> Entry:
         verl=paper.verl,
         checked=paper.checked,
         catalogue=paper.catalogue,
+        source=paper.source,
+        plan=paper.plan,
+        missing=paper.missing,
+        deviations=paper.deviations,
+        audit=paper.audit,
+        equals_grpo_when=paper.equals_grpo_when,
     )
 
 

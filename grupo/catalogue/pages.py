@@ -10,13 +10,11 @@ from rich.table import Table
 from grupo.catalogue.entries import Entry, methods
 from grupo.catalogue.parse import literal_type
 from grupo.core.component import to_code
-from grupo.core.paper import TAGS
+from grupo.core.paper import SOURCE_KINDS, TAGS
 from grupo.core.ranges import describe_range
 from grupo.method import Method
 
-GENERATED_NOTICE = (
-    "<!-- written by `python -m grupo.catalogue docs/methods`: change the method's file -->"
-)
+GENERATED_NOTICE = "<!-- written by `python -m grupo.catalogue docs`: change the method's file -->"
 
 
 def methods_table(entries: Iterable[Entry]) -> Table:
@@ -24,12 +22,35 @@ def methods_table(entries: Iterable[Entry]) -> Table:
     table = Table("method", "paper", "changes", show_lines=True)
     for entry in entries:
         changed = "\n".join(f"[bold]{slot}[/] {_escaped(code)}" for slot, code in entry.changes)
+        facts = "\n".join(f"[dim]{_escaped(fact)}[/]" for fact in _plan_facts(entry))
         table.add_row(
             f"[bold]{entry.key}[/]\n{entry.name}",
             f"{entry.authors}\n{entry.year}, {entry.arxiv or entry.venue}",
-            changed or "none: it is the default",
+            f"{changed or 'none: it is the default'}\n{facts}",
         )
     return table
+
+
+def _plan_facts(entry: Entry) -> list[str]:
+    """The kind of the source, the update plan, and when the gradient is that of GRPO."""
+    plan = entry.plan_data()
+    count = plan["updates_per_step"]
+    updates = f" ({count} update{'s' * (count != 1)} per step)" if count else ""
+    source = f"from {entry.source.kind}" if entry.source else "not compared with the paper yet"
+    return [
+        f"source: {source}",
+        f"plan: {plan['code']}{updates}{': ' * bool(entry.plan)}{entry.plan}",
+        *_equality_sentence(entry),
+    ]
+
+
+def _equality_sentence(entry: Entry) -> list[str]:
+    return [
+        f"The gradient equals that of GRPO, with this KL divergence and mean over tokens, when"
+        f" {condition}"
+        for condition in [entry.equals_grpo_when]
+        if condition
+    ]
 
 
 def _escaped(code: str) -> str:
@@ -56,8 +77,9 @@ def method_page(entry: Entry) -> str:
         *_when_section(entry),
         "## Formula",
         f"```text\n{entry.formula}\n```",
+        *_source_section(entry),
         "## Changes",
-        _markdown_table(
+        markdown_table(
             ("slot", "default", entry.name),
             [[slot, _code(old), _code(new)] for slot, old, new in changed],
         ),
@@ -80,15 +102,15 @@ def index_page(entries: Sequence[Entry]) -> str:
         GENERATED_NOTICE,
         "# Methods",
         f"{len(entries)} methods, each a choice of components for these slots. The defaults are:",
-        _markdown_table(("slot", "default"), slots),
+        markdown_table(("slot", "default"), slots),
         "`grupo methods NUMBER` finds a method by its paper's arXiv number.",
         "## By slot",
-        _markdown_table(("slot", "methods"), _by_slot(entries)),
+        markdown_table(("slot", "methods"), _by_slot(entries)),
         "## By tag",
         "`grupo methods list --tag NAME` lists the methods of a tag; with several, those of all.",
-        _markdown_table(("tag", "meaning", "methods"), _by_tag(entries)),
+        markdown_table(("tag", "meaning", "methods"), _by_tag(entries)),
         "## All methods",
-        _markdown_table(("method", "paper", "idea"), map(_index_row, entries)),
+        markdown_table(("method", "paper", "idea"), map(_index_row, entries)),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -143,14 +165,31 @@ def _when_section(entry: Entry) -> list[str]:
     return ["## When to use it", entry.use] if entry.use else []
 
 
+def _source_section(entry: Entry) -> list[str]:
+    """Where the formula and the update plan come from, and what differs from the paper."""
+    if entry.source is None:
+        return ["## Source", "This file has not been compared with the paper yet."]
+    warning = "**Not the paper itself**: " * (entry.source.kind not in ("code", "paper"))
+    facts = [
+        f"{warning}{SOURCE_KINDS[entry.source.kind]} ({entry.source.place})",
+        f"Update plan: {entry.plan}" * bool(entry.plan),
+        *_equality_sentence(entry),
+        *(f"Missing: {text}" for text in entry.missing),
+        *(f"Deviation: {text}" for text in entry.deviations),
+        f"Compared: {entry.audit}" * bool(entry.audit),
+    ]
+    return ["## Source", "\n".join(f"* {fact.rstrip('.')}." for fact in facts if fact)]
+
+
 def _other_libraries_section(entry: Entry) -> list[str]:
     """The options of other libraries."""
     libraries = (("TRL", entry.trl), ("verl", entry.verl))
     rows = [[library, options] for library, options in libraries if options]
-    return ["## Other libraries", _markdown_table(("library", "options"), rows)] if rows else []
+    return ["## Other libraries", markdown_table(("library", "options"), rows)] if rows else []
 
 
-def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -158,7 +197,7 @@ def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 def _arguments_section(entry: Entry) -> list[str]:
     header = ("name", "type", "default", "meaning")
     rows = _argument_rows(entry)
-    return ["## Arguments", _markdown_table(header, rows)] if rows else []
+    return ["## Arguments", markdown_table(header, rows)] if rows else []
 
 
 def _argument_rows(entry: Entry) -> list[list[str]]:

@@ -20,6 +20,7 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, matches_type
 from grupo.core.importing import load_module_file
 from grupo.core.loader_errors import loader_errors
+from grupo.core.paper import Paper
 from grupo.core.python_text import parse_expression
 from grupo.core.ranges import range_violation
 from grupo.core.schedules import Schedule
@@ -60,6 +61,20 @@ def parse_method(text: str) -> Method:
             f"method: {name!r} must return a Method; it returned {_describe_value(method)}."
         )
     return method
+
+
+def find_paper(text: str) -> Paper | None:
+    """The record `PAPER` of the file that a text such as `dapo(64, 16)` or `file.py:name` names.
+
+    None if the file has none, as a user's own may.
+
+    >>> find_paper("gspo(group_size=4)").equals_grpo_when
+    'there is one update per step'
+    """
+    path, call = _split_path(text)
+    module = load_module_file(Path(path)) if path else _method_module(_parse_call(call, text)[0])
+    paper = vars(module).get("PAPER")
+    return paper if isinstance(paper, Paper) else None
 
 
 def literal_type(hint: Any) -> Any:

@@ -9,14 +9,18 @@ from typing import Any
 from grupo.cli.build_recipe import RecipeArgs, parse_eval_tasks, parse_option, split_arguments
 from grupo.compare import Comparison, TaskSet, manifest, update_budget
 from grupo.compare import budget as budgets
+from grupo.compare.controls import CONTROLS
 from grupo.compare.toy_models import ToyModelSpec
+from grupo.config.overrides import parse_value
 from grupo.core.component import is_component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
+from grupo.core.sequential import SequentialDesign
 from grupo.recipe import Recipe
 from grupo.tasks import parse_task_source
 
 NAME_VALUE_PATTERN = re.compile(r"(?P<name>[\w.+-]+)=(?P<text>.+)", re.DOTALL)
+SEED_RANGE = re.compile(r"(?P<first>[1-9]\d{0,5})\.\.(?P<last>[1-9]\d{0,5})")
 # fields of a recipe that a comparison sets with options of its own
 RESERVED_FIELDS = {"max_steps": "--budget", "seed": "--seeds", "early_stopping": "--budget"}
 
@@ -36,6 +40,8 @@ class ExperimentArgs:
     budget: str = ""
     updates_per_step: str = ""
     seeds: str = ""
+    sequential: str = ""
+    controls: bool = False
     eval_tasks: str = ""
     model: str = ""
     baseline: str = ""
@@ -51,13 +57,16 @@ class ExperimentArgs:
             raise ConfigError(f"budget: none is given. {allowed}")
         recipe, _ = split_arguments(self.arguments)
         named_recipes = [*self._recipes_of_files(), *self._recipes_of_methods(recipe)]
+        design = parse_design(self.seeds, self.sequential)
         updates = Comparison.updates
         if self.updates_per_step:
             updates = update_budget.parse_update_rule(self.updates_per_step)
         return Comparison(
             recipes=_unique_by_name("recipes", named_recipes),
             budget=budgets.parse_budget(self.budget),
-            seeds=_seeds(self.seeds),
+            seeds=design.max_pairs if design and not self.seeds else _seeds(self.seeds),
+            design=design,
+            controls=CONTROLS if self.controls else (),
             updates=updates,
             task_sets=self._task_sets(),
             baseline=self.baseline,
@@ -148,19 +157,39 @@ def _unique_by_name(option: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, 
     return dict(pairs)
 
 
+def parse_design(seeds: str, sequential: str) -> SequentialDesign | None:
+    """The sequential design of `--seeds` and `--sequential`; None: all seeds are tested once.
+
+    >>> parse_design("8..24", "").looks
+    (8, 12, 16, 20, 24)
+    >>> parse_design("8", "") is None
+    True
+    """
+    if sequential:
+        design = parse_value(sequential, SequentialDesign, "sequential")
+        return design
+    if match := SEED_RANGE.fullmatch(seeds):
+        return SequentialDesign.between(int(match["first"]), int(match["last"]))
+    return None
+
+
 def _seeds(text: str) -> int | tuple[int, ...]:
     """The number of seeds, or a list of seeds.
 
     >>> _seeds("3"), _seeds("3,5"), _seeds("7,")
     (3, (3, 5), (7,))
+    >>> _seeds("8..24")  # a sequential comparison
+    24
     """
     if not text:
         return Comparison.seeds
+    if match := SEED_RANGE.fullmatch(text):
+        return int(match["last"])
     try:
         return tuple(map(int, filter(None, text.split(",")))) if "," in text else int(text)
     except ValueError:
         raise ConfigError(
-            f"seeds: {text!r}. Allowed: a number of seeds, or a list: 3,5,8."
+            f"seeds: {text!r}. Allowed: a number of seeds, a list: 3,5,8, or a range: 8..24."
         ) from None
 
 

@@ -30,11 +30,21 @@ def compare(
     recipes: Annotated[
         Strings, Option(help="FILE.py:NAME of a dict of recipes; may be repeated.")
     ] = None,
-    budget: Annotated[str, Option(help="Budget of every run: steps=, tokens= or seconds=.")] = "",
+    budget: Annotated[
+        str, Option(help="Budget of every run: steps=, updates=, tokens= or seconds=.")
+    ] = "",
     updates_per_step: Annotated[
         str, Option(help="Updates per step: shared, per-method, or a plan: Updates(2).")
     ] = "",
-    seeds: Annotated[str, Option(help="Number of seeds, or a list: 3,5,8.")] = "",
+    seeds: Annotated[
+        str, Option(help="Number of seeds (8), a list: 3,5,8, or a range: 8..24, to stop early.")
+    ] = "",
+    sequential: Annotated[
+        str, Option(help="When to stop early: SequentialDesign(max_pairs=16, alpha=0.05, …).")
+    ] = "",
+    controls: Annotated[
+        bool, Option("--controls", help="Add two arms whose verdicts are known.")
+    ] = False,
     tasks: Annotated[Strings, Option(help="[name=]source, as for train; may be repeated.")] = None,
     eval_tasks: Annotated[str, Option(help="Number of tasks to hold out, or their source.")] = "",
     model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
@@ -67,6 +77,8 @@ def compare(
         budget=budget,
         updates_per_step=updates_per_step,
         seeds=seeds,
+        sequential=sequential,
+        controls=controls,
         eval_tasks=eval_tasks,
         model=model,
         baseline=baseline,
@@ -102,10 +114,15 @@ def _write_report(comparison: "Comparison", folder: Path) -> None:
 def _run_comparison(
     comparison: "Comparison", folder: Path, workers: int, threads: int, *, retry: bool
 ) -> None:
+    from grupo.compare.inert_methods import inert_method_caveats
     from grupo.compare.progress import ProgressBoard
     from grupo.compare.run import run_comparison
+    from grupo.compare.validate import validate_comparison
     from grupo.report.progress_bar import ProgressDisplay
 
+    validate_comparison(comparison)
+    for caveat in inert_method_caveats(comparison.run_recipes):
+        print_error(caveat)
     board = ProgressBoard(out, comparison.budget)
     with _resume_hint(folder), board:
         result = run_comparison(
@@ -132,12 +149,15 @@ def _resume_hint(folder: Path) -> Iterator[None]:
 
 
 def _print_result(result: "ComparisonResult", folder: Path) -> None:
-    from grupo.compare import summary_text, table_formats, tables
+    from grupo.compare import equal_usage, summary_text, table_formats, tables
 
     title = f"{result.metric}, 95 % intervals over seeds"
     out.print(
         table_formats.rich_table(tables.brief_table(result), title, summary_text.caption(result))
     )
+    if rows := equal_usage.equal_usage_table(result):
+        title = f"{result.metric}, both runs of a pair at the smaller of their totals"
+        out.print(table_formats.rich_table(rows, title, ""))
     for title, lines in (
         ("What can be concluded", summary_text.conclusions(result)),
         ("What cannot", summary_text.caveats(result)),

@@ -40,16 +40,18 @@ def check(
     address: Annotated[str, Argument(metavar="METHOD", help="path.py:name, or a method's name.")],
 ) -> None:
     """Check the properties of a method and train it for seconds; exit code 1 if a check fails."""
-    from grupo.catalogue import find_entry, parse_method
+    from grupo.catalogue import find_entry, find_paper, parse_method
+    from grupo.exact.measure import bias_summary
     from grupo.testing.smoke import report_card
 
     # by name a method has the arguments of its documentation page
-    is_name = address.isidentifier()
-    method = find_entry(address).method if is_name else parse_method(address)
+    example = find_entry(address).example if address.isidentifier() else address
+    method = parse_method(example)
     results = []
-    for result in report_card(method):
+    for result in report_card(method, paper=find_paper(example)):
         print_line(f"{result.status:6}  {result.name}: {result.message}")
         results.append(result)
+    print_line(f"{'':6}  angle to the gradient of the expected reward: {bias_summary(method)}")
     num_held = sum(result.status == "passed" for result in results)
     num_failed = sum(not result.passed for result in results)
     print_line(f"{num_held} properties hold, {num_failed} failed")

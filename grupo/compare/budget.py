@@ -1,10 +1,10 @@
-"""Training budgets that a comparison holds equal: steps, tokens or seconds."""
+"""Training budgets that a comparison holds equal: steps, updates, tokens or seconds."""
 
 import re
 from dataclasses import replace
 from typing import ClassVar, Protocol
 
-from grupo.core.component import component
+from grupo.core.component import component, to_code
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import Finite
 from grupo.recipe import Recipe
@@ -14,11 +14,12 @@ MAX_STEPS_PER_SECOND = 1000  # no step is shorter
 
 @component
 class Usage:
-    """The steps, generated tokens and seconds of training that a run has used."""
+    """The steps, generated tokens, seconds of training and updates that a run has used."""
 
     steps: int = 0
     tokens: float = 0.0
     seconds: float = 0.0
+    updates: int = 0
 
 
 class Budget(Protocol):
@@ -46,6 +47,29 @@ class Steps:
 
 
 @component
+class OptimizerUpdates:
+    """An equal number of updates of the optimizer; a step makes those of the update plan."""
+
+    count: int
+    unit: ClassVar[str] = "updates"
+
+    def limit_recipe(self, recipe: Recipe) -> Recipe:
+        per_step = recipe.updates_per_step
+        if not per_step:
+            plan = to_code(recipe.method.updates)
+            raise ConfigError(
+                f"budget: updates={self.count}, but {plan} does not fix their number."
+            )
+        steps, rest = divmod(self.count, per_step)
+        if rest or not steps:
+            raise ConfigError(
+                f"budget: updates={self.count} ends within a step. Allowed: multiples of"
+                f" {per_step}, the updates of a step."
+            )
+        return recipe.replace(max_steps=steps)
+
+
+@component
 class Tokens:
     """An equal number of generated tokens; a run ends after the step that reaches it."""
 
@@ -53,6 +77,12 @@ class Tokens:
     unit: ClassVar[str] = "tokens"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
+        rollouts = recipe.prompts_per_step * max(1, recipe.group_size)
+        if self.count < rollouts:
+            raise ConfigError(
+                f"budget: tokens={self.count} ends before the first update. Allowed: {rollouts} or"
+                " more, one token for each rollout of a step."
+            )
         # a step generates at least one token per prompt
         steps = max(1, -(-self.count // max(1, recipe.prompts_per_step)))
         stopping = replace(recipe.early_stopping, max_tokens=self.count)
@@ -72,7 +102,7 @@ class Seconds:
         return recipe.replace(max_steps=steps, early_stopping=stopping)
 
 
-BUDGET_TYPES = {kind.unit: kind for kind in (Steps, Tokens, Seconds)}
+BUDGET_TYPES = {kind.unit: kind for kind in (Steps, OptimizerUpdates, Tokens, Seconds)}
 
 
 def parse_budget(text: str) -> Budget:

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator
 
 from grupo.compare.experiment import differing_fields
+from grupo.compare.inert_methods import inert_method_caveats
 from grupo.compare.result import ComparisonResult
-from grupo.compare.run_status import CRASHED, FINISHED
+from grupo.compare.run_status import CRASHED, FINISHED, NOT_NEEDED
 from grupo.core.component import to_code
 from grupo.core.statistics import CONFIDENCE_LEVEL, pairs_needed, smallest_corrected_p
 
 ALPHA = 1 - CONFIDENCE_LEVEL
+# by seeds: how often of 100 times the percentile bootstrap interval of normal values misses
+BOOTSTRAP_MISSES = {2: 49, 3: 25, 4: 21, 5: 16, 6: 13, 8: 12, 12: 9, 24: 7}
 MAX_USAGE_RATIO = 1.1  # larger differences in usage are reported
 
 
@@ -29,7 +32,7 @@ def _too_few_pairs(result: ComparisonResult) -> Iterator[str]:
     count = len(result.differences)
     pairs = max((difference.pairs for difference in result.differences), default=0)
     smallest = smallest_corrected_p(pairs, count)
-    if count and pairs > 1 and smallest > ALPHA:
+    if count and pairs > 1 and smallest > ALPHA and not result.comparison.design:
         yield (
             f"{pairs} pairs cannot be significant in the sign test: the smallest possible p is"
             f" {2.0 ** (1 - pairs):.3g}, and {smallest:.3g} corrected for {count}"
@@ -37,17 +40,29 @@ def _too_few_pairs(result: ComparisonResult) -> Iterator[str]:
         )
 
 
-def _three_seeds(result: ComparisonResult) -> Iterator[str]:
-    if len(result.comparison.seed_values) == 3:
+def _short_intervals(result: ComparisonResult) -> Iterator[str]:
+    """Bootstrap intervals of few seeds are too short."""
+    seeds = max((row.finished for row in result.rows if not row.task_set), default=0)
+    seeds //= len(result.comparison.task_set_names)
+    missed = next((x for count, x in BOOTSTRAP_MISSES.items() if seeds <= count), 0)
+    if missed and seeds > 1:
         yield (
-            "With three seeds the bootstrap interval is the range from the lowest to the highest"
-            " value. It misses the mean about once in four times, not once in twenty."
+            f"With {seeds} seeds the bootstrap interval of a mean misses it about {missed} times in"
+            " 100, not 5, even if runs are normally distributed."
+        )
+
+
+def _asymmetric_differences(result: ComparisonResult) -> Iterator[str]:
+    if result.differences:
+        yield (
+            "The sign-flip tests show that recipes differ, and are exact if they do not. If one has"
+            " a lower chance of rare failures and is otherwise worse, the means need more seeds."
         )
 
 
 def _unfinished_runs(result: ComparisonResult) -> Iterator[str]:
     for run in result.run_statuses:
-        if run.status != FINISHED:
+        if run.status not in (FINISHED, NOT_NEEDED):
             reason = f": {run.reason}" * bool(run.reason)
             yield f"{run.run_spec} is not in any mean: {run.status}{reason}."
         for metric in run.nonfinite_metrics:
@@ -58,7 +73,8 @@ def _unfinished_runs(result: ComparisonResult) -> Iterator[str]:
 
 def _unequal_usage(result: ComparisonResult) -> Iterator[str]:
     """Usage that the budget does not hold equal and that differs much."""
-    rows = {row.name: row for row in result.rows if not row.task_set}
+    recipes = result.comparison.recipes
+    rows = {row.name: row for row in result.rows if not row.task_set and row.name in recipes}
     baseline = rows[result.comparison.baseline_name]
     unit = result.comparison.budget.unit
     for metric in ("steps", "tokens", "seconds"):
@@ -81,8 +97,11 @@ def _differs_much(x: float, y: float) -> bool:
 def _off_budget(result: ComparisonResult) -> Iterator[str]:
     """Runs that used much less or much more than the budget."""
     budget = result.comparison.budget
-    for run in (run for run in result.run_statuses if run.status == FINISHED):
-        used = run[budget.unit] / budget.count
+    controls = result.comparison.control_names
+    for run in result.run_statuses:
+        if run.status != FINISHED or run.run_spec.name in controls:
+            continue
+        used = run.usage(budget.unit) / budget.count
         if not 1 / MAX_USAGE_RATIO <= used <= MAX_USAGE_RATIO:
             yield f"{run.run_spec} used {100 * used:.0f} % of the budget."
 
@@ -104,6 +123,10 @@ def _replaced_update_plans(result: ComparisonResult) -> Iterator[str]:
             "Update plans were held equal; these methods have their own plan, with which their"
             f" results may differ: {plans}. `--updates-per-step per-method` keeps it."
         )
+
+
+def _inert_methods(result: ComparisonResult) -> Iterator[str]:
+    return inert_method_caveats(result.comparison.run_recipes)
 
 
 def _task_sets_disagree(result: ComparisonResult) -> Iterator[str]:
@@ -140,13 +163,15 @@ CaveatCheck = Callable[[ComparisonResult], Iterator[str]]
 CAVEAT_CHECKS: tuple[CaveatCheck, ...] = (
     _single_seed,
     _too_few_pairs,
-    _three_seeds,
+    _short_intervals,
     _unfinished_runs,
     _off_budget,
     _unequal_usage,
     _other_fields_differ,
     _replaced_update_plans,
+    _inert_methods,
     _task_sets_disagree,
     _shared_machine,
+    _asymmetric_differences,
     _general_limits,
 )

@@ -126,7 +126,8 @@ def _extrapolated_cost(run_status: RunStatus, budget: Budget) -> RunCost:
     """The cost of a whole run if every step is like the last step of the trial."""
     folder = run_status.run_spec.folder
     last = read_metrics(folder)[-1]
-    step = Usage(1, last["tokens/generated"], last["time/step"])
+    updates = run_status.run_spec.recipe.updates_per_step
+    step = Usage(1, last["tokens/generated"], last["time/step"], updates)
     steps = max(1, math.ceil(1 / used_fraction(budget, step)))
     eval_seconds = float(read_summary(folder)["seconds"]) - run_status["seconds"]
     every = run_status.run_spec.recipe.evaluation.every

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from grupo.compare.budget import Budget
+from grupo.compare.controls import Control
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import UpdatePlanRule, shared
 from grupo.core.component import component, component_fields
+from grupo.core.sequential import SequentialDesign
 from grupo.method import Method
 from grupo.recipe import Recipe, TaskSource
 
@@ -46,16 +48,20 @@ class Comparison:
         baseline: the name of the baseline; default: the first recipe.
         metric: a key of `METRICS`, in which differences to the baseline are taken.
         toy_models: toy models to train first if they are missing.
+        design: when to stop early; None: all seeds are trained, and tested once.
+        controls: further arms whose verdicts are known; default: none.
     """
 
     recipes: Mapping[str, Recipe]
     budget: Budget
-    seeds: int | tuple[int, ...] = 3
+    seeds: int | tuple[int, ...] = 8
     updates: UpdatePlanRule = shared
     task_sets: Mapping[str, TaskSet] = field(default_factory=dict)
     baseline: str = ""
     metric: str = "sampled"
     toy_models: tuple[ToyModelSpec, ...] = ()
+    design: SequentialDesign | None = None
+    controls: tuple[Control, ...] = ()
 
     @property
     def seed_values(self) -> tuple[int, ...]:
@@ -66,6 +72,21 @@ class Comparison:
     def baseline_name(self) -> str:
         """The name of the baseline."""
         return self.baseline or next(iter(self.recipes))
+
+    @property
+    def arm_names(self) -> list[str]:
+        """The recipes that are compared with the baseline."""
+        return [name for name in self.recipes if name != self.baseline_name]
+
+    @property
+    def control_names(self) -> list[str]:
+        """The names of the controls."""
+        return [control.name for control in self.controls]
+
+    @property
+    def arm_design(self) -> SequentialDesign | None:
+        """The sequential design of each recipe, which has its part of alpha."""
+        return self.design and self.design.shared_by(len(self.arm_names))
 
     @property
     def task_set_names(self) -> tuple[str, ...]:
@@ -79,13 +100,22 @@ class Comparison:
 
     def run_recipe(self, name: str, task_set: str) -> Recipe:
         """The recipe as it is run on a task set, except for the seed."""
-        plans = (self.recipes[n].method.updates for n in (name, self.baseline_name))
-        method = self.recipes[name].method.replace(updates=self.updates(*plans))
-        recipe = self.budget.limit_recipe(self.recipes[name].replace(method=method))
+        own = self.recipes[name]
+        plans = (recipe.method.updates for recipe in (own, self.recipes[self.baseline_name]))
+        method = own.method.replace(updates=self.updates(*plans))
+        recipe = self.budget.limit_recipe(own.replace(method=method))
         if not task_set:
             return recipe
         tasks = self.task_sets[task_set]
         return recipe.replace(tasks=tasks.tasks, eval_tasks=tasks.eval_tasks)
+
+    def recipes_of_runs(self, task_set: str, seed: int) -> dict[str, Recipe]:
+        """The recipe of every run with a seed on a task set, those of the controls included."""
+        recipes = {
+            name: self.run_recipe(name, task_set).replace(seed=seed) for name in self.recipes
+        }
+        baseline = recipes[self.baseline_name]
+        return {**recipes, **{control.name: control.apply(baseline) for control in self.controls}}
 
 
 @dataclass(frozen=True)
@@ -109,12 +139,12 @@ def run_specs(comparison: Comparison, out: Path) -> list[RunSpec]:
             name,
             task_set,
             seed,
-            comparison.run_recipe(name, task_set).replace(seed=seed),
+            recipe,
             out / "runs" / slug(task_set) / slug(name) / f"seed-{seed}",
         )
         for seed in comparison.seed_values
         for task_set in comparison.task_set_names
-        for name in comparison.recipes
+        for name, recipe in comparison.recipes_of_runs(task_set, seed).items()
     ]
 
 

@@ -111,7 +111,7 @@ def _line_styles(result: ComparisonResult) -> dict[str, Style]:
     """The line style of each recipe; the baseline is black, thick and on top."""
     baseline = result.comparison.baseline_name
     styles = dict[str, Style]()
-    others = [name for name in result.comparison.recipes if name != baseline]
+    others = [*result.comparison.arm_names, *result.comparison.control_names]
     for index, name in enumerate(others):
         cycle, colour = divmod(index, len(COLOURS))
         line_style = LINE_STYLES[cycle % len(LINE_STYLES)]

@@ -11,6 +11,7 @@ from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
 from grupo.core.field_types import describe_type, matches_type
 from grupo.core.json_text import read_limited
+from grupo.core.sequential import SequentialDesign
 from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
 from grupo.storage import strict_json
@@ -32,6 +33,8 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
         "recipes": _data_by_name(comparison.recipes),
         "task_sets": _data_by_name(comparison.task_sets),
         "toy_models": to_data(comparison.toy_models),
+        "controls": to_data(comparison.controls),
+        "design": comparison.design and to_data(comparison.design, "design"),
     }
     make_folder(out)
     write_atomically(out / MANIFEST_FILE, strict_json.to_exact_json(data))
@@ -62,7 +65,7 @@ def load_comparison(out: Path) -> Comparison:
 
 
 def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
-    """Folders without the field `updates` are older: each recipe kept its own plan."""
+    """Folders without `updates` or `design` are older: own update plans, all seeds tested once."""
     ((unit, count),) = data["budget"].items()
     return Comparison(
         recipes={name: _recipe(name, recipe) for name, recipe in data["recipes"].items()},
@@ -73,6 +76,8 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
         baseline=_typed(data["baseline"], str),
         metric=_typed(data["metric"], str),
         toy_models=from_data(data["toy_models"]),
+        controls=from_data(data["controls"]) if "controls" in data else (),
+        design=_design(data.get("design")),
     )
 
 
@@ -80,6 +85,11 @@ def _typed(value: Any, hint: Any) -> Any:
     if not matches_type(value, hint):
         raise TypeError(f"{to_code(value)}. Allowed: {describe_type(hint)}")
     return value
+
+
+def _design(data: Any) -> SequentialDesign | None:
+    design = data and from_data(data)
+    return _typed(design, SequentialDesign | None)
 
 
 def _recipe(name: str, data: Any) -> Recipe:

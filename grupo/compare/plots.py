@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from grupo.compare import learning_curves, summary_text
+from grupo.compare.differences import IF_NORMAL, INCONCLUSIVE, UNFINISHED_TEST
 from grupo.compare.experiment import slug
-from grupo.compare.result import IF_NORMAL, INCONCLUSIVE, ComparisonResult, ResultRow
+from grupo.compare.result import ComparisonResult, ResultRow
 from grupo.compare.tables import FRACTION_METRICS
 from grupo.core.statistics import Interval
 from grupo.report.plots import BLUE, ORANGE, figure, save_figure
@@ -99,12 +100,15 @@ def _differences(
     is_total = len(task_sets) == len(result.comparison.task_set_names)
     has_several = len(result.comparison.task_set_names) > 1
     metric = result.metric
-    verdicts = {difference.name: difference.verdict for difference in result.differences}
+    tested = {difference.name: difference for difference in result.differences}
     for y, row in enumerate(rows):
-        if row.name not in verdicts:
+        if row.name not in tested:
             continue
-        colour = _colour(verdicts[row.name]) if is_total else LIGHT_GREY
+        colour = LIGHT_GREY
         interval = result.mean_difference(row.name, task_sets)
+        if is_total:
+            colour = _colour(tested[row.name].verdict)
+            interval = tested[row.name].mean_difference
         _draw_interval(axes, y, interval, colour, VERDICT_LABELS[colour])
         strata = result.paired_differences(row.name, task_sets)
         _draw_points(axes, y, [round(x, 9) for values in strata for x in values])
@@ -123,7 +127,13 @@ def _signed(x: float) -> str:
 
 
 def _colour(verdict: str) -> str:
-    return GREY if verdict == INCONCLUSIVE else ORANGE if verdict.endswith(IF_NORMAL) else BLUE
+    return (
+        GREY
+        if verdict in (INCONCLUSIVE, UNFINISHED_TEST)
+        else ORANGE
+        if verdict.endswith(IF_NORMAL)
+        else BLUE
+    )
 
 
 def _draw_interval(axes: Any, y: int, interval: Interval, colour: str, label: str = "") -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from grupo.compare.budget import Budget, Usage, used_fraction
 from grupo.compare.experiment import RunSpec
-from grupo.compare.run_status import FINISHED, LOG_FILE, UNFINISHED, RunStatus
+from grupo.compare.run_status import FINISHED, LOG_FILE, NOT_NEEDED, UNFINISHED, RunStatus
 from grupo.report.escape import literal
 from grupo.report.step_line import format_duration
 from grupo.training.metrics import mean
@@ -32,6 +32,7 @@ class RunProgress:
         offset: the bytes read so far.
         started_at: when the run was started, in monotonic seconds.
         initial_fraction: the used fraction of the budget when the run was started.
+        updates_per_step: updates of the optimizer in each step.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class RunProgress:
     offset: int = 0
     started_at: float = field(default_factory=time.monotonic)
     initial_fraction: float = 0.0
+    updates_per_step: int = 0
 
     def refresh(self) -> Usage:
         """Read the new lines and return the usage; a truncated journal is read from its start."""
@@ -68,6 +70,7 @@ class RunProgress:
             steps=self.usage.steps + 1,
             tokens=self.usage.tokens + step["tokens/generated"],
             seconds=self.usage.seconds + step["time/step"],
+            updates=self.usage.updates + self.updates_per_step,
         )
 
 
@@ -98,7 +101,7 @@ class ProgressBoard:
         self.remaining = sum(run.status in UNFINISHED for run in run_statuses)
         self.counts.update(run.status for run in run_statuses if run.status not in UNFINISHED)
         for run in run_statuses:
-            if run.status not in (FINISHED, *UNFINISHED):
+            if run.status not in (FINISHED, NOT_NEEDED, *UNFINISHED):
                 self._print_line(f"{run.run_spec}: {run.status}, not trained: {run.reason}")
         self._print_line(self._count_summary())
         if self.console.is_interactive:
@@ -112,7 +115,9 @@ class ProgressBoard:
         self.display.stop()
 
     def on_run_start(self, run_spec: RunSpec) -> None:
-        progress = RunProgress(run_spec.folder / "metrics.jsonl")
+        progress = RunProgress(
+            run_spec.folder / "metrics.jsonl", updates_per_step=run_spec.recipe.updates_per_step
+        )
         progress.initial_fraction = used_fraction(self.budget, progress.refresh())
         self.progress_by_run[str(run_spec)] = progress
         self._print_line(f"{run_spec}: started")
@@ -127,6 +132,11 @@ class ProgressBoard:
         reason = f": {run_status.reason}. Its log: {log}" * bool(run_status.reason)
         self.counts[status] += 1
         self._print_line(f"{run_spec}: {status}{reason} ({self._count_summary()})")
+
+    def on_run_skip(self, run_spec: RunSpec) -> None:
+        self.remaining -= 1
+        self.counts[NOT_NEEDED] += 1
+        self._print_line(f"{run_spec}: {NOT_NEEDED} ({self._count_summary()})")
 
     def on_poll(self) -> None:
         if self.console.is_interactive or self.now() - self.last_printed_at < PRINT_INTERVAL:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from grupo.compare.differences import Difference, sequential_differences, tested_differences
 from grupo.compare.experiment import METRICS, Comparison
+from grupo.compare.pairs import differences_by_seed
 from grupo.compare.run_status import FINISHED, RunStatus
 from grupo.core import statistics
 from grupo.core.component import to_code
-from grupo.core.statistics import CONFIDENCE_LEVEL, Interval, Strata
+from grupo.core.sequential import Decision, SequentialDesign
+from grupo.core.statistics import Interval, Strata
 
-IF_NORMAL = ", if differences are normal"
-INCONCLUSIVE = "inconclusive"
+INTERVAL_FIELDS = ("mean_difference", "effect_size")
 
 
 @dataclass(frozen=True)
@@ -41,39 +43,6 @@ class ResultRow:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The difference of a recipe to the baseline, over pairs of runs with equal seed and tasks.
-
-    Args:
-        name: the recipe.
-        pairs: the number of pairs.
-        mean_difference: in the metric of the comparison.
-        probability_of_improvement: that a run of the recipe exceeds one of the baseline.
-        sign_test_p: p of the exact sign-flip test.
-        t_test_p: p of Student's paired t-test, which assumes normal differences.
-        sign_test_p_holm, t_test_p_holm: the same, Holm-corrected for all comparisons.
-    """
-
-    name: str
-    pairs: int
-    mean_difference: Interval
-    probability_of_improvement: Interval
-    sign_test_p: float
-    t_test_p: float
-    sign_test_p_holm: float
-    t_test_p_holm: float
-
-    @property
-    def verdict(self) -> str:
-        """Whether the corrected difference is significant: "more", "less" or `INCONCLUSIVE`."""
-        direction = "more" if self.mean_difference.value > 0 else "less"
-        if self.sign_test_p_holm <= 1 - CONFIDENCE_LEVEL:
-            return direction
-        is_normal_significant = self.t_test_p_holm <= 1 - CONFIDENCE_LEVEL
-        return direction + IF_NORMAL if is_normal_significant else INCONCLUSIVE
-
-
-@dataclass(frozen=True)
 class ComparisonResult:
     """The measurements of a comparison and their statistics."""
 
@@ -93,7 +62,7 @@ class ComparisonResult:
         rows = [
             self._row(recipe, label, task_sets)
             for label, task_sets in subsets.items()
-            for recipe in self.comparison.recipes
+            for recipe in (*self.comparison.recipes, *self.comparison.control_names)
         ]
         order = list(subsets)
         return sorted(rows, key=lambda row: (order.index(row.task_set), self._sort_key(row)))
@@ -101,30 +70,26 @@ class ComparisonResult:
     @cached_property
     def differences(self) -> list[Difference]:
         """Every other recipe against the baseline, in the order of the rows."""
-        others = [row.name for row in self.rows if not row.task_set]
-        others.remove(self.comparison.baseline_name)
-        pairs = {n: [x for values in self.paired_differences(n) for x in values] for n in others}
-        sign_ps = [statistics.sign_flip_p_value(pairs[name]) for name in others]
-        t_ps = [statistics.paired_t_p_value(pairs[name]) for name in others]
-        sign_ps_holm = statistics.holm_correction(sign_ps)
-        t_ps_holm = statistics.holm_correction(t_ps)
-        return [
-            Difference(
-                name=name,
-                pairs=len(pairs[name]),
-                mean_difference=self.mean_difference(name),
-                probability_of_improvement=self._probability_of_improvement(name),
-                sign_test_p=sign_ps[i],
-                t_test_p=t_ps[i],
-                sign_test_p_holm=sign_ps_holm[i],
-                t_test_p_holm=t_ps_holm[i],
-            )
-            for i, name in enumerate(others)
-        ]
+        arms = self.comparison.arm_names
+        names = [row.name for row in self.rows if not row.task_set and row.name in arms]
+        return self._test(names, self.comparison.arm_design)
+
+    @cached_property
+    def control_differences(self) -> list[Difference]:
+        """Every control against the baseline; their tests do not share alpha."""
+        design = self.comparison.design
+        return [x for name in self.comparison.control_names for x in self._test([name], design)]
+
+    def _test(self, names: Sequence[str], design: SequentialDesign | None) -> list[Difference]:
+        if design:
+            statuses = self.run_statuses
+            paired = {n: differences_by_seed(self.comparison, statuses, n) for n in names}
+            return sequential_differences(paired, design)
+        return tested_differences({name: self.paired_differences(name) for name in names})
 
     def difference(self, row: ResultRow) -> Difference | None:
         """The tested difference of a row; None for the baseline and for a single task set."""
-        tested = (difference for difference in self.differences if not row.task_set)
+        tested = [] if row.task_set else [*self.differences, *self.control_differences]
         return next((difference for difference in tested if difference.name == row.name), None)
 
     def mean_difference(self, name: str, task_sets: Sequence[str] = ()) -> Interval:
@@ -154,10 +119,24 @@ class ComparisonResult:
             "budget": to_code(comparison.budget),
             "metric": self.metric,
             "baseline": comparison.baseline_name,
+            "design": comparison.arm_design and to_code(comparison.arm_design),
             "updates": {name: to_code(recipes[name].method.updates) for name in recipes},
             "runs": list(map(_run_data, self.run_statuses)),
             "means": list(map(_row_data, self.rows)),
-            "differences": list(map(_difference_data, self.differences)),
+            "controls": [self.difference_data(control) for control in self.control_differences],
+            "differences": [self.difference_data(difference) for difference in self.differences],
+        }
+
+    def difference_data(self, difference: Difference) -> dict[str, Any]:
+        """A difference as plain data."""
+        improvement = self.probability_of_improvement(difference.name)
+        looks = [{**vars(look), **_intervals(look)} for look in difference.looks]
+        return {
+            **{name: value for name, value in vars(difference).items() if name != "tests"},
+            **difference.tests,
+            **_intervals(difference),
+            "probability_of_improvement": _interval_data(improvement),
+            "looks": looks,
         }
 
     def _row(self, name: str, task_set: str, task_sets: Sequence[str]) -> ResultRow:
@@ -181,7 +160,8 @@ class ComparisonResult:
         }
         return {seed: x for seed, x in values.items() if math.isfinite(x)}
 
-    def _probability_of_improvement(self, name: str) -> Interval:
+    def probability_of_improvement(self, name: str) -> Interval:
+        """The probability that a run of a recipe exceeds one of the baseline."""
         values = self.values(name, self.metric)
         baseline = self.values(self.comparison.baseline_name, self.metric)
         pairs = [pair for pair in zip(values, baseline, strict=True) if all(pair)]
@@ -208,13 +188,9 @@ def _row_data(row: ResultRow) -> dict[str, Any]:
     return {**vars(row), "means": means}
 
 
-def _difference_data(difference: Difference) -> dict[str, Any]:
-    intervals = {
-        "mean_difference": _interval_data(difference.mean_difference),
-        "probability_of_improvement": _interval_data(difference.probability_of_improvement),
-    }
-    return {**vars(difference), **intervals, "verdict": difference.verdict}
-
-
 def _interval_data(interval: Interval) -> list[float]:
     return [interval.value, interval.low, interval.high]
+
+
+def _intervals(source: Difference | Decision) -> dict[str, list[float]]:
+    return {name: _interval_data(getattr(source, name)) for name in INTERVAL_FIELDS}

@@ -2,10 +2,20 @@
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
-from grupo.compare import manifest, plots, summary_text, table_formats, tables, toy_models
+from grupo.compare import (
+    equal_usage,
+    manifest,
+    plots,
+    summary_text,
+    table_formats,
+    tables,
+    toy_models,
+)
 from grupo.compare.cost_estimate import CostEstimate, estimate_from_trials
 from grupo.compare.experiment import Comparison, RunSpec, run_specs
+from grupo.compare.pairs import NeededRuns, mark_unneeded
 from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import CRASHED, UNFINISHED, RunStatus, reset_crashed, status_of
 from grupo.compare.scheduler import NullQueueCallback, QueueCallback, Resources, train_all
@@ -62,7 +72,9 @@ def run_comparison(
         for run in remaining:
             reset_crashed(run.folder)
         try:
-            train_all(remaining, resources, queue_callback(_run_statuses(comparison, out)))
+            statuses = _run_statuses(comparison, out)
+            selection = NeededRuns(comparison, statuses)
+            train_all(remaining, resources, queue_callback(statuses), selection)
         finally:
             result = write_report(comparison, out)
     return result
@@ -111,7 +123,7 @@ def write_report(
     rows = tables.main_table(result)
     caption = summary_text.caption(result)
     files = {
-        "results.json": strict_json.to_json(result.to_data()) + "\n",
+        "results.json": strict_json.to_json(_results_data(result)) + "\n",
         "table.csv": tables.results_csv(result),
         "runs.csv": table_formats.csv_text(tables.exact_run_rows(result)),
         "table.md": f"{caption}\n\n{table_formats.markdown(rows)}",
@@ -123,9 +135,18 @@ def write_report(
     return result
 
 
+def _results_data(result: ComparisonResult) -> dict[str, Any]:
+    """The result as plain data, with the differences at equal usage."""
+    equal = {
+        unit: list(map(result.difference_data, equal_usage.equal_usage_differences(result, unit)))
+        for unit in equal_usage.EQUAL_UNITS
+    }
+    return {**result.to_data(), "equal_usage": equal}
+
+
 def _run_statuses(comparison: Comparison, out: Path) -> list[RunStatus]:
     """The status of every run."""
-    return list(map(status_of, run_specs(comparison, out)))
+    return mark_unneeded(comparison, list(map(status_of, run_specs(comparison, out))))
 
 
 def _remaining_runs(comparison: Comparison, out: Path, statuses: Collection[str]) -> list[RunSpec]:

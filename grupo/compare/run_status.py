@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ RUNNING = "running"
 INTERRUPTED = "interrupted"
 WAITING = "waiting"
 UNREADABLE = "unreadable"
+NOT_NEEDED = "not needed"  # a sequential comparison had reached its verdict
 UNFINISHED = (WAITING, INTERRUPTED)
 LOG_FILE = "log.txt"
 REWARD_TAIL_FRAC = 0.1  # of the steps: the final reward is the mean over them
@@ -30,11 +31,12 @@ REWARD_TAIL_FRAC = 0.1  # of the steps: the final reward is the mean over them
 
 @dataclass(frozen=True)
 class Curve:
-    """Values with the tokens and seconds used when they were measured."""
+    """Values with the tokens, seconds and steps used when they were measured."""
 
     tokens: tuple[float, ...] = ()
     seconds: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class RunStatus:
 
     Args:
         run_spec: the run.
-        status: "finished", "crashed", "running", "interrupted", "waiting" or "unreadable".
+        status: "finished", "crashed", "running", "interrupted", "waiting", "unreadable" or "not
+            needed".
         reason: why it crashed or cannot be read.
         metrics: the measurements of a finished run.
         curves: the learning curves of a finished run.
@@ -58,6 +61,11 @@ class RunStatus:
     def __getitem__(self, metric: str) -> float:
         """A measurement; NaN if there is none."""
         return self.metrics.get(metric, math.nan)
+
+    def usage(self, unit: str) -> float:
+        """The steps, updates, tokens or seconds that the run used; NaN if unknown."""
+        updates_per_step = self.run_spec.recipe.updates_per_step or math.nan
+        return self["steps"] * updates_per_step if unit == "updates" else self[unit]
 
     @property
     def nonfinite_metrics(self) -> list[str]:
@@ -101,6 +109,11 @@ def reset_crashed(folder: Path) -> None:
     (folder / CRASH_FILE).unlink(missing_ok=True)
 
 
+def tail_mean(values: Sequence[float]) -> float:
+    """The mean over the last tenth of the steps."""
+    return mean(list(values[-max(1, round(REWARD_TAIL_FRAC * len(values))) :]))
+
+
 def _is_empty(folder: Path) -> bool:
     """True if the folder has at most the files of a run that was killed while it was created."""
     try:
@@ -135,10 +148,9 @@ def _measure(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
     steps = read_metrics(folder)
     summary = read_summary(folder)
     final_scores = list(summary.get("held_out", {}).values())[-1:]
-    tail = max(1, round(REWARD_TAIL_FRAC * len(steps)))
     values = {
         **{name: float(score[name]) for score in final_scores for name in EVAL_METRICS},
-        "reward": mean(_metric_column(steps[-tail:], "reward/mean")),
+        "reward": tail_mean(_metric_column(steps, "reward/mean")),
         "nonzero_std_frac": mean(_metric_column(steps, "groups/nonzero_std_frac")),
         "steps": float(summary["steps"]),
         "tokens": float(summary["tokens"]),
@@ -165,7 +177,8 @@ def _curves(steps: tuple[Mapping[str, float], ...], run_summary: Record) -> dict
 
 
 def _curve_at(steps: Any, tokens: list[float], seconds: list[float], values: list[float]) -> Curve:
-    return Curve(tuple(tokens[k] for k in steps), tuple(seconds[k] for k in steps), tuple(values))
+    used = (tuple(amounts[k] for k in steps) for amounts in (tokens, seconds))
+    return Curve(*used, values=tuple(values), steps=tuple(steps))
 
 
 def _metric_column(steps: tuple[Mapping[str, float], ...], name: str) -> list[float]:

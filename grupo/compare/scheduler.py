@@ -81,6 +81,8 @@ class QueueCallback(Protocol):
 
     def on_run_end(self, run_status: RunStatus) -> None: ...
 
+    def on_run_skip(self, run_spec: RunSpec) -> None: ...
+
     def on_poll(self) -> None: ...
 
 
@@ -93,7 +95,28 @@ class NullQueueCallback:
     def on_run_end(self, run_status: RunStatus) -> None:
         pass
 
+    def on_run_skip(self, run_spec: RunSpec) -> None:
+        pass
+
     def on_poll(self) -> None:
+        pass
+
+
+class RunSelection(Protocol):
+    """Decides, when a run could start, whether it is needed."""
+
+    def is_needed(self, run_spec: RunSpec) -> bool: ...
+
+    def on_run_end(self, run_status: RunStatus) -> None: ...
+
+
+class AllRuns:
+    """Every run is needed."""
+
+    def is_needed(self, run_spec: RunSpec) -> bool:
+        return True
+
+    def on_run_end(self, run_status: RunStatus) -> None:
         pass
 
 
@@ -101,27 +124,40 @@ def train_all(
     run_specs: Sequence[RunSpec],
     resources: Resources,
     queue_callback: QueueCallback = NullQueueCallback(),
+    selection: RunSelection = AllRuns(),
 ) -> None:
-    """Train every waiting or interrupted run; a crashed run does not affect the others.
+    """Train the waiting and interrupted runs that are needed; a crash does not affect the others.
 
     Args:
         run_specs: the runs.
         resources: how many run in parallel, and on which devices.
-        queue_callback: is notified of starts, ends and every poll.
+        queue_callback: is notified of starts, ends, omitted runs and every poll.
+        selection: which runs are needed, in view of those that have ended.
     """
     waiting = deque(run_specs)
     running = dict[int, tuple[RunSpec, subprocess.Popen[bytes]]]()
     with _terminate_on_exit(running):
         while waiting or running:
             for slot in range(resources.workers):
+                _skip_unneeded(waiting, selection, queue_callback)
                 if waiting and slot not in running:
                     environment = resources.environment(slot)
                     if started := _start_run(waiting.popleft(), environment, queue_callback):
                         running[slot] = started
             time.sleep(POLL_SECONDS)
             for slot in [s for s, (_, process) in running.items() if process.poll() is not None]:
-                _end_run(*running.pop(slot), queue_callback)
+                run_status = _end_run(*running.pop(slot))
+                selection.on_run_end(run_status)
+                queue_callback.on_run_end(run_status)
             queue_callback.on_poll()
+
+
+def _skip_unneeded(
+    waiting: deque[RunSpec], selection: RunSelection, queue_callback: QueueCallback
+) -> None:
+    """Remove runs that are no longer needed from the front of the queue."""
+    while waiting and not selection.is_needed(waiting[0]):
+        queue_callback.on_run_skip(waiting.popleft())
 
 
 def _start_run(
@@ -152,13 +188,11 @@ def _spawn_worker(run_spec: RunSpec, environment: Mapping[str, str]) -> subproce
         )
 
 
-def _end_run(
-    run_spec: RunSpec, process: subprocess.Popen[bytes], queue_callback: QueueCallback
-) -> None:
+def _end_run(run_spec: RunSpec, process: subprocess.Popen[bytes]) -> RunStatus:
     _kill_process_group(process)
     if process.returncode:
         record_crash(run_spec.folder, process.returncode)
-    queue_callback.on_run_end(status_of(run_spec))
+    return status_of(run_spec)
 
 
 @contextmanager

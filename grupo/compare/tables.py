@@ -8,6 +8,12 @@ from grupo.compare.table_formats import TableRows, csv_text
 from grupo.core.statistics import Interval
 
 FRACTION_METRICS = ("sampled", "greedy", "nonzero_std_frac")
+TEST_COLUMNS = {
+    "p": "sign_test_p",
+    "p (Holm)": "sign_test_p_holm",
+    "t-test p (Holm)": "t_test_p_holm",
+}
+EXACT_TESTS = ("sign_test_p", "sign_test_p_holm", "t_test_p", "t_test_p_holm")
 OTHER_METRICS = ("reward", "nonzero_std_frac", "steps", "tokens", "seconds")
 
 
@@ -23,8 +29,7 @@ def main_table(result: ComparisonResult) -> TableRows:
         metric,
         f"against {baseline}",
     ]
-    tests = ["P(above)", "p", "p (Holm)", "t-test p (Holm)", "verdict"]
-    rows = [[*header, *tests, *others]]
+    rows = [[*header, *_test_header(result), *others]]
     for row in result.rows:
         task_set = [row.task_set or "all"] * _has_several_task_sets(result)
         comparison = _comparison_cells(result, row)
@@ -37,7 +42,8 @@ def main_table(result: ComparisonResult) -> TableRows:
 def brief_table(result: ComparisonResult) -> TableRows:
     """The columns of `main_table` that fit a terminal: means, differences and verdicts."""
     rows = main_table(result)
-    columns = [*range(4 + _has_several_task_sets(result)), rows[0].index("verdict")]
+    tests = [rows[0].index(name) for name in ("effect size", "verdict")]
+    columns = [*range(4 + _has_several_task_sets(result)), *tests]
     return [[row[column] for column in columns] for row in rows]
 
 
@@ -70,6 +76,7 @@ def results_csv(result: ComparisonResult) -> str:
     """Means and differences as CSV in full precision; an interval has three columns."""
     tests = ["pairs", *_interval_columns("difference")]
     tests += _interval_columns("probability_of_improvement")
+    tests += _interval_columns("effect_size")
     tests += ["p_sign_test", "p_sign_test_holm", "p_t_test", "p_t_test_holm", "verdict"]
     header = [
         "recipe",
@@ -129,25 +136,12 @@ def format_probability(p: float) -> str:
     return "-" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _format_without_unit(metric: str, value: float, sign: str) -> str:
-    """A value without its unit; `sign` is put before values without a minus."""
-    return sign * (value >= 0) + format_metric(metric, value).removesuffix(" %")
+def format_plain_interval(interval: Interval) -> str:
+    """A probability or an effect size with its interval; "-" if there is none.
 
-
-def _comparison_cells(result: ComparisonResult, row: ResultRow) -> list[str]:
-    """The comparison with the baseline; a single one of several task sets is not tested."""
-    if row.name == result.comparison.baseline_name:
-        return ["baseline" * (not row.task_set), *[""] * 5]
-    mean = format_interval(result.metric, result.mean_difference(row.name, row.task_sets), "+")
-    tested = result.difference(row)
-    if not tested:
-        return [mean, *[""] * 5]
-    ps = (tested.sign_test_p, tested.sign_test_p_holm, tested.t_test_p_holm)
-    improvement = _format_probability_interval(tested.probability_of_improvement)
-    return [mean, improvement, *map(format_probability, ps), tested.verdict]
-
-
-def _format_probability_interval(interval: Interval) -> str:
+    >>> format_plain_interval(Interval(0.5, 0.25, 1.0)), format_plain_interval(Interval())
+    ('0.50 [0.25, 1.00]', '-')
+    """
     if math.isnan(interval.value):
         return "-"
     has_bounds = not math.isnan(interval.low)
@@ -155,17 +149,52 @@ def _format_probability_interval(interval: Interval) -> str:
     return f"{interval.value:.2f}{bounds}"
 
 
+def _format_without_unit(metric: str, value: float, sign: str) -> str:
+    """A value without its unit; `sign` is put before values without a minus."""
+    return sign * (value >= 0) + format_metric(metric, value).removesuffix(" %")
+
+
+def _test_header(result: ComparisonResult) -> list[str]:
+    """The columns of the tests: p values, or the number of pairs of a sequential test."""
+    tests = ["pairs"] if result.comparison.design else TEST_COLUMNS
+    return ["P(above)", "effect size", *tests, "verdict"]
+
+
+def _comparison_cells(result: ComparisonResult, row: ResultRow) -> list[str]:
+    """The comparison with the baseline; a single one of several task sets is not tested."""
+    empty = [""] * len(_test_header(result))
+    if row.name == result.comparison.baseline_name:
+        return ["baseline" * (not row.task_set), *empty]
+    tested = result.difference(row)
+    if not tested:
+        mean = result.mean_difference(row.name, row.task_sets)
+        return [format_interval(result.metric, mean, "+"), *empty]
+    improvement = format_plain_interval(result.probability_of_improvement(row.name))
+    ps = [format_probability(tested.tests[name]) for name in TEST_COLUMNS.values() if tested.tests]
+    return [
+        format_interval(result.metric, tested.mean_difference, "+"),
+        improvement,
+        format_plain_interval(tested.effect_size),
+        *(ps or [str(tested.pairs)]),
+        tested.verdict,
+    ]
+
+
 def _exact_comparison(result: ComparisonResult, row: ResultRow) -> list[object]:
     if row.name == result.comparison.baseline_name:
         return []
-    pairs = sum(map(len, result.paired_differences(row.name, row.task_sets)))
-    mean = [pairs, *vars(result.mean_difference(row.name, row.task_sets)).values()]
     tested = result.difference(row)
     if not tested:
-        return mean
-    improvement = vars(tested.probability_of_improvement).values()
-    ps = (tested.sign_test_p, tested.sign_test_p_holm, tested.t_test_p, tested.t_test_p_holm)
-    return [*mean, *improvement, *ps, tested.verdict]
+        pairs = sum(map(len, result.paired_differences(row.name, row.task_sets)))
+        return [pairs, *vars(result.mean_difference(row.name, row.task_sets)).values()]
+    intervals = (
+        tested.mean_difference,
+        result.probability_of_improvement(row.name),
+        tested.effect_size,
+    )
+    bounds = [x for interval in intervals for x in vars(interval).values()]
+    ps = [tested.tests.get(name, "") for name in EXACT_TESTS]
+    return [tested.pairs, *bounds, *ps, tested.verdict]
 
 
 def _interval_columns(name: str) -> list[str]:

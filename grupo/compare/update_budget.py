@@ -52,6 +52,17 @@ def parse_update_rule(text: str) -> UpdatePlanRule:
     return FixedUpdates(overrides.parse_value(text, UpdatePlan, "updates"))
 
 
+def describe_rule(rule: UpdatePlanRule) -> str:
+    """The choice that a rule makes, in the words of `--updates-per-step`.
+
+    >>> describe_rule(per_method), describe_rule(parse_update_rule("Updates(2)"))
+    ('per method', 'fixed')
+    """
+    names = {to_code(shared): "shared", to_code(per_method): "per method"}
+    code = to_code(rule)
+    return "fixed" if isinstance(rule, FixedUpdates) else names.get(code, code)
+
+
 def describe_updates(recipe: Recipe) -> str:
     """The number of updates per step and the update plan of a recipe.
 

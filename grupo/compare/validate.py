@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from itertools import combinations, product
 from operator import attrgetter
 
+from grupo.compare.controls import CONTROL_METRICS
 from grupo.compare.experiment import EVAL_METRICS, METRICS, Comparison, RunSpec, slug
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.config.validate import check_columns, check_component_tasks
@@ -13,6 +14,7 @@ from grupo.core.component import to_code, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.limits import SEEDS
 from grupo.core.loader_errors import loader_errors
+from grupo.core.sequential import SequentialDesign
 from grupo.core.types import Task
 from grupo.models.base import PolicySpec
 from grupo.models.config_file import check_config_file
@@ -39,6 +41,8 @@ def validate_comparison(comparison: Comparison) -> None:
     if comparison.metric not in METRICS:
         hint = suggest(comparison.metric, METRICS)
         raise ConfigError(f"metric: {comparison.metric!r} is not measured. {hint}")
+    if comparison.controls:
+        _check_controls(comparison)
     for task_set in comparison.task_set_names:
         for name in comparison.recipes:
             with _error_prefix(name):
@@ -131,8 +135,30 @@ def _check_seeds_and_budget(comparison: Comparison) -> None:
         raise ConfigError(
             f"seeds: {to_code(comparison.seeds)}. Allowed: 1 or more, without duplicates."
         )
+    if comparison.design:
+        _check_design(comparison.design, comparison)
     if comparison.budget.count <= 0:
         raise ConfigError(f"budget: {comparison.budget!r}. Allowed: above 0.")
+
+
+def _check_controls(comparison: Comparison) -> None:
+    """Check that the metric has known controls, and that no recipe has the name of one."""
+    if comparison.metric not in CONTROL_METRICS:
+        hint = suggest(comparison.metric, CONTROL_METRICS)
+        raise ConfigError(f"controls: none are known for metric {comparison.metric!r}. {hint}")
+    folders = {slug(name): name for name in comparison.recipes}
+    for name in comparison.control_names:
+        if slug(name) in folders:
+            raise ConfigError(f"recipes: {folders[slug(name)]!r} is a control. Rename the recipe.")
+
+
+def _check_design(design: SequentialDesign, comparison: Comparison) -> None:
+    """Check that the design fits the numbers of seeds and of recipes."""
+    count = len(comparison.seed_values)
+    if design.max_pairs != count:
+        raise ConfigError(f"seeds: {count}. Allowed: {design.max_pairs}, max_pairs of {design}.")
+    with _error_prefix(f"sequential: {len(comparison.arm_names)} recipes share alpha"):
+        design.shared_by(len(comparison.arm_names))
 
 
 def _check_distinct(comparison: Comparison) -> None:

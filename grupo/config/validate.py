@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import AdvantageEstimator
+from grupo.algo.minibatches import Updates
+from grupo.config.validate_rewards import check_reward_range
 from grupo.config.validate_signals import check_required_signals
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.errors import ConfigError, MissingSignalError, suggest
+from grupo.core.interfaces import StatefulEnv
 from grupo.core.loader_errors import loader_errors
 from grupo.core.requires import merged_requires
 from grupo.core.schedules import Schedule, resolve_schedules
@@ -21,7 +24,7 @@ from grupo.core.types import Task
 from grupo.envs import SingleTurn
 from grupo.method import Method
 from grupo.models.multi_policy_spec import RolePolicy
-from grupo.recipe import Recipe
+from grupo.recipe import Recipe, with_max_minibatches
 
 MAX_STEPS_CHECKED = 200  # steps at which schedules are resolved before the run
 MAX_TASKS_CHECKED = 2000  # tasks of a source that are validated; of most sources, all
@@ -51,10 +54,13 @@ def check_recipe(recipe: Recipe) -> None:
     _check_learning_rate("learning_rate", recipe.learning_rate, recipe.max_steps)
     _check_learning_rate("aux_head_learning_rate", recipe.aux_head_learning_rate, recipe.max_steps)
     _check_group(recipe)
+    _check_update_plan(recipe)
     _check_success_criterion(recipe)
     check_required_signals(recipe)
+    check_reward_range(recipe)
     _check_roles(recipe)
     _check_staleness(recipe)
+    _check_unfinished(recipe)
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
             component.check()
@@ -136,6 +142,19 @@ def _check_group(recipe: Recipe) -> None:
         )
 
 
+def _check_update_plan(recipe: Recipe) -> None:
+    """Raise if a step has fewer groups than minibatches: its plan could never be carried out."""
+    plan = recipe.method.updates
+    groups = recipe.prompts_per_step
+    if isinstance(plan, Updates) and plan.minibatches > groups:
+        fitting = with_max_minibatches(plan, groups)
+        raise ConfigError(
+            f"method.updates.minibatches: {plan.minibatches}. Allowed: at most {groups}, the groups"
+            f" of a step (prompts_per_step), because no group is split. Set prompts_per_step to"
+            f" {plan.minibatches} or more, or method.updates to {fitting!r}."
+        )
+
+
 def _is_zero_for_lone_rollouts(estimator: AdvantageEstimator) -> bool:
     """True if two groups of one rollout have no advantage, but one group of both has."""
     with suppress(MissingSignalError):
@@ -170,10 +189,21 @@ def _check_roles(recipe: Recipe) -> None:
 
 
 def _check_staleness(recipe: Recipe) -> None:
-    """Raise if generation would run ahead of auxiliary heads that the sampler itself reads."""
-    if recipe.max_staleness and merged_requires(recipe.method.sampler).current_heads:
+    """Raise if generation would run ahead of heads or rollouts that the sampler itself reads."""
+    reads = merged_requires(recipe.method.sampler)
+    if recipe.max_staleness and (reads.current_heads or reads.unfinished):
         name = type(recipe.method.sampler).__name__
         raise ConfigError(f"max_staleness: {recipe.max_staleness}. Allowed: 0 with {name}.")
+
+
+def _check_unfinished(recipe: Recipe) -> None:
+    """Raise if a sampler continues rollouts whose environment forgets them after a step."""
+    if recipe.method.requires.unfinished and isinstance(recipe.env, StatefulEnv):
+        name = type(recipe.method.sampler).__name__
+        raise ConfigError(
+            f"env: {type(recipe.env).__name__}, whose sessions end with the step. Allowed with"
+            f" {name}, which continues rollouts in later steps: an environment without sessions."
+        )
 
 
 def _check_success_criterion(recipe: Recipe) -> None:

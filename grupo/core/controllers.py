@@ -1,6 +1,7 @@
 """Controllers: numbers computed from the values that one metric had after each earlier step.
 
 A controller can take the place of any number of a method, such as the coefficient of a KL penalty.
+The metric `group/reward` has one value per group instead: its mean reward.
 """
 
 from abc import abstractmethod
@@ -11,7 +12,9 @@ from annotated_types import Interval
 
 from grupo.core.component import component
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.ranges import NonNegativeFloat, PositiveFloat, Probability
+from grupo.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Probability
+
+GROUP_REWARD = "group/reward"  # the metric with one value per group
 
 
 class Controller(DynamicNumber):
@@ -120,6 +123,36 @@ class BangBang(Controller):
     def next_value(self, metric_values: Sequence[float]) -> float:
         is_above = bool(metric_values) and metric_values[-1] > self.target
         return self.value_above if is_above else self.value_below
+
+
+@component
+class Quantile(Controller):
+    """A quantile of the metric's values so far, interpolated between the two nearest values.
+
+    Args:
+        metric: The metric.
+        fraction: Fraction of the values below the quantile.
+        start: The number before there are `min_values` values.
+        min_values: Values from which the quantile is computed.
+
+    >>> quartile = Quantile("group/reward", 0.25, start=1.0, min_values=3)
+    >>> quartile.next_value([0.5, 0.0]), quartile.next_value([0.5, 0.0, 1.0])
+    (1.0, 0.25)
+    """
+
+    metric: str
+    fraction: Probability
+    start: float
+    min_values: PositiveInt = 1
+
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        if len(metric_values) < self.min_values:
+            return self.start
+        ordered = sorted(metric_values)
+        position = self.fraction * (len(ordered) - 1)
+        low = int(position)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (position - low) * (ordered[high] - ordered[low])
 
 
 @component

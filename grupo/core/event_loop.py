@@ -43,6 +43,9 @@ class RolloutLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
+        self.has_failed = (
+            False  # True once the coroutine of `run_coroutine` raised or was cancelled
+        )
         self._external_work: set[object] = set()  # work that has not ended
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._busy_turns = 0
@@ -142,11 +145,15 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
     result = Future[T]()
 
     async def main() -> T:
-        loop = asyncio.get_running_loop()
+        loop = running_rollout_loop()
         task = asyncio.current_task()
         assert task
         cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        return await coroutine
+        try:
+            return await coroutine
+        except BaseException:
+            loop.has_failed = True
+            raise
 
     def run_loop() -> None:
         try:

@@ -4,7 +4,7 @@
 how the policy answers one observation. `run_rollout` plays one rollout with them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -29,6 +29,15 @@ class Actor(Protocol):
 
     An actor is immutable. `fork`, `with_sampling` and `with_stop` return another one.
     """
+
+    @property
+    def generated_tokens(self) -> Mapping[str, int]:
+        """Number of items generated so far through this actor and all its forks, by role.
+
+        Every item that the inference engine generated counts once, also if its rollout failed,
+        was cut, or was not returned by the sampler.
+        """
+        ...
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
         """Generate the next action of `rollout`, in answer to `observation`."""

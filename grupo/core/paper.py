@@ -34,6 +34,41 @@ TAGS: Mapping[str, str] = {
 """The vocabulary of `Paper.tags`, each tag with its meaning."""
 
 
+SOURCE_KINDS: Mapping[str, str] = {
+    "code": "the code that the authors released, its run scripts before its defaults",
+    "paper": "the paper",
+    "third_party": "a review, or an implementation by other people",
+    "abstract": "the abstract alone",
+    "memory": "no document that could be opened",
+}
+"""What a formula was taken from, the most reliable kind first."""
+
+ONE_UPDATE = "there is one update per step"
+MATCHED_ENGINE = "there is one update per step and the engine's log-probabilities are the trainer's"
+SAME_POLICY = "policy and environment are the same"
+
+
+@component
+class Source:
+    """The document from which a method's formula and defaults were taken.
+
+    Args:
+        kind: One of `SOURCE_KINDS`.
+        place: Where in the document: equations, sections, or repository and file.
+
+    Raises:
+        ConfigError: The kind is not in `SOURCE_KINDS`.
+    """
+
+    kind: str
+    place: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in SOURCE_KINDS:
+            hint = suggest(self.kind, SOURCE_KINDS)
+            raise ConfigError(f"Source.kind: {self.kind!r} is no kind of source. {hint}")
+
+
 @component
 class Paper:
     """The record of a method file.
@@ -51,6 +86,15 @@ class Paper:
             "properties" of `grupo methods check`, a "reference" implementation, a "run".
         example: A call that works, where arguments are required.
         catalogue: Ids of the rows of the project's catalogue that the method implements.
+        source: What the formula and the defaults were taken from; None before the audit.
+        plan: Where the number of updates per step comes from, in a sentence: the run script or the
+            section, with the batch and minibatch sizes there.
+        missing: What the paper has and the method has not: variants, stages, schedules, rewards.
+        deviations: Where the method departs from its source on purpose, and why.
+        audit: How a second reader compared the file with its source.
+        equals_grpo_when: Condition under which the gradient is that of GRPO with the same KL
+            divergence and mean over tokens: `ONE_UPDATE`, `MATCHED_ENGINE` or `SAME_POLICY`; ""
+            if the method differs under its own update plan. `grupo methods check` checks it.
 
     Raises:
         ConfigError: A tag is not in `TAGS`.
@@ -64,6 +108,12 @@ class Paper:
     checked: tuple[str, ...] = ()
     example: str = ""
     catalogue: tuple[str, ...] = ()
+    source: Source | None = None
+    plan: str = ""
+    missing: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    audit: str = ""
+    equals_grpo_when: str = ""
 
     def __post_init__(self) -> None:
         check_tags(self.tags, where="Paper.tags")

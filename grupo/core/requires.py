@@ -17,6 +17,7 @@ from grupo.core.component import walk
 from grupo.core.task_fold import TaskFold
 
 D = TypeVar("D", "Requires", "Provides")
+RewardRange = tuple[float, float]  # smallest and largest
 
 
 @dataclass(frozen=True, init=False)
@@ -34,12 +35,16 @@ class Requires:
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
         replays: Number of best and of worst earlier rollouts that are read in `task.replays`.
+        unfinished: Whether `task.unfinished` is read: rollouts are continued in later steps.
         current_heads: Whether generation reads the heads, and so may not run ahead of the updates.
         whole_batch: Whether the result for one group depends on the other groups of the batch.
         coupled_rows: Whether the loss of a row depends on the signals of other rows.
         stop_gradient: Whether the gradient deliberately differs from the derivative of the loss.
         bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range; only the
             property checks read this, and leave them as they are.
+        reward_range: Smallest and largest reward that the component's absolute constants assume;
+            None if it has none. Rewards of an environment that declares another range, and observed
+            rewards outside of it, are errors.
 
     >>> Requires(signals=["logp@ref"]) | Requires(recomputed_signals=["entropy"], replays=2)
     Requires(signals=['logp@ref'], recomputed_signals=['entropy'], replays=2)
@@ -52,11 +57,13 @@ class Requires:
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
     replays: int
+    unfinished: bool
     current_heads: bool
     whole_batch: bool
     coupled_rows: bool
     stop_gradient: bool
     bounded_rewards: frozenset[str]
+    reward_range: RewardRange | None
 
     def __init__(
         self,
@@ -68,11 +75,13 @@ class Requires:
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
         replays: int = 0,
+        unfinished: bool = False,
         current_heads: bool = False,
         whole_batch: bool = False,
         coupled_rows: bool = False,
         stop_gradient: bool = False,
         bounded_rewards: Iterable[str] = (),
+        reward_range: RewardRange | None = None,
     ) -> None:
         values = {
             "signals": _names("signals", signals),
@@ -82,11 +91,13 @@ class Requires:
             "columns": _names("columns", columns),
             "heads": _heads(heads),
             "replays": _count("replays", replays),
+            "unfinished": _flag("unfinished", unfinished),
             "current_heads": _flag("current_heads", current_heads),
             "whole_batch": _flag("whole_batch", whole_batch),
             "coupled_rows": _flag("coupled_rows", coupled_rows),
             "stop_gradient": _flag("stop_gradient", stop_gradient),
             "bounded_rewards": _names("bounded_rewards", bounded_rewards),
+            "reward_range": _range("reward_range", reward_range),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -105,11 +116,13 @@ class Requires:
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
             replays=max(self.replays, other.replays),
+            unfinished=self.unfinished or other.unfinished,
             current_heads=self.current_heads or other.current_heads,
             whole_batch=self.whole_batch or other.whole_batch,
             coupled_rows=self.coupled_rows or other.coupled_rows,
             stop_gradient=self.stop_gradient or other.stop_gradient,
             bounded_rewards=self.bounded_rewards | other.bounded_rewards,
+            reward_range=_common_range(self.reward_range, other.reward_range),
         )
 
     def __repr__(self) -> str:
@@ -188,6 +201,19 @@ def _count(field: str, count: int) -> int:
     if not isinstance(count, int) or count < 0:
         raise TypeError(f"{field}: {count!r}. Allowed: a whole number, 0 or more.")
     return count
+
+
+def _range(field: str, value: RewardRange | None) -> RewardRange | None:
+    if value is not None and not (len(value) == 2 and value[0] < value[1]):
+        raise TypeError(f"{field}: {value!r}. Allowed: (smallest, largest), or None.")
+    return value
+
+
+def _common_range(a: RewardRange | None, b: RewardRange | None) -> RewardRange | None:
+    """The rewards that both allow."""
+    if a is None or b is None:
+        return a or b
+    return _range("reward_range", (max(a[0], b[0]), min(a[1], b[1])))
 
 
 def _flag(field: str, flag: bool) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from grupo.core.component import component, component_fields, is_component
 from grupo.core.controllers import Controller
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.ranges import PositiveProbability, Probability
+from grupo.core.ranges import FractionBelowOne, PositiveInt, PositiveProbability, Probability
 
 
 class Schedule(DynamicNumber):
@@ -107,7 +107,37 @@ class Switch(Schedule):
         return self.value_before if progress < self.switch_at else self.value_after
 
 
-MetricHistory = Mapping[str, Sequence[float]]  # values of each metric, by step
+@component
+class CosineRestarts(Schedule):
+    """A line from `initial` to `start`, then `cycles` times half a cosine from `start` to `end`.
+
+    Args:
+        initial: Value at the beginning of the run.
+        start: Value at the beginning of each cycle.
+        end: Value at the end of each cycle.
+        cycles: Number of cycles, all of one length.
+        warmup_fraction: Fraction of the run before the first cycle, below 1.
+
+    >>> schedule = CosineRestarts(1.0, 0.5, 0.75, cycles=2, warmup_fraction=0.2)
+    >>> [round(schedule.value(p), 3) for p in (0.0, 0.1, 0.2, 0.4, 0.8, 1.0)]
+    [1.0, 0.75, 0.5, 0.625, 0.625, 0.75]
+    """
+
+    initial: float
+    start: float
+    end: float
+    cycles: PositiveInt = 3
+    warmup_fraction: FractionBelowOne = 0.2
+
+    def value(self, progress: float) -> float:
+        if progress < self.warmup_fraction:
+            return Linear(self.initial, self.start).value(progress / self.warmup_fraction)
+        position = self.cycles * (progress - self.warmup_fraction) / (1 - self.warmup_fraction)
+        cycle = min(int(position), self.cycles - 1)
+        return Cosine(self.start, self.end).value(position - cycle)
+
+
+MetricHistory = Mapping[str, Sequence[float]]  # values of each metric, by step or by group
 
 
 def resolve_schedules(value: Any, progress: float, metric_values: MetricHistory = {}) -> Any:  # noqa: B006, never written
@@ -116,7 +146,7 @@ def resolve_schedules(value: Any, progress: float, metric_values: MetricHistory 
     Args:
         value: A component, a tuple, or anything else.
         progress: Progress of the run, 0 to 1, for schedules.
-        metric_values: Values of each metric by step, oldest first, for controllers.
+        metric_values: Values of each metric by step, or by group, oldest first, for controllers.
 
     >>> from grupo.algo.losses import Clip
     >>> resolve_schedules(Clip(clip_low=0.2, clip_high=Linear(0.25, 0.75)), 0.5)

@@ -33,6 +33,8 @@ def to_data(value: Any, path: str = "recipe") -> Any:
     """
     if isinstance(value, float) and math.isnan(value) and not is_component(value):
         raise ConfigError(f"{path}: nan. Allowed: a number.")
+    if isinstance(value, float) and math.isinf(value) and not is_component(value):
+        return {"infinity": math.copysign(1.0, value)}  # JSON has no infinity
     if isinstance(value, _JSON_SCALARS) and not is_component(value):
         return value
     if isinstance(value, tuple):
@@ -73,6 +75,8 @@ def _value(data: Any) -> Any:
         return _build_component(import_object(data["component"]), arguments)
     if "tuple" in data:
         return tuple(map(_value, _typed(data["tuple"], list)))
+    if "infinity" in data:
+        return math.copysign(math.inf, _typed(data["infinity"], float))
     if "path" in data:
         return Path(_typed(data["path"], str))
     if "function" in data:

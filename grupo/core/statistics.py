@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 CONFIDENCE_LEVEL = 0.95
 RESAMPLES = 9999
@@ -69,6 +69,39 @@ def probability_of_improvement(scores: Strata, baseline_scores: Strata) -> Inter
     samples = (*map(np.asarray, scores), *map(np.asarray, baseline_scores))
     low, high = _bootstrap(samples, _win_rate)
     return Interval(float(_win_rate(*samples)), float(low), float(high))
+
+
+def standardised_mean(values: Sequence[float] | np.ndarray, error: float) -> Interval:
+    """The mean in standard deviations, corrected for small samples: Hedges' g.
+
+    The interval misses the true effect with probability `error` if values are normal (noncentral
+    t). Without spread all are NaN.
+
+    >>> found = standardised_mean([1.0, 2.0, 3.0], 0.05)  # 2 / 1 x (1 - 3 / 7)
+    >>> round(found.value, 4), round(found.low, 2), round(found.high, 2)
+    (1.1429, -0.14, 4.11)
+    """
+    count = len(values)
+    t = t_statistic(values)
+    if count < 2 or not math.isfinite(t):
+        return Interval()
+    bounds = special.nctdtrinc(count - 1, (1 - error / 2, error / 2), t) / math.sqrt(count)
+    correction = 1 - 3 / (4 * (count - 1) - 1)
+    return Interval(correction * t / math.sqrt(count), *map(float, bounds))
+
+
+def t_statistic(values: Sequence[float] | np.ndarray) -> float:
+    """Student's t of the mean; without spread it is 0 or infinite.
+
+    >>> t_statistic([1.0, 1.0]), t_statistic([0.0, 0.0])
+    (inf, 0.0)
+    """
+    x = np.asarray(values, dtype=np.float64)
+    mean = float(x.mean()) if len(x) else 0.0
+    spread = float(x.std(ddof=1)) if len(x) > 1 else 0.0
+    if spread <= 1e-12 * abs(mean):
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / spread * math.sqrt(len(x))
 
 
 def sign_flip_p_value(differences: Sequence[float]) -> float:

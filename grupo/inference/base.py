@@ -20,6 +20,7 @@ class Request:
         max_new_tokens: limit of this answer, in addition to the engine's.
         num_scored: how many tokens at the end of `tokens` to score; nothing is then generated.
         aux_head: name of an auxiliary head to evaluate after `tokens`; nothing is then generated.
+        role: role of the rollout, by which generated tokens are counted.
     """
 
     tokens: tuple[int, ...]
@@ -29,6 +30,7 @@ class Request:
     max_new_tokens: int = 1 << 30
     num_scored: int = 0
     aux_head: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Reply:
     finish_reason: str = "length"
     entropy: tuple[float, ...] = ()
     head_value: float = 0.0
+
+    @property
+    def num_generated(self) -> int:
+        """Number of generated tokens."""
+        return len(self.tokens)
 
 
 @dataclass(frozen=True)

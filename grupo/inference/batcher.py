@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -12,7 +13,6 @@ RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 
 BatchHandler = Callable[[Sequence[RequestT]], Iterator[tuple[int, ReplyT]]]
-Submit = Callable[[RequestT], Awaitable[ReplyT]]
 PendingBatch = list[tuple[RequestT, asyncio.Future[ReplyT]]]  # requests in order of arrival
 
 
@@ -26,7 +26,8 @@ class _ReplyRelay(Generic[ReplyT]):
     def send(self, future: "asyncio.Future[ReplyT]", reply: ReplyT) -> None:
         self.pending.append((future, reply))
         if len(self.pending) == 1:  # otherwise a delivery is already scheduled
-            self.loop.call_soon_threadsafe(self._deliver)
+            with suppress(RuntimeError):  # the loop has ended: no coroutine waits
+                self.loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         while self.pending:
@@ -45,6 +46,10 @@ class DynamicBatcher(Generic[RequestT, ReplyT]):
     thread, one batch at a time. Each reply is delivered as soon as the handler yields it, so that
     rewards are computed while other requests are being answered. Only the last one waits for the
     handler to end: an error after it is thus raised in the coroutine of that request.
+
+    A batch that has started is answered to its end even if all its requests are cancelled, unless
+    the event loop's coroutine has failed: the number of replies does not depend on the moment at
+    which a coroutine cancels them.
 
     Several batchers of one event loop take turns, so the composition of a batch does not depend on
     how long the other batchers take.
@@ -92,7 +97,7 @@ class DynamicBatcher(Generic[RequestT, ReplyT]):
         def work() -> None:
             replies = self.handler([request for request, _ in batch])
             for index, reply in islice(replies, len(batch) - 1):
-                if all(future.done() for future in futures):
+                if loop.has_failed:
                     return
                 relay.send(futures[index], reply)
             for index, reply in list(replies):  # list: the handler ends before the last reply

@@ -4,11 +4,12 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Number, PositiveFraction, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +21,25 @@ PAPER = Paper(
     tags=("curriculum", "exploration", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("a-grae",),
+    source=Source(
+        "code",
+        "Yu7-code/A-GRAE, verl/trainer/ppo/core_algos.py and run_qwen2.5-math-7b-grpo-agrae.sh",
+    ),
+    plan=(
+        "run_qwen2.5-math-7b-grpo-agrae.sh: train batch 1024, minibatch 256 prompts: 4 updates per "
+        "step"
+    ),
+    missing=("The scripts that combine it with Dr. GRPO and with DAPO.",),
+    deviations=(
+        (
+            "The mean over answers is GRPO's; the scripts leave verl's defaults on, a token mean "
+            "and an entropy bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "formula and constants compared with the advantage function of the authors' verl fork and "
+        "with its run scripts"
+    ),
 )
 
 
@@ -55,11 +75,15 @@ def a_grae(group_size: PositiveInt = 8, target_accuracy: PositiveFraction = 1.0)
     The factor (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, m / 2 sqrt p the
     others; m is the batch's accuracy, p the group's.
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
         group_size: rollouts per task.
         target_accuracy: accuracy from which correct answers count in full (authors' code: 1 for
             mathematics, 0.5 for geometry and medical questions).
     """
     return Method(
-        sampler=GroupSampler(group_size), advantage=DifficultyWeightedAdvantage(target_accuracy)
+        sampler=GroupSampler(group_size),
+        advantage=DifficultyWeightedAdvantage(target_accuracy),
+        updates=Updates(minibatches=4),
     )

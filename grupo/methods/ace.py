@@ -11,7 +11,7 @@ from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -22,6 +22,23 @@ PAPER = Paper(
     tags=("advantage", "exploration"),
     checked=("golden", "properties", "run"),
     catalogue=("ace-confidence",),
+    source=Source(
+        "third_party",
+        "the abstract (c, the decomposition) and an explainer page of howistudyai.com (softplus, "
+        "placing)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("ACE on DAPO.",),
+    deviations=(
+        (
+            "Softplus is the phi that the ablation prefers; ReLU is OverconfidencePenalty(alpha, "
+            "torch.relu)."
+        ),
+    ),
+    audit=(
+        "c compared with the abstract, softplus and its placing with the explainer page and a "
+        "review of arxivlens.com; the value of alpha could not be opened"
+    ),
 )
 
 
@@ -63,8 +80,6 @@ def ace(
         penalty_coef: strength of the penalty (our choice: the paper's value is not known to us).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # softplus is the phi that the paper's ablation prefers; ReLU is
-    # OverconfidencePenalty(alpha, torch.relu)
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), OverconfidencePenalty(penalty_coef)),

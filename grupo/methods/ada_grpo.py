@@ -4,11 +4,12 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Cosine
 from grupo.method import Method
@@ -20,6 +21,26 @@ PAPER = Paper(
     tags=("length", "exploration", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("arm-ada-grpo",),
+    source=Source(
+        "code",
+        "TEAM-ARM/ARM, verl/verl/trainer/ppo/core_algos.py and verl/stage2_scripts/trainer/run.sh",
+    ),
+    plan=(
+        "stage2_scripts/trainer/run.sh: train batch 1024, minibatch 180 prompts: 6 updates per "
+        "step, the last one on a smaller minibatch"
+    ),
+    missing=("The SFT stage that teaches the four formats.",),
+    deviations=(
+        "The minibatches have equal sizes, those of the release 180 prompts and a rest of 124.",
+        (
+            "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
+            "and an entropy bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "scale, schedule and constants compared with compute_ada_grpo_outcome_advantage and the "
+        "run script of the authors' verl fork"
+    ),
 )
 
 
@@ -57,6 +78,8 @@ def ada_grpo(
     F of the group's G rollouts have the format of this one, which the reward term "mode" labels.
     A = (r' - mean(r')) / std(r').
 
+    A step makes 6 updates, one on each of 6 minibatches.
+
     Args:
         group_size: rollouts per task.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
@@ -65,5 +88,8 @@ def ada_grpo(
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     rarity = RarityScale(Cosine(1.0, 0.0))
     return Method(
-        sampler=GroupSampler(group_size), advantage=chain(rarity, Center(), ScaleByStd()), loss=loss
+        sampler=GroupSampler(group_size),
+        advantage=chain(rarity, Center(), ScaleByStd()),
+        loss=loss,
+        updates=Updates(minibatches=6),
     )

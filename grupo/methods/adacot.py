@@ -7,7 +7,7 @@ from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,20 @@ PAPER = Paper(
     tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("adacot",),
+    source=Source(
+        "third_party",
+        "a public survey of rewards that quotes the reward and L_SLM; the abstract",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The SFT stage with labels of the tasks that need thinking.",
+        "The critic: the paper trains by PPO.",
+    ),
+    deviations=("The reward applies to a group without a critic.",),
+    audit=(
+        "reward and selective loss masking compared with a public survey of rewards that quotes "
+        "both; the penalties' values could not be checked"
+    ),
 )
 
 REWARD_TERMS = ("think", "needed", "format")
@@ -84,14 +98,14 @@ def adacot(
     is 1 at the first token after the thinking opens where all tasks need thinking (selective loss
     masking), else 0.
 
+    The first two penalties move along the paper's front of accuracy and cost.
+
     Args:
         group_size: rollouts per task.
         missed_penalty: lost if thinking is needed and missing (our choice).
         overuse_penalty: lost if thinking is present and not needed (our choice).
         format_penalty: lost by a malformed answer (our choice).
     """
-    # The paper trains by PPO with a critic; the reward applies to a group as well. The first two
-    # penalties move along the paper's front of accuracy and cost.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(

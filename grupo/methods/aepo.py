@@ -5,11 +5,12 @@ from torch import Tensor
 
 from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, ScaleByStd, chain
 from grupo.algo.losses import Clip, Reinforce, WhereLoss
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.controllers import BangBang
 from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, MultiTemperature
@@ -21,6 +22,28 @@ PAPER = Paper(
     tags=("entropy", "exploration"),
     checked=("golden", "properties", "run"),
     catalogue=("aepo",),
+    source=Source(
+        "code",
+        "597358816/AEPO, verl/trainer/ray_trainer.py, examples/config.yaml and "
+        "examples/qwen-math-7b-AEPO.sh",
+    ),
+    plan="examples/config.yaml: rollout batch 512, global batch 128 prompts: 4 updates per step",
+    deviations=(
+        (
+            "The release samples a quarter of the prompts again and replaces at most 60 of its "
+            "2,560 rollouts (30 while the policy is cold) by good tempered ones; here every group "
+            "has tempered rollouts beside its own, so that their weight in the mean is larger."
+        ),
+        (
+            "The release recomputes the old log-probabilities of tempered rollouts at temperature "
+            "1 and keeps PPO's clip on them; here they have no ratio."
+        ),
+        "The dual clip of 3 of the release is left out.",
+    ),
+    audit=(
+        "temperatures, thresholds, weights and batch sizes compared with ray_trainer.py, config.py "
+        "and the run script"
+    ),
 )
 REQUIRES_TEMPERATURE_SCALED = Requires(reward_terms=("temperature_scaled",))
 
@@ -63,7 +86,7 @@ class IsUntempered:
 
 
 def aepo(
-    group_size: PositiveInt = 8,
+    group_size: PositiveInt = 5,
     extra_rollouts: PositiveInt = 2,
     target_entropy: NonNegative = 0.5,
     high_temperature: Positive = 1.2,
@@ -74,15 +97,15 @@ def aepo(
     samples raise entropy, cold ones lower it. For tempered rollouts R is 1 where A > 0.05, else 0;
     alpha is 1 if they are hot, 1/2 if they are cold.
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
-        group_size: rollouts per task at the usual temperature.
-        extra_rollouts: tempered rollouts per task.
+        group_size: rollouts per task at the usual temperature (authors' configuration: 5).
+        extra_rollouts: tempered rollouts per task (our choice, the fewest whose rewards can differ;
+            authors: as many as the group, for a quarter of the tasks).
         target_entropy: entropy to hold, in nats.
         high_temperature: temperature factor while entropy is too low.
     """
-    # The authors sample a quarter of the prompts again, keep at most 60 of those rollouts (30 if
-    # they are cold) and replace others by them; here every group has a quarter more, without
-    # ratios.
     normalised = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("temperature_scaled"))
     return Method(
         sampler=MultiTemperature(
@@ -92,4 +115,5 @@ def aepo(
         ),
         advantage=chain(normalised, TemperedRolloutWeight(BangBang(target_entropy, 1.0, 0.5))),
         loss=WhereLoss(Clip(), IsUntempered()) + WhereLoss(Reinforce(), IsTempered()),
+        updates=Updates(minibatches=4),
     )

@@ -12,7 +12,7 @@ from grupo.algo.losses import (
     TooFewCorrect,
 )
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -23,6 +23,22 @@ PAPER = Paper(
     tags=("sft", "off-policy"),
     checked=("golden", "properties", "run"),
     catalogue=("ahpo-mm-helix",),
+    source=Source(
+        "third_party",
+        "a note on the paper (en.papernotes.org); PhoenixZ810/MM-HELIX has generators only",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The threshold of the gate, which could not be found.",),
+    deviations=(
+        (
+            "The paper sums log pi over the expert solution; the mean over its tokens puts both "
+            "terms on one scale."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; the repository was "
+        "opened and has no training code"
+    ),
 )
 
 
@@ -41,8 +57,6 @@ def ahpo(
             so only all-incorrect groups do).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The gate is known to us from a note on the paper. The paper sums log pi over y; the mean over
-    # its tokens, which puts both terms on one scale, is our choice.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=SeparateDemos(

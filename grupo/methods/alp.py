@@ -7,7 +7,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,20 @@ PAPER = Paper(
     use="Easy tasks should be answered briefly, hard ones at any length.",
     tags=("length", "curriculum", "reward"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party", "public notes that quote the reward with beta and N; the abstract"
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "N of beta / N is not known: it is 1, so that the penalty is small. Where all answers "
+            "are correct it is still the whole advantage."
+        ),
+    ),
+    audit=(
+        "formula compared with two public notes that quote it, of which one calls N the longest "
+        "trace and doubts its own copy, and with the abstract"
+    ),
 )
 
 
@@ -52,6 +66,5 @@ def alp(group_size: PositiveInt = 16, length_coef: NonNegative = 1e-7) -> Method
         length_coef: cost per token (the paper writes beta / N and reports beta = 1e-7; N is not
             known to us, so it is 1 here).
     """
-    # The penalty is small, but where all answers are correct it is the whole advantage.
     advantage = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
     return Method(sampler=GroupSampler(group_size), advantage=advantage)

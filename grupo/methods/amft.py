@@ -8,7 +8,7 @@ from grupo.algo.losses import NLL, Clip, EntropyBonus, MixSFT, PerSourceMean, Se
 from grupo.core.component import component
 from grupo.core.controllers import Controller
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -19,6 +19,21 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example="amft(target_entropy=0.5)",
     catalogue=("amft",),
+    source=Source("code", "TSYJ-He/AMFT, configs/main_config.yaml, src/trainer and src/controller"),
+    plan="src/trainer/amft_trainer.py: every iteration generates, and makes one update",
+    missing=(
+        "The critic of the release: a whitened reward is the advantage.",
+        (
+            "The meta-gradient that the paper adds to mu every 20 steps: it needs three separate "
+            "gradients of one step. The release has its sign wrong."
+        ),
+        "The SFT stage before, which sets the target entropy.",
+    ),
+    deviations=("The entropy bonus applies to policy rollouts alone.",),
+    audit=(
+        "loss, controller and constants compared with the released trainer, whose generation is a "
+        "placeholder"
+    ),
 )
 
 
@@ -70,11 +85,6 @@ def amft(
         gain: change of mu per nat.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The numbers are those of the released configuration (TSYJ-He/AMFT), without its critic: a
-    # whitened reward is the advantage; the bonus applies to policy rollouts. The paper adds to mu,
-    # every 20 steps, a meta-gradient: the gain of SFT's gradient over RL's on held-out data. It
-    # needs three separate gradients of one step, which are not available here; the released code
-    # has its sign wrong.
     mu = IntegralController(initial_sft_weight, target_entropy, gain)
     policy_loss = Clip(clip_eps, clip_eps) + EntropyBonus(0.01)
     return Method(

@@ -3,7 +3,7 @@
 from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -13,6 +13,28 @@ PAPER = Paper(
     tags=("preferences", "reward", "agents"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("arenarl",),
+    source=Source(
+        "code",
+        "Alibaba-NLP/qqr, qqr/reward_models/arena/single_elimination.py and "
+        "scripts/travel/run-qwen3-8B.sh",
+    ),
+    plan=(
+        "scripts/travel/run-qwen3-8B.sh: 16 tasks of 16 rollouts and a global batch of 256: one "
+        "update per step"
+    ),
+    missing=(
+        "The other forms of the release: anchor only, round robin, Swiss and double elimination.",
+    ),
+    deviations=(
+        (
+            "Where G is no power of two the best seeds have a bye; the release pairs neighbours "
+            "instead."
+        ),
+    ),
+    audit=(
+        "tournament, reward, clips, group and batch sizes compared with single_elimination.py and "
+        "the run script"
+    ),
 )
 
 
@@ -21,14 +43,13 @@ def arenarl(
 ) -> Method:
     """A = (r - mean(r)) / std(r) with r = 1 - place / (G - 1), the reward term "rank".
 
-    `rewards.tournament.tournament` computes it with 2 G - 2 comparisons by a judge.
+    `grupo.rewards.pairwise.tournament_scores` computes it with 2 G - 2 comparisons by a judge.
 
     Args:
         group_size: G, rollouts per task.
         clip_low: ratios are at least 1 - clip_low.
         clip_high: ratios are at most 1 + clip_high.
     """
-    # Where G is no power of two the best seeds have a bye; the release pairs neighbours instead.
     advantage = chain(UseRewardTerm("rank"), Center(), ScaleByStd())
     return Method(
         sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_low, clip_high)

@@ -5,11 +5,12 @@ from torch import Tensor
 from grupo.algo.advantages.token_table import scatter_tokens
 from grupo.algo.advantages.turn_table import combine_labels
 from grupo.algo.aggregation import token_mean
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import EntropyBranching
@@ -20,6 +21,31 @@ PAPER = Paper(
     tags=("agents", "tree", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("arpo-agentic",),
+    source=Source(
+        "code",
+        "dongguanting/ARPO, ARPO/scripts/ARPO_7B_Reasoning_1node.sh and vllm_rollout_with_tools.py",
+    ),
+    plan="ARPO_7B_Reasoning_1node.sh: train batch 128, minibatch 16 prompts: 8 updates per step",
+    missing=(
+        (
+            "The reward of the release: -1 for a wrong format, else token F1, and +0.1 where both "
+            "tools were used."
+        ),
+    ),
+    deviations=(
+        (
+            "A branching point is judged by the entropy of the tokens after a tool's result, as in "
+            "the paper; the release takes that of the turn before."
+        ),
+        (
+            "The entropy is that of the vocabulary, in the release that of a token's ten likeliest "
+            "words."
+        ),
+    ),
+    audit=(
+        "group, initial rollouts, branches, probabilities and batch sizes compared with the run "
+        "script, the rest with the catalogue's row of the rollout worker"
+    ),
 )
 
 
@@ -49,6 +75,8 @@ def arpo_agentic(
     of A. The hard estimate states it explicitly:
     .replace(advantage=chain(Center(), ScaleByStd(), SharedNodeMean())).
 
+    A step makes 8 updates, one on each of 8 minibatches.
+
     Args:
         group_size: leaves per task.
         initial_rollouts: rollouts that start at the prompt.
@@ -56,13 +84,10 @@ def arpo_agentic(
         branch_prob: base probability of branching after a tool's result.
         entropy_weight: increase of that probability with the rise in entropy.
     """
-    # The branching points are the paper's: after a tool's result, by the entropy of the next
-    # tokens. The released code (ARPO of dongguanting) uses the entropy of the turn before the
-    # result, over a token's ten likeliest words; here it is over the vocabulary. The released runs
-    # have no KL; the token mean is our choice.
     return Method(
         sampler=EntropyBranching(
             group_size, initial_rollouts, branches, branch_prob, entropy_weight
         ),
         aggregation=token_mean,
+        updates=Updates(minibatches=8),
     )

@@ -5,7 +5,7 @@ from grupo.algo.advantages.calibration_counts import CountByBin
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import QualityLoss
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.schedules import Switch
 from grupo.method import Method
 from grupo.rollouts.samplers import BetaBins, EarlyPruning
@@ -16,6 +16,20 @@ PAPER = Paper(
     tags=("filtering",),
     checked=("golden", "properties", "run"),
     catalogue=("arrol",),
+    source=Source("abstract", "the abstract and public summaries; Hsu1023/ARRoL has no code"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("Votes weighted by h at test time.",),
+    deviations=(
+        "The choice of the subset, the constants of the posterior and the warm-up are ours.",
+        (
+            "The quality head is linear; a summary of the paper has a perceptron on the last "
+            "hidden state."
+        ),
+    ),
+    audit=(
+        "compared with the abstract and with the catalogue's row; the repository was opened and "
+        "has a README only"
+    ),
 )
 
 
@@ -44,9 +58,6 @@ def arrol(
         warmup_fraction: fraction of the run without pruning (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # From the abstract and summaries; Hsu1023/ARRoL on GitHub has no code yet (fe9ad20). Bins and
-    # posterior are the paper's; the choice of the subset, the constants and a linear head are ours.
-    # Votes weighted by h are not implemented.
     posterior = BetaBins.from_history(10, 0.9)
     fraction = Switch(warmup_fraction, 1.0, keep_fraction)
     return Method(

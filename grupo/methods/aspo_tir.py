@@ -8,7 +8,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +19,12 @@ PAPER = Paper(
     tags=("agents", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("aspo-tir",),
+    source=Source("third_party", "an implementation for verl by other people (apply_aspo_shaping)"),
+    plan="not stated in any source that was opened; one update per step",
+    audit=(
+        "compared with the catalogue's row of that implementation; the paper's equation could not "
+        "be opened"
+    ),
 )
 
 
@@ -64,7 +70,6 @@ def aspo_tir(
         bias_coef: strength; negative favours early calls.
         max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
     """
-    # Known to us from a third party's code for verl, not from the paper itself.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), EarlyToolBonus(bias_coef, max_bias_fraction)),

@@ -8,7 +8,7 @@ from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -18,6 +18,21 @@ PAPER = Paper(
     use="Rollouts are stale or from another policy, and importance ratios are not available.",
     tags=("off-policy", "advantage"),
     checked=("golden", "properties", "run"),
+    source=Source("third_party", "public notes on sections 5.2 and 5.3; the abstract"),
+    plan=(
+        "one update per step; the paper's behaviour policy is older: by the notes it is refreshed "
+        "every 250 gradient steps"
+    ),
+    missing=(
+        (
+            "A behaviour policy that lags by up to 250 updates: without stale rollouts the method "
+            "is REINFORCE with a shifted baseline."
+        ),
+    ),
+    audit=(
+        "objective compared with the abstract and a review (themoonlight.io), the margin of 0.1 "
+        "and the group of 8 with two public notes on sections 5.2 and 5.3"
+    ),
 )
 
 
@@ -42,9 +57,9 @@ def asymre(group_size: PositiveInt = 8, baseline_margin: NonNegative = 0.1) -> M
     may collapse.
 
     Args:
-        group_size: rollouts per task (as we remember the paper).
-        baseline_margin: minus the paper's delta V (0.1 as we remember it: language models do best
-            with delta V a little below 0).
+        group_size: rollouts per task (paper, by public notes: 8).
+        baseline_margin: minus the paper's delta V (by public notes 0.1: all runs at delta V = 0
+            collapse).
     """
     return Method(
         sampler=GroupSampler(group_size),

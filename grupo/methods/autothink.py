@@ -4,11 +4,12 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +21,32 @@ PAPER = Paper(
     tags=("length", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("autothink",),
+    source=Source(
+        "code",
+        "TU2021/AutoThink, verl/verl/trainer/main_ppo.py, deepscaler/rewards/math_reward.py and "
+        "scripts/train",
+    ),
+    plan=(
+        "train_stage1.sh: train batch 128, minibatch 64 prompts: 2 updates per step; stages 2 and "
+        "3 have 64 and 64, one update"
+    ),
+    missing=(
+        "The stages as a pipeline: each is a recipe of its own here.",
+        (
+            "The release lowers the reward of a wrong answer without thinking to -2 where it "
+            "repeats itself or has a word of 120 letters."
+        ),
+    ),
+    deviations=(
+        (
+            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
+            "bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "rewards, targets, slope, length terms and batch sizes compared with the reward manager "
+        "and the scripts of the three stages"
+    ),
 )
 
 REWARD_TERMS = ("correct", "think", "format")
@@ -72,6 +99,8 @@ def autothink(
     thinking; "format", 0 if the thinking is never closed or no answer is found (r = 0 before the
     balance).
 
+    A step makes 2 updates, one on each of 2 minibatches; stages 2 and 3 make one.
+
     Args:
         group_size: rollouts per task.
         mode_fraction: share of a mode in the batch from which its reward is reduced.
@@ -80,4 +109,5 @@ def autothink(
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(BalancedModeReward(mode_fraction, length_coef), Center(), ScaleByStd()),
+        updates=Updates(minibatches=2),
     )

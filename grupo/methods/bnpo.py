@@ -9,7 +9,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +20,22 @@ PAPER = Paper(
     tags=("advantage", "curriculum"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("bnpo",),
+    source=Source(
+        "code",
+        "changyi7231/BNPO, recipe/bnpo/src/bnpo_ray_trainer.py and recipe/bnpo/run.sh",
+    ),
+    plan="recipe/bnpo/run.sh: train batch 32, minibatch 32 prompts, 1 epoch: one update per step",
+    missing=(
+        (
+            "Advantage decomposition for several rewards (use_advantage_decomposition, off in the "
+            "script)."
+        ),
+        "The dual clip of 10, which never acts at one update per step.",
+    ),
+    audit=(
+        "formula, constants, clips, aggregation and batch sizes compared with "
+        "compute_bnpo_outcome_advantage and the run script"
+    ),
 )
 
 
@@ -38,7 +54,7 @@ class BetaNormalise:
 
     # the distribution of p is that of all groups
     # the reward: a Beta density has no value outside [0, 1]
-    requires = Requires(whole_batch=True, bounded_rewards=("reward",))
+    requires = Requires(whole_batch=True, bounded_rewards=("reward",), reward_range=(0.0, 1.0))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean(x, batch.group)

@@ -4,7 +4,7 @@ from grupo.algo.advantages import ClampAdvantage, chain
 from grupo.algo.advantages.tree import ActionMaskFn, DedupTokenMean, NormalizePerDepth
 from grupo.algo.losses import Clip
 from grupo.core.numbers import NonNegative, NonNegativeInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import SplitTree
 
@@ -14,6 +14,42 @@ PAPER = Paper(
     tags=("diffusion", "tree", "multimodal", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("branchgrpo",),
+    source=Source(
+        "code",
+        "Fredreic1849/BranchGRPO, fastvideo/train_branchgrpo_flux.py and scripts/finetune; two "
+        "notes on version 5 of the paper",
+    ),
+    plan=(
+        "the release makes an update after every 12 denoising steps of a device's two trees; "
+        "minibatches split groups here: one update per step"
+    ),
+    missing=("SDE steps in a window of 4 and ODE steps outside it (mix_ode_sde_tree).",),
+    deviations=(
+        (
+            "Noises are (common + s own) / sqrt(1 + s^2), s = 4, as in the paper: "
+            "sibling_correlation = 1/17. The release has independent noises, four times as large, "
+            "although R uses the unscaled density."
+        ),
+        (
+            "logp_coef = 1 weights leaves by the path from the node; the release weights children "
+            "by the step to each alone."
+        ),
+        (
+            "Of the last split each parent's best child is kept, or the best and the worst leaves, "
+            "the split's own step staying (8.625 steps a leaf are 138 / 16); the release sorts "
+            "steps of equal A and so keeps the earlier half of each branch."
+        ),
+        (
+            "Four depths are left out, from the last split, a step later every 30: "
+            "OutsideWindow(Linear(9.0, 19.0), 4); the window of the release moves to earlier "
+            "depths."
+        ),
+        "Masks remove steps from the loss, not from the forward pass: rows are whole.",
+    ),
+    audit=(
+        "splits, clip, advantage bound, pruning modes and the loop of updates compared with "
+        "train_branchgrpo_flux.py and its script"
+    ),
 )
 
 
@@ -32,7 +68,7 @@ def branch_grpo(
     node have its A; a step counts once, however many leaves share it.
 
     Args:
-        split_steps: denoising steps before which the tree splits in two.
+        split_steps: denoising steps before which the tree splits in two (released run of 20 steps).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         max_advantage: A is clamped to [-max_advantage, max_advantage].
         sibling_correlation: correlation of the siblings' noises at a split.
@@ -40,16 +76,6 @@ def branch_grpo(
         masks: a step counts if all masks hold: `BestOfSiblings()` and `TopBottomLeaves(4)` prune
             the width, `OutsideWindow(9, 4)` the depth.
     """
-    # Numbers are the released run's, of 20 steps. The rest is from two readers' notes of the
-    # paper's fifth version: noises (common + s own) / sqrt(1 + s^2), s = 4, so
-    # sibling_correlation = 1/17; logp_coef = 1 is more stable; of the last split each parent's best
-    # child, or the best and the worst leaves, the split's own step staying (8.625 steps a leaf are
-    # 138 / 16); four depths left out, from the last split, a step later every 30:
-    # OutsideWindow(Linear(9.0, 19.0), 4).
-    # The released code differs: independent noises, four times as large, although R uses the
-    # unscaled density; fusion weights children by the step to each alone; "best per branch" sorts
-    # steps of equal A and so keeps each branch's earlier half; the window moves to earlier depths.
-    # Masks remove steps from the loss, not from the forward pass: rows are whole.
     return Method(
         sampler=SplitTree(split_steps, sibling_correlation=sibling_correlation),
         advantage=chain(

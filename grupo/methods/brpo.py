@@ -3,8 +3,9 @@
 from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import AnytimeBudgets
 
@@ -14,6 +15,22 @@ PAPER = Paper(
     tags=("length", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("brpo-anytime",),
+    source=Source(
+        "code",
+        "sail-sg/AnytimeReasoner, verl/verl/trainer/ppo/brpo.py, run_experiments.sh and "
+        "run_1.5b_8k.sh",
+    ),
+    plan="run_1.5b_8k.sh: train batch 64, minibatch 32 prompts: 2 updates per step",
+    deviations=(
+        (
+            "Token sums are divided by the largest length of a trace and its answers, in the "
+            "release by the number of padded positions of the batch."
+        ),
+    ),
+    audit=(
+        "formulas compared with compute_cot_advantage and compute_summary_advantage of brpo.py, "
+        "group, budgets, answers, prior and batch sizes with the scripts"
+    ),
 )
 
 
@@ -31,6 +48,8 @@ def brpo(
     the traces; V1 = sum_{k<s} 2^k R_k / sum_{k<s} 2^k, times sum_{j>=s} p_j. Answers have
     A = r - mean(r) over those at the same cut. PPO's clip, token sums over one constant.
 
+    A step makes 2 updates, one on each of 2 minibatches.
+
     Args:
         traces: thinking traces per task.
         token_budgets: lengths at which a trace is cut and answered, in tokens.
@@ -39,12 +58,11 @@ def brpo(
         prior: p_j before normalisation (paper: proportional to the budgets; all 1 is uniform).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # As the authors' code. Its constant is the number of padded positions of the batch; here it is
-    # the largest length of a trace and its answers.
     answers_per_trace = len(token_budgets) * answers_per_budget
     return Method(
         sampler=AnytimeBudgets(traces, token_budgets, answers_per_budget, answer_tokens),
         advantage=BudgetRelativeAdvantage(prior, answers_per_budget),
         loss=Clip(clip_eps, clip_eps),
         aggregation=ConstantLength(max(1, token_budgets[-1] // answers_per_trace + answer_tokens)),
+        updates=Updates(minibatches=2),
     )

@@ -2,8 +2,9 @@
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import ClipPreserveGradient, WeightedReinforce
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -12,7 +13,27 @@ PAPER = Paper(
     "Reinforcement Learning",
     use="Entropy should be controlled by the gradient of clipped tokens of either sign.",
     tags=("clipping", "entropy"),
+    equals_grpo_when="there is one update per step",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "Kwai-Klear/CE-GPPO, recipe/dapo/7B_perf_run_gppo_v1_beta1_075_beta2_1_ours_math.sh",
+    ),
+    plan=(
+        "7B_perf_run_gppo_v1_beta1_075_beta2_1_ours_math.sh: train batch 128, minibatch 16 "
+        "prompts: 8 updates per step"
+    ),
+    missing=(
+        (
+            "The group filter of the scripts, which generate 256 groups and train on 128 of those "
+            "whose accuracies differ."
+        ),
+        "The dual clip of 10.",
+    ),
+    audit=(
+        "loss, constants and batch sizes compared with compute_gppo_loss_general_beta and the 7B "
+        "and 1.5B scripts"
+    ),
 )
 
 
@@ -29,6 +50,8 @@ def ce_gppo(
     w = low_scale (1 - clip_low) where A < 0 and r < 1 - clip_low, which lowers it.
     A = (r - mean(r)) / std(r), mean over all tokens.
 
+    A step makes 8 updates, one on each of 8 minibatches.
+
     Args:
         group_size: rollouts per task (authors' script: 8).
         clip_low: width of the clip below 1 (authors' script: 0.2).
@@ -36,9 +59,9 @@ def ce_gppo(
         low_scale: factor below the clip (authors' 7B script: 0.75; 1.5B: 0.5).
         high_scale: factor above the clip (authors' script: 1).
     """
-    # The dual clip at 10 that the authors inherit from verl is left out.
     return Method(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(ClipPreserveGradient(clip_low, clip_high, low_scale, high_scale)),
         aggregation=token_mean,
+        updates=Updates(minibatches=8),
     )

@@ -4,7 +4,7 @@ from grupo.algo.advantages import identity
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses.dpo import DPOBestWorst
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -14,6 +14,14 @@ PAPER = Paper(
     tags=("preferences", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
+    source=Source("third_party", "TRL's draft of a CGPOTrainer, which cites eq. 14 and 18"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The mixture of tasks, each with its own judges and optimizer.",),
+    deviations=("Answers of equal reward share their place.",),
+    audit=(
+        "formula and constants compared with the catalogue's row of TRL's draft; the paper could "
+        "not be opened"
+    ),
 )
 
 
@@ -31,7 +39,6 @@ def cgpo_codpo(
         beta: inverse temperature of DPO.
         nll_coef: weight of the winner's mean log-likelihood.
     """
-    # As TRL's draft of a CGPOTrainer; answers of equal reward share their place.
     loss = DPOBestWorst(beta, nll_coef)
     return Method(
         sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean

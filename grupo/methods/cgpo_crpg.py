@@ -5,12 +5,12 @@ from torch import Tensor
 
 from grupo.algo.advantages import chain
 from grupo.algo.advantages.constraints import CalibratedReward, KLDiscounted
-from grupo.algo.aggregation import rollout_mean
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +21,11 @@ PAPER = Paper(
     tags=("reward", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
+    source=Source("paper", "eq. 12, as reviews quote it; TRL's draft of a CGPOTrainer"),
+    plan="TRL's draft: one update per step",
+    missing=("Several tasks, each with judges and a reward model of its own.",),
+    deviations=("max_kl is our choice: neither paper nor draft gives a default.",),
+    audit="sums and constants compared with eq. 12 and with TRL's draft, which sums log-probs",
 )
 
 
@@ -39,18 +44,16 @@ class CenterBatch:
 def cgpo_crpg(group_size: PositiveInt = 4, max_kl: Positive = 10.0) -> Method:
     """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / max_kl).
 
-    loss = mean over answers of -A mean_t log pi; k = log pi_old(y) - log pi_ref(y). Reward terms:
+    loss = mean over answers of -A log pi(y); k = log pi_old(y) - log pi_ref(y). Reward terms:
     "feasible", F, and "baseline", r_ref.
 
     Args:
         group_size: rollouts per task.
         max_kl: k at which the reward is 0, in nats per answer (KL_max; our choice).
     """
-    # Calibrated policy gradient, as TRL's draft of a CGPOTrainer, which gives no default for
-    # max_kl. One task with one reward model.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(CalibratedReward(), KLDiscounted(max_kl), CenterBatch()),
         loss=Reinforce(),
-        aggregation=rollout_mean,
+        aggregation=token_sum,
     )

@@ -5,7 +5,7 @@ from grupo.algo.advantages.constraints import CalibratedReward, KLGated, best_of
 from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -15,6 +15,19 @@ PAPER = Paper(
     tags=("reward", "sft", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
+    source=Source("third_party", "TRL's draft of a CGPOTrainer, which cites eq. 14 and 18"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The mixture of tasks, each with its own judges and optimizer.",),
+    deviations=(
+        (
+            "In groups without a feasible answer near the reference the draft imitates the "
+            "baseline answer with weight 1/2: it is no rollout here, so such groups have no loss."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row of TRL's draft; an earlier reader compared the "
+        "sum over the sequence with the paper"
+    ),
 )
 
 
@@ -29,9 +42,6 @@ def cgpo_crraft(group_size: PositiveInt = 4, max_kl: NonNegative = 10.0) -> Meth
         group_size: rollouts per task.
         max_kl: largest k of an answer that counts, in nats (KL_max; our choice).
     """
-    # As TRL's draft of a CGPOTrainer, except for groups without a feasible answer near the
-    # reference: there it imitates the baseline answer with weight 1/2. That answer is no rollout
-    # here, so such groups have no loss.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(CalibratedReward(), KLGated(max_kl), best_of_group),

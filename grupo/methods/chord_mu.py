@@ -7,7 +7,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL, Clip, MixSFT, PerSourceMean, SeparateDemos
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, PositiveFraction, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveProbability
 from grupo.core.schedules import Schedule
 from grupo.method import Method
@@ -19,6 +19,21 @@ PAPER = Paper(
     use="One stage that moves from SFT to RL should replace SFT followed by RL.",
     tags=("sft", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "modelscope/Trinity-RFT, examples/mix_chord/mix_chord.yaml and chord_policy_loss.py; "
+        "ms-swift, examples/train/grpo/internal/chord.sh",
+    ),
+    plan=(
+        "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
+        "per step"
+    ),
+    missing=("A warm-up of mu from 0, which chord-mu does not use.",),
+    deviations=("mu decays over the whole run; in both scripts over 200 steps.",),
+    audit=(
+        "loss, schedule and constants of chord-mu compared with the authors' Trinity-RFT and with "
+        "ms-swift's script"
+    ),
 )
 
 
@@ -55,14 +70,12 @@ def chord_mu(
 
     Args:
         group_size: policy rollouts per task.
-        initial_sft_weight: mu at the beginning (ms-swift's examples: 0.9).
-        final_sft_weight: mu after the decay (ms-swift's examples: 0.05).
-        decay_fraction: fraction of the run over which mu decays (ms-swift's examples: 200 steps;
-            1.0 is our choice).
+        initial_sft_weight: mu at the beginning (authors: 0.9).
+        final_sft_weight: mu after the decay (authors: 0.05).
+        decay_fraction: fraction of the run over which mu decays (authors: 200 steps; 1.0 is our
+            choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # ms-swift has its numbers from the authors, whose code (Trinity-RFT) can also warm mu up from
-    # 0.
     mu = CosineDecay(initial_sft_weight, final_sft_weight, decay_fraction)
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),

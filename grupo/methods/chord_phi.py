@@ -5,7 +5,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, MixSFT, PerSourceMean, SeparateDemos, WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -15,6 +15,21 @@ PAPER = Paper(
     use="Demonstrations have another style, and the policy should keep its own.",
     tags=("sft", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "modelscope/Trinity-RFT, examples/mix_chord/mix_chord.yaml and chord_policy_loss.py",
+    ),
+    plan=(
+        "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
+        "per step"
+    ),
+    deviations=(
+        (
+            "p (1 - p) is a constant of the gradient, as in the authors' code; ms-swift let a "
+            "gradient through until its PR 6952."
+        ),
+    ),
+    audit="loss, weight and constants of chord-phi compared with the authors' Trinity-RFT",
 )
 
 
@@ -33,10 +48,9 @@ def chord_phi(
 
     Args:
         group_size: policy rollouts per task.
-        sft_weight: mu (authors' example in Trinity-RFT, as we remember it: 0.1).
+        sft_weight: mu (authors: 0.1).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The weight is constant, as in the paper; ms-swift let a gradient through until its PR 6952.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=SeparateDemos(chain(Center(), ScaleByStd())),

@@ -5,10 +5,11 @@ from torch import Tensor
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import WeightedReinforce
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -16,9 +17,26 @@ PAPER = Paper(
     title="MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     use="Rare words such as 'however' are clipped away although reasoning depends on them.",
     tags=("clipping", "importance-sampling"),
+    equals_grpo_when="there is one update per step",
     trl="loss_type='cispo'; its epsilon_high is the cap itself: 1 + our high",
     verl="loss_mode='cispo', clip_ratio_high = our high; clip_ratio_low=1 for no lower bound",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "paper",
+        "section 3.1 and eq. 4 and 5, as quoted in public translations; ScaleRL for the constants",
+    ),
+    plan="section 3.1: 16 rounds of off-policy updates per generation batch",
+    missing=("Dynamic sampling and the length penalty that the paper takes over from DAPO.",),
+    deviations=(
+        (
+            "The paper tunes the upper bound and does not give it: 4 and the group of 16 are "
+            "ScaleRL's."
+        ),
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1; the number of updates with the text of "
+        "section 3.1 in public translations"
+    ),
 )
 
 
@@ -45,6 +63,8 @@ def cispo(
 
     A = (r - mean(r)) / std(r). With clip_low = 1 there is no lower bound.
 
+    A step makes 16 updates, one on each of 16 minibatches.
+
     Args:
         group_size: rollouts per task (ScaleRL, arXiv:2510.13786: 16).
         clip_high: weights are at most 1 + clip_high (ScaleRL: 4; the paper tunes it and does not
@@ -55,4 +75,5 @@ def cispo(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)),
         aggregation=token_mean,
+        updates=Updates(minibatches=16),
     )

@@ -3,10 +3,11 @@
 from grupo.algo.aggregation import hash_uniform, token_mean, top_fraction_mask
 from grupo.algo.losses import Clip, CorrectedLoss
 from grupo.algo.losses.entropy_aware import logp_advantage_covariance
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,6 +18,34 @@ PAPER = Paper(
     tags=("entropy", "clipping", "filtering"),
     verl="loss_mode='clip_cov' (unseeded draw, covariance of the micro-batch, PPO's clip excluded)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "PRIME-RL/Entropy-Mechanism-of-RL, recipe/dapo/7b_clip_cov.sh and "
+        "verl/trainer/ppo/core_algos.py",
+    ),
+    plan="recipe/dapo/7b_clip_cov.sh: train batch 256, minibatch 32 prompts: 8 updates per step",
+    missing=(
+        (
+            "Dynamic sampling of the scripts: groups of equal accuracy are refilled in up to 10 "
+            "rounds."
+        ),
+        "The dual clip of 10.",
+    ),
+    deviations=(
+        (
+            "The draw uses the bits of the old log-probability, in the release the global random "
+            "generator."
+        ),
+        "ceil(n share) tokens are dropped, in the release max(1, floor(n share)).",
+        (
+            "The covariance is that of the minibatch, in the release of the micro-batch, where "
+            "tokens that PPO's clip stops are left out."
+        ),
+    ),
+    audit=(
+        "loss, constants, clips and batch sizes compared with compute_policy_loss_clip_cov and the "
+        "scripts for 7B and 32B; arithmetic with verl 0.9.1"
+    ),
 )
 
 
@@ -52,22 +81,29 @@ def clip_cov(
     drop_fraction: Fraction = 2e-4,
     min_covariance: NonNegative = 1.0,
     max_covariance: NonNegative = 5.0,
-    clip_eps: NonNegative = 0.2,
+    clip_eps: NonNegative = 1.0,
 ) -> Method:
     """PPO's loss without a fraction of the tokens, drawn from those of high covariance.
 
     cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens. At least one token
     is dropped if any is in the range. The draw uses the bits of the old log-probability.
 
+    A step makes 8 updates, one on each of 8 minibatches.
+
     Args:
         group_size: rollouts per task.
         drop_fraction: fraction of all tokens that are dropped (released default: 2e-4).
         min_covariance: lower end of the range (released default: 1).
         max_covariance: upper end of the range (released default: 5).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (released scripts: 1, so that
+            covariance alone bounds the update from below).
     """
-    # token mean as in the released scripts
     loss = CorrectedLoss(
         Clip(clip_eps, clip_eps), DropHighCovariance(drop_fraction, min_covariance, max_covariance)
     )
-    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=loss,
+        aggregation=token_mean,
+        updates=Updates(minibatches=8),
+    )

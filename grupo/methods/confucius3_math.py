@@ -9,7 +9,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -22,6 +22,27 @@ PAPER = Paper(
     tags=("entropy", "curriculum"),
     checked=("golden", "properties", "run"),
     catalogue=("confucius3-math",),
+    source=Source(
+        "paper",
+        "sections 6.1 to 6.3, eq. 1 to 3, table 2 (netease-youdao/Confucius3-Math, "
+        "Confucius3-Math.pdf)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "Recent sample recovery, which keeps spare valid groups for the next step.",
+        (
+            "The stages with contexts of 4K, 8K and 16K tokens; hardness weights and dynamic "
+            "sampling begin in the second."
+        ),
+    ),
+    deviations=(
+        "Group, clip and rounds of generation are DAPO's: the report does not give them.",
+        "The sum over tokens is divided by their number.",
+    ),
+    audit=(
+        "formulas and constants compared with the catalogue's row of the report; the repository "
+        "was opened and has no training code"
+    ),
 )
 
 
@@ -65,9 +86,6 @@ def confucius3_math(
         target_entropy: entropy that the loss steers to, in nats.
         entropy_coef: weight of the entropy loss.
     """
-    # Sections 6.1 to 6.3; group, clip and rounds are DAPO's. The sum over tokens is over their
-    # number. Recent sample recovery, which keeps spare valid groups for the next step, is not
-    # implemented.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), 10),
         sampler=GroupSampler(group_size),

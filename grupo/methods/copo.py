@@ -5,12 +5,14 @@ from math import log
 import torch
 from torch import Tensor
 
+from grupo.algo.advantages import AdvantageEstimator, Center, ScaleByStd, chain
 from grupo.algo.losses import Clip, Loss
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +23,11 @@ PAPER = Paper(
     tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("copo",),
+    source=Source("code", "run_copo.sh, README and the policy loss (soft-with-zero)"),
+    plan="run_copo.sh: 16 updates per step",
+    missing=("The dual clip at 3 of the released losses.",),
+    deviations=("The consistency factor is off, as in run_copo.sh; the paper has it.",),
+    audit="loss, gate of each rollout and constants compared with the released code",
 )
 
 
@@ -32,49 +39,71 @@ def answer_entropy(batch: Batch) -> Tensor:
     return group_ops.entropy(batch.reward_terms["cluster"], batch.group) / log(2)
 
 
-def between_group_advantage(x: Tensor, batch: Batch) -> Tensor:
-    """(R - mean R) / std R over groups, (R,), with R = mean(x) (1 - (1 - 1/G) H / log2 G)."""
-    G = group_ops.count(x, batch.group)
-    consistency = 1 - (1 - 1 / G) * answer_entropy(batch) / G.clamp(min=2).log2()
-    R = group_ops.mean(x, batch.group) * consistency
-    num_groups = (1 / G).sum()
-    centred = R - (R / G).sum() / num_groups
-    variance = (centred**2 / G).sum() / (num_groups - 1).clamp(min=1)
-    return centred / (variance.sqrt() + 1e-6)
+@component
+class BetweenGroups:
+    """(R - mean R) / std R over groups, (R,), R = mean(x) (1 - c (1 - 1/G) H / log2 G).
+
+    c = consistency_coef.
+
+    Args:
+        consistency_coef: weight of the entropy of the group's answers; 0 ignores it.
+    """
+
+    consistency_coef: Number = 0.0
+
+    requires = Requires(reward_terms=("cluster",), whole_batch=True)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        G = group_ops.count(x, batch.group)
+        spread = (1 - 1 / G) * answer_entropy(batch) / G.clamp(min=2).log2()
+        R = group_ops.mean(x, batch.group) * (1 - self.consistency_coef * spread)
+        num_groups = (1 / G).sum()
+        centred = R - (R / G).sum() / num_groups
+        variance = (centred**2 / G).sum() / (num_groups - 1).clamp(min=1)
+        return centred / (variance.sqrt() + 1e-6)
 
 
 @component
 class BlendedClip(Loss):
-    """w clip(A) + (1 - w) clip(A between groups), (N, T), w = sigmoid(k (H - b)).
+    """w clip(A within the group) + (1 - w) clip(A), (N, T), w = sigmoid(k (H - b)) 1[r != 0].
 
-    k = entropy_slope, b = entropy_midpoint; w is 0 in groups of equal rewards.
+    k = entropy_slope, b = entropy_midpoint. A is the advantage between groups, which is estimated
+    on the whole batch. That within a group is estimated here: a minibatch has whole groups. A
+    rollout without reward learns from the other groups alone.
 
     Args:
         surrogate: PPO's clipped loss.
+        within: advantage within a group.
         entropy_slope: k, per bit.
         entropy_midpoint: b, in bits.
     """
 
     surrogate: Clip
+    within: AdvantageEstimator
     entropy_slope: Number
     entropy_midpoint: Number
 
-    requires = Requires(reward_terms=("cluster",), whole_batch=True)
+    # a reward of exactly 0 means that the answer is incorrect
+    requires = Requires(reward_terms=("cluster",), bounded_rewards=("reward",))
+
+    def weight(self, batch: Batch) -> Tensor:
+        """w of each rollout, (R,)."""
+        gate = torch.sigmoid(self.entropy_slope * (answer_entropy(batch) - self.entropy_midpoint))
+        return gate * (batch.reward != 0)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        differ = group_ops.var(batch.reward, batch.group) > 1e-12
-        gate = torch.sigmoid(self.entropy_slope * (answer_entropy(batch) - self.entropy_midpoint))
-        w = broadcast_to_tokens(gate * differ, batch).to(pi.logp)
-        within = self.surrogate(pi, batch)
-        between = self.surrogate(pi, batch.with_advantage(between_group_advantage))
-        return w * within + (1 - w) * between
+        w = broadcast_to_tokens(self.weight(batch), batch).to(pi.logp)
+        within = self.surrogate(pi, batch.with_advantage(self.within))
+        return w * within + (1 - w) * self.surrogate(pi, batch)
 
 
 def copo(
     group_size: PositiveInt = 8,
     clip_eps: NonNegative = 0.2,
-    entropy_slope: NonNegative = 1.0,
-    entropy_midpoint: NonNegative = 0.5,
+    entropy_slope: NonNegative = 5.0,
+    entropy_midpoint: NonNegative = 1.0,
+    consistency_coef: Fraction = 0.0,
+    minibatches: PositiveInt = 16,
 ) -> Method:
     """Two clipped losses, of GRPO's A and of A between groups, mixed by the entropy of answers.
 
@@ -83,11 +112,16 @@ def copo(
     Args:
         group_size: rollouts per task (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        entropy_slope: slope of the mixing weight, per bit.
-        entropy_midpoint: entropy at which both losses weigh the same, in bits.
+        entropy_slope: slope of the mixing weight, per bit (authors' README: 5).
+        entropy_midpoint: entropy at which both losses weigh the same, in bits (README: 1).
+        consistency_coef: weight of the consistency of a group's answers in its reward (paper: 1,
+            run_copo.sh: 0).
+        minibatches: optimizer updates per rollout step (run_copo.sh: 16).
     """
-    # The authors' code, except that groups of equal rewards have the second loss alone.
+    within = chain(Center(), ScaleByStd())
     return Method(
         sampler=GroupSampler(group_size),
-        loss=BlendedClip(Clip(clip_eps, clip_eps), entropy_slope, entropy_midpoint),
+        advantage=BetweenGroups(consistency_coef),
+        loss=BlendedClip(Clip(clip_eps, clip_eps), within, entropy_slope, entropy_midpoint),
+        updates=Updates(minibatches=minibatches),
     )

@@ -7,10 +7,11 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.reward_shaping import RepetitionPenalty
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -22,6 +23,26 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     example="cosine_length(max_length=64)",
     catalogue=("cosine-length-reward",),
+    source=Source(
+        "code",
+        "eddycmu/demystify-long-cot, openrlhf/scripts, "
+        "section_4.5__length_reward_hacking__cosine_repetition_penalty.sh",
+    ),
+    plan=(
+        "section 4.5 script: 512 prompts of 16 answers, train batch 512 answers, 2 epochs: 32 "
+        "updates per step"
+    ),
+    missing=(
+        "The critic: the paper trains by PPO and discounts each kind of reward by its own factor.",
+        "A KL penalty of 0.01 in the reward.",
+    ),
+    deviations=(
+        "Without a critic the repetition reward has no baseline: no repetition, no penalty.",
+    ),
+    audit=(
+        "rewards, penalty, n-gram size, discounts and batch sizes compared with the script of "
+        "section 4.5"
+    ),
 )
 
 
@@ -68,14 +89,14 @@ def cosine_length(
     term: "correct". Signal "step/repeated": `grupo.algo.advantages.reward_shaping.repeated_ngrams`
     with n = 40.
 
+    A step makes 32 updates: 2 passes over 16 minibatches.
+
     Args:
         max_length: length at which an answer has the lowest reward, in tokens.
         group_size: rollouts per task.
         repetition_coef: reward of a repeated token; negative.
         gamma: discount per token of the repetition reward.
     """
-    # The paper trains by PPO and discounts each kind of reward by its own factor; without a critic
-    # the repetition reward has no baseline: no repetition, no penalty.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(
@@ -84,4 +105,5 @@ def cosine_length(
             ScaleByStd(),
             RepetitionPenalty(repetition_coef, gamma),
         ),
+        updates=Updates(epochs=2, minibatches=16),
     )

@@ -5,9 +5,10 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
-from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.numbers import Fraction, NonNegative, PositiveInt
+from grupo.core.paper import Paper, Source
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.units import RolloutSteps
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +18,21 @@ PAPER = Paper(
     tags=("diffusion", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("coupled-grpo",),
+    source=Source(
+        "code",
+        "apple/ml-diffucoder, recipes/config_coupled_code.yaml and src/open_r1/coupled_grpo.py",
+    ),
+    plan="config_coupled_code.yaml: num_iterations 2: 2 updates per step on the same rollouts",
+    deviations=(
+        (
+            "A mask is drawn for a step and each answer has its own masking ratio; in the release "
+            "a mask is drawn for each of the two passes, with one ratio for the batch."
+        ),
+    ),
+    audit=(
+        "loss, advantages and constants compared with coupled_grpo.py and the configuration, the "
+        "reference with TRL's SyncRefModelCallback and its default of ref_model_mixup_alpha"
+    ),
 )
 
 
@@ -24,32 +40,37 @@ def coupled_grpo(
     group_size: PositiveInt = 10,
     clip_eps: NonNegative = 0.5,
     kl_coef: NonNegative = 0.01,
-    ref_update_every: PositiveInt = 64,
+    ref_update_every: RolloutSteps = 32,
+    ref_update_rate: Fraction = 0.6,
     epochs: PositiveInt = 2,
 ) -> Method:
     """A_i = r_i - mean of the other r_j, not scaled.
 
     loss = mean over all tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3
-    with R = e^(l - l_old); the reference is the policy of every ref_update_every steps.
+    with R = e^(l - l_old); every ref_update_every steps the reference moves to the policy by
+    ref_update_rate.
 
     It requires a policy with l = (l_0 + w l') / 2, MaskedDiffusion(estimate=Coupled()): an answer
     unmasked in any order has no likelihood in closed form, and under one mask alone the unmasked
     tokens would have no gradient. Old, reference and current l use the same masks.
 
+    A step makes 2 updates: 2 passes over its batch.
+
     Args:
         group_size: rollouts per task (authors: 10).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors: 0.5).
         kl_coef: weight of the KL divergence from the reference policy (authors: 0.01).
-        ref_update_every: steps between updates of the reference (authors: 64).
+        ref_update_every: rollout steps between updates of the reference (authors: 64 optimizer
+            steps, two of which make a rollout step).
+        ref_update_rate: weight of the policy in an update of the reference (TRL's default, which
+            the authors do not change: 0.6).
         epochs: passes over the batch per step (authors: 2).
     """
-    # Numbers of apple/ml-diffucoder, config_coupled_code.yaml. There a mask is drawn for each of
-    # the epochs, with one masking ratio u for the batch; here each answer has its own, for a step.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=Center(group_ops.leave_one_out_mean),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         aggregation=token_mean,
         updates=Updates(epochs=epochs),
-        reference=ReferenceUpdate(rate=1.0, every=ref_update_every),
+        reference=ReferenceUpdate(ref_update_rate, ref_update_every),
     )

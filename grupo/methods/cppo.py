@@ -3,10 +3,11 @@
 from torch import Tensor
 
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -16,6 +17,32 @@ PAPER = Paper(
     use="Most rollouts of a group are alike, and the few that differ should decide the update.",
     tags=("filtering",),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "lzhxmu/CPPO, scripts/CPPO_gsm.sh, recipes/gsm8k/Qwen2.5-1.5B-Instruct.yaml and "
+        "src/open_r1/grpo_trainer_gsm.py",
+    ),
+    plan=(
+        "Qwen2.5-1.5B-Instruct.yaml: num_iterations 2; gsm8k_cppo.sh for verl: ppo_epochs 2: 2 "
+        "updates per step"
+    ),
+    missing=(
+        (
+            "Dynamic completion allocation: the places of pruned answers are filled with answers "
+            "to further prompts."
+        ),
+    ),
+    deviations=(
+        "Each row of a rollout counts separately.",
+        "Pruned rows still have a forward pass, at weight 0; `pods` avoids it.",
+        (
+            "The release prunes over the rows of a device, not of a group, and takes the mean over "
+            "tokens."
+        ),
+    ),
+    audit=(
+        "pruning, KL, group and iterations compared with the scripts and recipes for TRL and verl"
+    ),
 )
 
 
@@ -60,17 +87,17 @@ def cppo(
     loss = 1 / k sum over the k kept of 1 / L_i sum_t -min(R A, clip(R) A) + kl_coef k3,
     k = (1 - prune_fraction) G.
 
+    A step makes 2 updates: 2 passes over its batch.
+
     Args:
         group_size: G, rollouts per task.
         prune_fraction: fraction of a group that is not trained on (paper: 1/2 to 15/16 of 16).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy.
     """
-    # Each row of a rollout counts separately. Pruned rows still have a forward pass, at weight 0;
-    # `pods` avoids it. The release prunes over the rows of a device, not of a group, and takes the
-    # mean over tokens.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         aggregation=TopAdvantageMean(prune_fraction),
+        updates=Updates(epochs=2),
     )

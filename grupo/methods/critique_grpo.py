@@ -10,10 +10,11 @@ from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
 from grupo.algo.losses import EntropyBonus, Loss, PolicyShaping, WeightedReinforce
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithCritique
 
@@ -24,6 +25,21 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example="critique_grpo(max_length=64)",
     catalogue=("critique-grpo",),
+    source=Source(
+        "code",
+        "zhangxy-2019/critique-GRPO, verl/verl/critique_grpo/critique_core_algos.py and "
+        "examples/grpo_trainer/run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh",
+    ),
+    plan=(
+        "run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh: train batch 128, minibatch "
+        "64 prompts: 2 updates per step"
+    ),
+    missing=("Critiques of a stronger model: WithCritique(..., critique=yours).",),
+    deviations=("The best second attempt is kept; the release keeps any where none is correct.",),
+    audit=(
+        "loss, shaping, entropy bonus, group and batch sizes compared with the loss and the run "
+        "script, whose clip and token mean are off"
+    ),
 )
 
 
@@ -64,14 +80,14 @@ def critique_grpo(
     best second attempt takes the first place of the group, behind the plain prompt.
     A = r - mean(r).
 
+    A step makes 2 updates, one on each of 2 minibatches.
+
     Args:
         max_length: constant that token sums are divided by.
         group_size: first answers per task.
         shaping_constant: constant of f.
         entropy_coef: reward per nat of entropy.
     """
-    # As the release, whose clip is off and which keeps any refinement where none is correct; the
-    # best is our choice. Critiques of a stronger model: WithCritique(..., critique=yours).
     loss = SelectByContext(
         WeightedReinforce(ratios.token), PolicyShaping(shaping_constant)
     ) + EntropyBonus(entropy_coef)
@@ -80,4 +96,5 @@ def critique_grpo(
         advantage=Center(),
         loss=loss,
         aggregation=ConstantLength(max_length),
+        updates=Updates(minibatches=2),
     )

@@ -7,7 +7,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import PositiveFraction, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Linear
 from grupo.method import Method
@@ -20,6 +20,20 @@ PAPER = Paper(
     tags=("filtering", "entropy", "curriculum"),
     checked=("golden", "properties", "run"),
     catalogue=("d3s",),
+    source=Source(
+        "third_party",
+        "two public notes on the paper, one of them zhaoyang97/Paper-Notes (ICLR 2026)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The variant that selects within each group (D3S-I).",),
+    deviations=(
+        "The start of both schedules and the mean over kept tokens are our choice.",
+        "The whole batch of the paper is the minibatch here.",
+    ),
+    audit=(
+        "selection of rollouts and tokens and the linear schedule compared with a public note; the "
+        "constants could not be found"
+    ),
 )
 
 
@@ -70,8 +84,6 @@ def d3s(
         rollout_fraction: fraction of rollouts at the first step (our choice).
         token_fraction: fraction of tokens at the first step (our choice).
     """
-    # Formulas from two notes on the paper; the schedules and the mean over kept tokens are our
-    # choice. "Whole batch" is the minibatch.
     schedules = (Linear(rollout_fraction, 1.0), Linear(token_fraction, 1.0))
     aggregation = TopAdvantageTokens(*schedules)
     return Method(sampler=GroupSampler(group_size), aggregation=aggregation)

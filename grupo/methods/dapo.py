@@ -1,11 +1,18 @@
 """DAPO: informative groups and equal weight for all tokens. Yu et al., 2025, arXiv:2503.14476."""
 
-from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
+from grupo.algo.advantages import (
+    Center,
+    OverlongPenalty,
+    RescaleReward,
+    ScaleByStd,
+    chain,
+)
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +26,13 @@ PAPER = Paper(
     "overlong_buffer",
     checked=("golden", "properties", "run"),
     example="dapo(max_length=64, overlong_buffer=16)",
+    source=Source("code", "eq. 8 to 13 of the paper; verl's recipe/dapo/run_dapo_qwen2.5_32b.sh"),
+    plan="section 4.1 and run_dapo_qwen2.5_32b.sh: 512 prompts, minibatch 32: 16 updates per step",
+    missing=("The dual clip of 10 of the script.",),
+    audit=(
+        "formulas as cited in the file; constants and batch sizes compared with "
+        "run_dapo_qwen2.5_32b.sh"
+    ),
 )
 
 
@@ -29,12 +43,15 @@ def dapo(
     clip_low: NonNegative = 0.2,
     clip_high: NonNegative = 0.28,
     max_resample_rounds: PositiveInt = 10,
+    reward_range: tuple[float, float] = (0.0, 1.0),
 ) -> Method:
     """Clip-higher, dynamic sampling, token mean and a soft penalty for overlong answers.
 
     loss = mean over all tokens of the batch of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A)
     with R = pi / old and A = (r - mean(r)) / std(r) over groups where 0 < number correct < G
     (eq. 8 to 12).
+
+    A step makes 16 updates, one on each of 16 minibatches.
 
     Args:
         max_length: length at which r is reduced by 1, in tokens (paper: 20,480).
@@ -45,13 +62,16 @@ def dapo(
         clip_high: ratios are at most 1 + clip_high.
         max_resample_rounds: rounds of generation per step (released scripts: max_num_gen_batches
             10).
+        reward_range: smallest and largest reward of the environment, which become -1 and 1 (eq. 7).
     """
-    # The paper makes 16 updates a step (section 4.1): .replace(updates=Updates(minibatches=16)).
+    # Among rewards of 0 and 1 an overlong correct answer would equal a short wrong one.
+    shaping = (RescaleReward(reward_range), OverlongPenalty(max_length, overlong_buffer))
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,
-        advantage=chain(OverlongPenalty(max_length, overlong_buffer), Center(), ScaleByStd()),
+        advantage=chain(*shaping, Center(), ScaleByStd()),
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
+        updates=Updates(minibatches=16),
     )

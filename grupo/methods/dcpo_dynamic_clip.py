@@ -6,11 +6,12 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import group_sum
 from grupo.algo.losses import ClipWithin, DynamicClipBounds
+from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
@@ -21,6 +22,25 @@ PAPER = Paper(
     use="Tasks recur, many groups have equal rewards, and rare tokens are clipped away.",
     tags=("clipping", "advantage"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "lime-RL/DCPO, README.md, recipe/dcpo/run_dcpo.sh, run_base.sh and "
+        "verl/trainer/ppo/core_algos.py",
+    ),
+    plan=(
+        "run_base.sh: train batch 512, minibatch 32 prompts: 16 updates per step (run_dcpo.sh: "
+        "minibatch 8 for each node)"
+    ),
+    deviations=(
+        (
+            "Clip constants and cap are those of the README, which gives the paper's; the scripts "
+            "have 0.2 and 0.28."
+        ),
+    ),
+    audit=(
+        "bounds, cap and loss compared with core_algos.py, smoothed advantages with the README, "
+        "batch sizes with the scripts"
+    ),
 )
 
 
@@ -91,6 +111,8 @@ def dcpo_dynamic_clip(
     A is the smaller of ((i - 1) A_new + A_total) / i and (A_new + (i - 1) A_total) / i at a task's
     i-th group; A_total is standardised over all groups of the task so far.
 
+    A step makes 16 updates, one on each of 16 minibatches.
+
     Args:
         group_size: rollouts per task.
         clip_low: constant of the lower bound (authors' README: 0.16; scripts: 0.2).
@@ -103,4 +125,5 @@ def dcpo_dynamic_clip(
         advantage=SmoothStandardise(),
         loss=loss,
         aggregation=group_sum,
+        updates=Updates(minibatches=16),
     )

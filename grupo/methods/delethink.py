@@ -4,7 +4,7 @@ from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import ChunkedThinking
@@ -15,6 +15,20 @@ PAPER = Paper(
     tags=("length", "importance-sampling"),
     checked=("golden", "properties", "run"),
     catalogue=("delethink",),
+    source=Source(
+        "code",
+        "McGill-NLP/the-markovian-thinker, "
+        "verl/trainer/config/r1d-1.5b_deepscaler_delethink_24k.yaml",
+    ),
+    plan=(
+        "r1d-1.5b_deepscaler_delethink_24k.yaml: fixed_num_optim_steps 2: 2 updates per step, "
+        "whatever the number of rows"
+    ),
+    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
+    audit=(
+        "chunks, carried tokens, clips, cap, aggregation and updates compared with the "
+        "configuration of the released run"
+    ),
 )
 
 
@@ -33,6 +47,8 @@ def delethink(
     loss = mean over rollouts of 1/L sum over all L tokens of all chunks of w times PPO's clipped
     loss, w = min(pi_old / pi_sampler, cap), A = (r - mean(r)) / std(r).
 
+    A step makes 2 updates, whatever the number of rows.
+
     Args:
         group_size: rollouts per task.
         chunk_size: length of a context, in tokens.
@@ -43,7 +59,6 @@ def delethink(
         clip_high: ratios are at most 1 + clip_high.
         cap: largest importance weight.
     """
-    # Two updates a step, whatever the number of rows. The authors sample at temperature 0.6.
     return Method(
         sampler=GroupSampler(
             group_size, ChunkedThinking(chunk_size, prefix_tokens, suffix_tokens, max_chunks)

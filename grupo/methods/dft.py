@@ -4,7 +4,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.data_source import unit_advantage
 from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
 
@@ -15,6 +15,14 @@ PAPER = Paper(
     tags=("sft",),
     trl="SFTConfig(loss_type='dft')",
     checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        "yongliang-wu/DFT, verl/verl/trainer/fsdp_dft_trainer.py and verl/train_dft.sh",
+    ),
+    plan="train_dft.sh: one pass over the demonstrations, batch 256: one update per step",
+    audit=(
+        "weight and mean over tokens compared with fsdp_dft_trainer.py, the batch with its script"
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from grupo.algo.losses.entropy_aware import minmax_entropy
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,8 +18,24 @@ PAPER = Paper(
     title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",
     use="GRPO's token ratios are too noisy and GSPO's sequence ratios too coarse.",
     tags=("importance-sampling", "clipping", "entropy"),
+    equals_grpo_when="there is one update per step",
     checked=("golden", "properties", "run"),
     catalogue=("dhpo",),
+    source=Source("abstract", "the abstract and a public reading record of one line"),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which the clips never "
+        "act"
+    ),
+    deviations=(
+        (
+            "The scale of the entropy to [0, 1] over the row, the clips of GRPO and GSPO, the "
+            "outer minimum and the token mean are our choice."
+        ),
+    ),
+    audit=(
+        "compared with the abstract and with the catalogue's row; public notes on the paper repeat "
+        "the abstract"
+    ),
 )
 
 
@@ -69,7 +85,5 @@ def dhpo(
         base_weight: weight of the token ratio for the most certain token of a row.
         entropy_weight: increase of that weight up to the most uncertain token.
     """
-    # From the paper's abstract: mixing within one clipped loss, a clip of each branch before it.
-    # Ours: the min-max over the row, GRPO's and GSPO's clips, the outer minimum, the token mean.
     loss = HybridRatioClip(base_weight=base_weight, entropy_weight=entropy_weight)
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

@@ -3,8 +3,9 @@
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import DiscriminativeLoss, TrustRegion
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -14,6 +15,23 @@ PAPER = Paper(
     tags=("advantage", "curriculum"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("disco",),
+    source=Source(
+        "code",
+        "Optimization-AI/DisCO, verl/verl/trainer/ppo/core_algos.py and "
+        "scripts/train/run_disco_logL_1.5b_8k.sh",
+    ),
+    plan="run_disco_logL_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
+    deviations=(
+        "An answer is correct if its reward is positive, in the release if it is 1.",
+        (
+            "The score is the log-likelihood; the ratio score of the paper is "
+            "DiscriminativeLoss(mean_ratio, tau=1.0)."
+        ),
+    ),
+    audit=(
+        "score, trust region (ppo_kl_type kl), constants and batch sizes compared with "
+        "compute_policy_loss_disco_logL and the script"
+    ),
 )
 
 
@@ -29,17 +47,18 @@ def disco(
     trust_region_coef / 2 max(0, K - max_kl)^2, K the mean over tokens of log pi_old - log pi.
     Groups without a correct or an incorrect answer add 0 to the mean.
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
         group_size: rollouts per task.
         score_temperature: tau; a large one compares with the mean incorrect answer (DisCO-b).
         trust_region_coef: weight of the trust region.
         max_kl: K from which the penalty applies, in nats per token.
     """
-    # The paper's log-likelihood score; its ratio score is DiscriminativeLoss(mean_ratio, tau=1.0).
-    # An answer is correct if its reward is positive.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=identity,
         loss=DiscriminativeLoss(tau=score_temperature) + TrustRegion(trust_region_coef, max_kl),
         aggregation=group_mean,
+        updates=Updates(minibatches=4),
     )

@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, Whiten, chain
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Clip
+from grupo.algo.divergences import k2
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
+from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import component
+from grupo.core.component import check_field, component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
+from grupo.core.ranges import Probability
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -22,21 +27,70 @@ PAPER = Paper(
     use="Answers are correct but far too long, and length penalties have reduced accuracy.",
     tags=("length", "filtering", "advantage", "clipping"),
     checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 3, sections 3.1 to 3.5 and 4.1, table 4"),
+    plan="Table 4, and NVlabs/DLER dler_slurm.sh: batch of 512 prompts, minibatches of 64, one"
+    " epoch: 8 updates per step.",
+    missing=("The merge of trained with original weights (for policies trained on other data).",),
+    deviations=(
+        "A step ends after 10 rounds of generation, as in DAPO's script; section 3.3 refills until"
+        " the batch is full.",
+        "Dynamic sampling is on, as in table 4; the released script has it off.",
+        "A correctness ratio equal to a threshold of difficulty-aware DLER counts as the easier"
+        " side; section 3.5 does not decide it.",
+    ),
+    audit="Formula and constants compared with the full text and with dler_slurm.sh.",
 )
 
 
 @component
-class ZeroOverlongReward:
-    """x, or 0 for a rollout of more than max_length tokens, (R,).
+class TruncationLengths:
+    """The largest length with a reward, by the fraction of correct rollouts of a group.
 
     Args:
-        max_length: largest length with a reward, in tokens.
+        max_lengths: largest lengths in tokens, of the hardest groups first.
+        thresholds: fractions of correct rollouts between them, ascending.
+        success_threshold: a rollout is correct if its reward is above this.
+
+    Raises:
+        ConfigError: There is not one length more than thresholds, or these do not ascend.
+
+    >>> TruncationLengths((4000, 2000), (0.5,))(torch.tensor([0.25, 0.5])).tolist()
+    [4000, 2000]
     """
 
-    max_length: PositiveInt
+    max_lengths: tuple[PositiveInt, ...]
+    thresholds: tuple[Probability, ...] = ()
+    success_threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        count = len(self.thresholds) + 1
+        check_field(self, "max_lengths", len(self.max_lengths) == count, f"{count} lengths")
+        ascending = [*self.thresholds] == sorted({*self.thresholds})
+        check_field(self, "thresholds", ascending, "ascending numbers")
+
+    def __call__(self, correct_fraction: Tensor) -> Tensor:
+        lengths = torch.tensor(self.max_lengths, device=correct_fraction.device)
+        thresholds = correct_fraction.new_tensor(self.thresholds)
+        return lengths[torch.bucketize(correct_fraction, thresholds, right=True)]
+
+    def is_correct(self, reward: Tensor) -> Tensor:
+        """1 for correct rollouts, 0 for others, of the type of the rewards."""
+        return (reward > self.success_threshold).to(reward)
+
+
+@component
+class ZeroOverlongReward:
+    """x, or 0 for a rollout of more tokens than the group's truncation length, (R,).
+
+    Args:
+        lengths: truncation length by the fraction of correct rollouts.
+    """
+
+    lengths: TruncationLengths
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x * (batch.lengths <= self.max_length)
+        fraction = group_ops.mean(self.lengths.is_correct(x), batch.group)
+        return x * (batch.lengths <= self.lengths(fraction))
 
 
 @component
@@ -44,16 +98,18 @@ class KeepInformativeWithinLength:
     """Filter: keep groups whose rewards differ after `ZeroOverlongReward`.
 
     Args:
-        max_length: largest length with a reward, in tokens.
+        lengths: truncation length by the fraction of correct rollouts.
     """
 
-    max_length: PositiveInt
+    lengths: TruncationLengths
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [group for group in groups if len(self._distinct_rewards(group)) > 1]
 
     def _distinct_rewards(self, group: Group) -> set[float]:
-        return {r.reward * (r.length <= self.max_length) for r in group.rollouts}
+        rewards = torch.tensor(group.rewards, dtype=torch.float64)
+        max_length = self.lengths(self.lengths.is_correct(rewards).mean()).item()
+        return {r.reward * (r.length <= max_length) for r in group.rollouts}
 
 
 def dler(
@@ -61,24 +117,48 @@ def dler(
     group_size: PositiveInt = 16,
     clip_low: NonNegative = 0.2,
     clip_high: NonNegative = 0.28,
+    kl_coef: NonNegative = 0.0005,
 ) -> Method:
     """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) over the group.
 
     r = 0 for answers of more than max_length tokens.
-    loss = token mean of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) over groups whose r
-    differ, refilled until the batch is full (eq. 3, sections 3.1 to 3.4).
+    loss = token mean of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) + kl_coef k2 over groups
+    whose r differ, refilled until the batch is full (eq. 3, sections 3.1 to 3.4); eight updates per
+    step. `difficulty_aware_dler` is section 3.5.
 
     Args:
         max_length: largest length with a reward, in tokens.
         group_size: rollouts per task.
         clip_low: ratios are at least 1 - clip_low.
         clip_high: ratios are at most 1 + clip_high.
+        kl_coef: weight of the KL divergence from the reference policy (table 4).
     """
+    lengths = TruncationLengths((max_length,))
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), 10),  # DAPO's ten rounds of generation
         sampler=GroupSampler(group_size),
-        filter=KeepInformativeWithinLength(max_length),
-        advantage=chain(ZeroOverlongReward(max_length), Center(), Whiten()),
-        loss=Clip(clip_low, clip_high),
+        filter=KeepInformativeWithinLength(lengths),
+        advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
+        loss=Clip(clip_low, clip_high) + kl_coef * KL(k2),
         aggregation=token_mean,
+        updates=Updates(minibatches=8),
+    )
+
+
+def difficulty_aware_dler(
+    max_lengths: tuple[PositiveInt, ...] = (4000, 2000),
+    thresholds: tuple[Probability, ...] = (0.5,),
+    group_size: PositiveInt = 16,
+) -> Method:
+    """DLER whose truncation length depends on the fraction of correct answers (section 3.5).
+
+    Args:
+        max_lengths: largest lengths with a reward, in tokens, of the hardest groups first.
+        thresholds: fractions of correct answers between them, ascending.
+        group_size: rollouts per task.
+    """
+    lengths = TruncationLengths(max_lengths, thresholds)
+    return dler(group_size=group_size).replace(
+        filter=KeepInformativeWithinLength(lengths),
+        advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
     )

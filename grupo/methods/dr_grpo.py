@@ -3,8 +3,9 @@
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +18,19 @@ PAPER = Paper(
     "loss_scale_factor (without one it divides by the padded width)",
     checked=("golden", "properties", "reference", "run"),
     example="dr_grpo(max_length=64)",
+    source=Source(
+        "code",
+        "section 3.2 and listing 1 of the paper; sail-sg/understand-r1-zero, "
+        "examples/qwen2.5-math-7b.sh",
+    ),
+    plan=(
+        "examples/qwen2.5-math-7b.sh: 128 prompts of 8 answers, train batch 128 answers, 1 epoch: "
+        "8 updates per step"
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1; group and batch sizes with the scripts "
+        "and with the learner of sail-sg/oat"
+    ),
 )
 
 
@@ -29,6 +43,8 @@ def dr_grpo(
       -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A)
     with R = pi / old (section 3.2).
 
+    A step makes 8 updates, one on each of 8 minibatches.
+
     Args:
         max_length: the constant, in tokens (listing 1: the generation limit).
         group_size: rollouts per task.
@@ -39,4 +55,5 @@ def dr_grpo(
         advantage=Center(),
         loss=Clip(clip_eps, clip_eps),
         aggregation=ConstantLength(max_length),
+        updates=Updates(minibatches=8),
     )

@@ -6,10 +6,11 @@ from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.contrastive import mean_logp
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,6 +21,22 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     example="drpo(max_length=64)",
     catalogue=("drpo-decoupled",),
+    source=Source(
+        "code",
+        "Optimization-AI/DRPO, verl/verl/trainer/ppo/core_algos.py and "
+        "scripts/train/run_drpo_1.5b_8k.sh",
+    ),
+    plan="run_drpo_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
+    deviations=(
+        (
+            "w is normalised among correct answers alone, as released, so its constant factor "
+            "cancels and is left out."
+        ),
+    ),
+    audit=(
+        "weights, score, trust region, constants and batch sizes compared with "
+        "compute_policy_loss_drpo and the script"
+    ),
 )
 
 
@@ -53,6 +70,8 @@ def drpo(
     s = mean_t log pi and tau = score_temperature, + trust_region_coef / 2 max(0, K - max_kl)^2, K
     the token mean of log old - log pi.
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
         max_length: largest length, in tokens (released: 8,192).
         group_size: rollouts per task.
@@ -62,7 +81,6 @@ def drpo(
         trust_region_coef: weight of the trust region.
         max_kl: K from which the penalty applies, in nats per token.
     """
-    # As released; w is normalised among correct answers alone, so its constant factor cancels.
     weight = LengthWeight(max_length, length_temperature)
     return Method(
         sampler=GroupSampler(group_size),
@@ -70,4 +88,5 @@ def drpo(
         loss=DiscriminativeLoss(mean_logp, score_temperature, weight)
         + TrustRegion(trust_region_coef, max_kl),
         aggregation=group_mean,
+        updates=Updates(minibatches=4),
     )

@@ -3,7 +3,7 @@
 from grupo.algo.losses import Clip
 from grupo.algo.ratios import CappedRatio
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -11,9 +11,20 @@ PAPER = Paper(
     title="Mastering Complex Control in MOBA Games with Deep Reinforcement Learning",
     use="Rollouts are stale, and tokens with A < 0 that became likelier make the loss explode.",
     tags=("clipping", "off-policy"),
+    equals_grpo_when="there is one update per step",
     trl="delta=3.0 (two-sided clipping)",
     verl="the vanilla loss: clip_ratio_c=3.0, its default, so that every GRPO there is this",
     checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "verl's and TRL's implementations, which cite the paper"),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which the dual clip "
+        "never acts"
+    ),
+    missing=("The paper's control dependencies, action masks and target attention for games.",),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1; the paper could not be opened and c = 3 "
+        "is from memory"
+    ),
 )
 
 

@@ -3,7 +3,7 @@
 from grupo.algo.aggregation import NormalisedAggregation, TopEntropyMask
 from grupo.algo.losses import Clip
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -14,6 +14,13 @@ PAPER = Paper(
     trl="top_entropy_quantile, which keeps the gated tokens in the denominator",
     checked=("golden", "properties", "run"),
     catalogue=("earl-rtl",),
+    source=Source("abstract", "the abstract"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("A KL term, which would be on all tokens.",),
+    deviations=("Fraction, clip and the threshold over the minibatch are our choice.",),
+    audit=(
+        "compared with the abstract and with the catalogue's row; public lists repeat the abstract"
+    ),
 )
 
 
@@ -30,8 +37,6 @@ def earl_rtl(
         top_entropy_fraction: fraction of tokens with g_t = 1 (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Only the abstract was available: the fraction, the clip and the threshold over the batch are
-    # our choice. A KL term, if any, would be on all tokens and is left out.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_eps, clip_eps),

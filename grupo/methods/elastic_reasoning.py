@@ -1,8 +1,9 @@
 """Elastic Reasoning: thinking and answer have own budgets. Xu et al., 2025, arXiv:2505.05315."""
 
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import ThinkingBudget
@@ -13,6 +14,21 @@ PAPER = Paper(
     tags=("length",),
     checked=("golden", "properties", "run"),
     catalogue=("elastic-reasoning",),
+    source=Source(
+        "code",
+        "SalesforceAIResearch/Elastic-Reasoning, scripts/e1-math/e1_math_1.5b_1k_1k.sh and "
+        "vllm_rollout.py",
+    ),
+    plan="e1_math_1.5b_1k_1k.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
+    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
+    deviations=(
+        "A forced `think_end` is masked; the release trains on it like on sampled tokens.",
+        (
+            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
+            "bonus of 0.001."
+        ),
+    ),
+    audit="budgets, KL, group and batch sizes compared with the script",
 )
 
 
@@ -29,6 +45,8 @@ def elastic_reasoning(
     `think_end` is forced where the policy has not generated it within `thinking_tokens`. A = (r -
     mean(r)) / std(r) for both parts. The trained policy also keeps other budgets.
 
+    A step makes 2 updates, one on each of 2 minibatches.
+
     Args:
         group_size: rollouts per task.
         thinking_tokens: token budget of the thinking.
@@ -37,9 +55,8 @@ def elastic_reasoning(
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The authors' code trains on a forced `think_end` like on sampled tokens; here it is masked.
-    # Their temperature is 0.6.
     return Method(
         sampler=GroupSampler(group_size, ThinkingBudget(thinking_tokens, answer_tokens, think_end)),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(minibatches=2),
     )

@@ -6,7 +6,7 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import KL, Reinforce
 from grupo.core import group_ops
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -15,6 +15,13 @@ PAPER = Paper(
     use="No verifier exists, and a few ways to the answer should stay, not one.",
     tags=("unsupervised", "entropy"),
     checked=("golden", "properties"),
+    source=Source("paper", "eq. 3, table 1 and section 3.3 of the paper"),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=("The estimator of the KL, k3, is our choice.",),
+    audit=(
+        "formula compared with the file's own account; shivamag125/EM_PT was opened and has no "
+        "training code"
+    ),
 )
 
 
@@ -28,7 +35,6 @@ def em_rl_sequence(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) ->
         group_size: rollouts per task (paper: 4).
         kl_coef: weight of the KL divergence from the reference policy (paper: 0.001).
     """
-    # The estimator of the KL, k3, is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(SumSignal(), Center(group_ops.leave_one_out_mean)),

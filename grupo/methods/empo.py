@@ -10,7 +10,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import check_field, component
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -22,6 +22,32 @@ PAPER = Paper(
     tags=("unsupervised", "entropy"),
     checked=("golden", "properties", "reference"),
     catalogue=("empo",),
+    source=Source(
+        "code",
+        "QingyangZhang/EMPO, trl/recipes/Qwen2.5/rl/config_EMPO_NM_COT_20K_1.5B.yaml and "
+        "trl/src/open_r1/rewards.py",
+    ),
+    plan=(
+        "config_EMPO_NM_COT_20K_1.5B.yaml: 7 answers to each of 16 prompts in one optimizer step: "
+        "one update per step"
+    ),
+    missing=(
+        "The verl variant: groups of 16, GSPO's ratio and clips, 8 updates per step.",
+        (
+            "The rewards of free text: -0.5 for an answer that cannot be parsed, 0 for a copy of "
+            "the question."
+        ),
+    ),
+    deviations=(
+        (
+            "The paper keeps questions with d_low < H < d_high; the TRL code drops only groups "
+            "whose answers all differ (max_entropy = 1), the verl code those with max p < 1/4."
+        ),
+    ),
+    audit=(
+        "reward and entropy threshold compared with get_empo_math_reward, group, KL and batch "
+        "sizes with the configuration"
+    ),
 )
 
 
@@ -80,8 +106,6 @@ def empo(
         min_entropy: lower bound on H / ln G.
         max_entropy: upper bound on H / ln G.
     """
-    # The paper keeps questions with d_low < H < d_high. The released TRL code drops only groups
-    # whose answers all differ (max_entropy = 1) and samples 7. Its verl code drops max p < 1/4.
     advantage = chain(
         ClusterFrequency(min_entropy=min_entropy, max_entropy=max_entropy), Center(), ScaleByStd()
     )

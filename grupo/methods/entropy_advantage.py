@@ -8,7 +8,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.core.batch import Batch, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,16 @@ PAPER = Paper(
     use="Pass@k matters, and reasoning becomes short and certain too early.",
     tags=("entropy", "exploration", "advantage"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "a public survey of rewards that quotes the bonus; implementations for verl with alpha 0.4 "
+        "and kappa 2",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    audit=(
+        "formula compared with a public survey that quotes it, constants with two implementations "
+        "by other people"
+    ),
 )
 
 
@@ -57,6 +67,5 @@ def entropy_advantage(
         advantage_divisor: the bonus is at most |A'| / advantage_divisor (kappa in the paper)
             (paper: 2.0).
     """
-    # The paper's constants are quoted from memory; it applies them to GRPO with a token mean.
     advantage = chain(Center(), ScaleByStd(), AddEntropy(entropy_coef, advantage_divisor))
     return Method(sampler=GroupSampler(group_size), advantage=advantage, aggregation=token_mean)

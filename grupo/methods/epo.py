@@ -7,7 +7,7 @@ from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,26 @@ PAPER = Paper(
     tags=("process-reward", "agents"),
     checked=("golden", "properties", "run"),
     catalogue=("epo-strategic",),
+    source=Source(
+        "code",
+        "AlibabaResearch/DAMO-ConvAI, EPO/LLaMA-Factory/src/llamafactory/train/sft/trainer.py and "
+        "examples/train_epo",
+    ),
+    plan=(
+        "llama3_sotopia_pi_rl.yaml: an SFT trainer, 3 passes over episodes that were collected "
+        "before; one update per step here"
+    ),
+    missing=(
+        "The frozen agent that acts on the strategy, and self-play that collects new episodes.",
+    ),
+    deviations=(
+        "Episodes are sampled from the policy at every step; the release collects them once.",
+        "The scale of the judge's scores belongs to the environment.",
+    ),
+    audit=(
+        "loss compared with reward_weighted_loss of the released trainer, group and discount with "
+        "its data form"
+    ),
 )
 
 
@@ -48,9 +68,6 @@ def epo(group_size: PositiveInt = 1, gamma: Fraction = 0.0) -> Method:
         group_size: rollouts per task (authors' code: 1).
         gamma: discount per turn (authors' code: 0.0).
     """
-    # The loss is that of the released trainer (EPO/LLaMA-Factory of AlibabaResearch/DAMO-ConvAI).
-    # Its data have one score per turn, so gamma is 0; the scale of the scores belongs to the
-    # environment.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=TurnScores(gamma),

@@ -7,7 +7,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -15,8 +15,24 @@ PAPER = Paper(
     title="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
     use="Rewards are 0 or 1, and clear signals should move the policy further.",
     tags=("clipping",),
+    equals_grpo_when="there is one update per step",
     checked=("golden", "properties", "run"),
     catalogue=("etr",),
+    source=Source("abstract", "the abstract"),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which the clip never "
+        "acts"
+    ),
+    deviations=(
+        (
+            "The abstract gives what the width depends on and in which direction; the form and "
+            "every constant are our choice."
+        ),
+    ),
+    audit=(
+        "compared with the abstract and with the catalogue's row; public notes on the paper repeat "
+        "the abstract"
+    ),
 )
 
 
@@ -62,7 +78,6 @@ def etr(
         advantage_coef: strength of the dependence on |A| (our choice).
         variance_coef: strength of the dependence on the variance (our choice).
     """
-    # The abstract gives what the width depends on and in which direction; the form is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         loss=ClipWithin(ElasticClipBounds(clip_eps, advantage_coef, variance_coef)),

@@ -4,12 +4,13 @@ from torch import Tensor
 
 from grupo.algo import ratios
 from grupo.algo.losses import Loss
+from grupo.algo.minibatches import Updates
 from grupo.algo.token_level import row_mean
 from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +20,26 @@ PAPER = Paper(
     use="Many different good answers are wanted, not one mode of the reward.",
     tags=("exploration", "kl"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "Xuekai-Zhu/FlowRL, verl@FlowRL/verl/workers/actor/dp_actor.py and "
+        "command/training/math/flowrl_7B_math.sh",
+    ),
+    plan="flowrl_7B_math.sh: train batch 512, minibatch 32 prompts: 16 updates per step",
+    deviations=(
+        (
+            "The release computes the clip of w but multiplies by the raw w; the recipe for verl "
+            "caps w at 10."
+        ),
+        (
+            "log Z is a linear head on the last state of the task, in the release three layers on "
+            "the mean of its states."
+        ),
+    ),
+    audit=(
+        "loss, constants, group and batch sizes compared with compute_flowrl_objective and the "
+        "scripts for 7B and 32B"
+    ),
 )
 
 
@@ -59,12 +80,15 @@ def flowrl(
 
     A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old is held constant.
 
+    A step makes 16 updates, one on each of 16 minibatches.
+
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' scripts: 8).
         reward_scale: weight of the advantage (beta in the paper) (authors' code: 15.0).
         clip_eps: w is clamped to [1 - clip_eps, 1 + clip_eps] (paper: 0.2).
     """
-    # The form is that of the authors' code. The release computes the clip but multiplies by the raw
-    # w; the recipe for verl caps w at 10. Here log Z is a linear head on the last state of the
-    # task, in the release three layers on the mean of its states.
-    return Method(sampler=GroupSampler(group_size), loss=FlowBalanceLoss(reward_scale, clip_eps))
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=FlowBalanceLoss(reward_scale, clip_eps),
+        updates=Updates(minibatches=16),
+    )

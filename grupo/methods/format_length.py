@@ -8,7 +8,7 @@ from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +21,26 @@ PAPER = Paper(
     tags=("unsupervised", "length", "reward"),
     checked=("golden", "properties", "reference"),
     catalogue=("format-length-surrogate",),
+    source=Source(
+        "code",
+        "eq. 2 and 5 of the paper; insightLLM/rl-without-gt, "
+        "rl/verl/lib/src/rewards/math_reward.py and run_grpo_math_7b.sh",
+    ),
+    plan="run_grpo_math_7b.sh: train batch 128, minibatch 128 prompts: one update per step",
+    deviations=(
+        (
+            "The released reward averages two checks for f, thinking block and answer, and gives "
+            "min(0, l) where the answer fails; here eq. 5 is followed."
+        ),
+        (
+            "Clip 0.2 is verl's default; its entropy bonus of 0.001, which the script leaves on, "
+            "is left out."
+        ),
+    ),
+    audit=(
+        "length reward, KL, group, limit and batch sizes compared with length_reward_func_v3 and "
+        "the script"
+    ),
 )
 
 
@@ -72,8 +92,6 @@ def format_length(
         peak_fraction: length with the highest reward, as a fraction of max_length (paper: 0.5).
         kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The released reward averages two checks for f, thinking block and answer, and gives min(0, l)
-    # where the answer fails; here eq. 5 is followed. Clip 0.2 is verl's default.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(FormatLengthReward(max_length, peak_fraction), Center(), ScaleByStd()),

@@ -7,7 +7,7 @@ from grupo.algo.losses import Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,20 @@ PAPER = Paper(
     tags=("distillation", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("g-opd-exopd",),
+    source=Source(
+        "code",
+        "RUCBM/G-OPD, verl/verl/workers/actor/dp_actor.py and "
+        "verl/examples/g_opd/run_qwen3-4b-g-opd.sh",
+    ),
+    plan=(
+        "run_qwen3-4b-g-opd.sh: train batch 1024, minibatch 1024 prompts: one update per step, at "
+        "which the clip never acts"
+    ),
+    missing=(
+        "Several teachers, of which a tag of the task selects one.",
+        "Truncated importance weights between sampler and trainer with a cap of 5.",
+    ),
+    audit="advantage, lambda, group, KL and batch sizes compared with dp_actor.py and the script",
 )
 
 
@@ -60,8 +74,6 @@ def g_opd(
         teacher_scale: weight of the teacher's gain over the base (paper: 1.25).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # As in the release (RUCBM/G-OPD), A is neither centred nor clipped and the loss is PPO's clip
-    # with a token mean. With one update a step the clip has no effect.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=ExtrapolatedDistillation(teacher_scale),

@@ -7,7 +7,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +21,19 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example="gcpo(max_length=64)",
     catalogue=("geometryzero-gcpo",),
+    source=Source(
+        "third_party",
+        "a review (themoonlight.io) and public reviews of the ICLR 2026 submission",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "Two groups for the same task, one with and one without the instruction to construct.",
+    ),
+    deviations=(
+        "M is measured within one group, which is split by what its rollouts did.",
+        "Margin, weights and the form of the length reward are our choice.",
+    ),
+    audit="compared with the catalogue's row of those reviews; no repository could be found",
 )
 
 REWARD_TERMS = ("correct", "format", "construction")
@@ -76,9 +89,6 @@ def gcpo(
         margin: difference in accuracy that counts (our choice).
         reward_weights: weights of format, construction and length (our choice).
     """
-    # The paper measures M on two groups of the same task, with and without instruction to
-    # construct; here one group is split by what its rollouts did. The form of the length reward is
-    # our choice.
     advantage = chain(
         ConstructionReward(max_length, margin, *reward_weights), Center(), ScaleByStd()
     )

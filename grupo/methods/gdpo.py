@@ -3,7 +3,7 @@
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, StandardiseBatch, chain
 from grupo.algo.losses import Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -16,11 +16,30 @@ PAPER = Paper(
     verl="adv_estimator='gdpo' (whitens over tokens, so that long answers weigh more)",
     checked=("golden", "properties", "reference", "run"),
     catalogue=("gdpo",),
+    source=Source(
+        "code",
+        "NVlabs/GDPO, trl-GDPO/open-r1/recipes/Qwen2.5-1.5B-Instruct/gdpo_gsm8k/config.yaml; "
+        "verl-GDPO/verl/trainer/ppo/ray_trainer.py",
+    ),
+    plan=(
+        "gdpo_gsm8k/config.yaml for TRL: one update per step; train_gdpo.sh for verl: train batch "
+        "512, minibatch 128: 4"
+    ),
+    deviations=(
+        (
+            "Whitened over rollouts with eps = 1e-4, as the authors do in TRL; their verl code "
+            "whitens over tokens: .replace(advantage=chain(PerRewardTerm(...), Whiten()))."
+        ),
+    ),
+    audit=(
+        "normalisation and whitening compared with both releases, group and batch sizes with their "
+        "scripts; arithmetic with verl 0.9.1"
+    ),
 )
 
 
 def gdpo(
-    group_size: PositiveInt = 8,
+    group_size: PositiveInt = 16,
     reward_terms: tuple[str, ...] = ("correct", "format"),
     reward_weights: tuple[NonNegative, ...] = (1.0, 1.0),
     clip_eps: NonNegative = 0.2,
@@ -30,13 +49,11 @@ def gdpo(
     loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A).
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' script for TRL: 16, for verl: 4).
         reward_terms: names of the reward terms r_k.
         reward_weights: their weights w_k.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Whitened over rollouts with eps = 1e-4, as the authors do in TRL. Their verl code whitens over
-    # tokens: .replace(advantage=chain(PerRewardTerm(...), Whiten())).
     per_term = PerRewardTerm(
         chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(reward_terms, reward_weights, strict=True))
     )

@@ -16,7 +16,7 @@ from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -27,6 +27,36 @@ PAPER = Paper(
     tags=("agents", "process-reward", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("gigpo",),
+    source=Source(
+        "code",
+        "eq. 3 to 8 of the paper; verl-agent, gigpo/core_gigpo.py and "
+        "examples/gigpo_trainer/run_alfworld.sh, in a public fork",
+    ),
+    plan=(
+        "run_alfworld.sh: minibatches of 256 turns, so their number follows the length of the "
+        "episodes; minibatches split groups here: one update per step"
+    ),
+    missing=(
+        (
+            "Anchor states that are alike by similarity: states are alike when their labels are "
+            "equal."
+        ),
+        "A small penalty for invalid actions, which belongs to the environment.",
+    ),
+    deviations=(
+        (
+            "F_norm = 1, the default of the code and of its scripts for WebShop and Sokoban; those "
+            "for ALFWorld and search also divide both terms by the group's standard deviation."
+        ),
+        (
+            "The mean of r runs over rollouts, as in the paper; in the release over steps, so that "
+            "long rollouts weigh more."
+        ),
+    ),
+    audit=(
+        "estimators, discount, KL weight, group and modes compared with core_gigpo.py and the "
+        "scripts in a public fork of verl-agent"
+    ),
 )
 
 
@@ -66,9 +96,6 @@ def gigpo(
         step_coef: weight of the comparison of turns taken in the same state.
         kl_coef: weight of k3, the estimate of the KL divergence from the reference policy.
     """
-    # F_norm = 1, the default of the authors' code; their scripts also divide both terms by the
-    # group's standard deviation. There the mean of r runs over steps, so that long rollouts weigh
-    # more: here, as in the paper, over rollouts. States are alike when their labels are equal.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), AddAnchorStateAdvantage(gamma, step_coef)),

@@ -3,7 +3,7 @@
 from grupo.algo.advantages.kl_in_reward import zero_advantage
 from grupo.algo.losses import JSD
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -13,6 +13,22 @@ PAPER = Paper(
     tags=("distillation",),
     trl="GKDTrainer, experimental: lmbda is the share of own rollouts, beta the mixture of its JSD",
     checked=("golden", "properties", "run"),
+    source=Source("third_party", "TRL's GKDTrainer, which cites the paper"),
+    plan="not stated in any source that was opened; one update per step, as in TRL's GKDTrainer",
+    missing=(
+        (
+            "A mixture with a fixed set of answers: the paper's lambda, the fraction of the "
+            "student's own rollouts, is 1."
+        ),
+    ),
+    deviations=(
+        (
+            "The divergence is a choice of the paper, here JSD(0.5). "
+            '.replace(loss=ForwardKL("teacher")) covers all modes of the teacher, '
+            '.replace(loss=ReverseKL("teacher")) its main ones.'
+        ),
+    ),
+    audit="compared with TRL's GKDTrainer by its options; the paper could not be opened",
 )
 
 
@@ -24,7 +40,4 @@ def gkd(group_size: PositiveInt = 1) -> Method:
     Args:
         group_size: rollouts per task.
     """
-    # The paper's lambda, the fraction of the student's own rollouts, is 1 here. Its divergence is a
-    # choice, here JSD(0.5). .replace(loss=ForwardKL("teacher")) covers all modes of the teacher,
-    # .replace(loss=ReverseKL("teacher")) its main ones.
     return Method(sampler=GroupSampler(group_size), advantage=zero_advantage, loss=JSD("teacher"))

@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +21,32 @@ PAPER = Paper(
     tags=("advantage", "aggregation"),
     verl="adv_estimator='gpg' (its alpha counts rewards that are not 0, not groups with signal)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "AMAP-ML/GPG: open-r1/src/open_r1/gpg_trainer.py and the README's table (F_norm = "
+        "1, alpha = B / (B - M))",
+    ),
+    plan=(
+        "one update per step: gpg_trainer.py takes the gradient of log pi once on each "
+        "generated batch"
+    ),
+    missing=(
+        (
+            "Sampling again while fewer than beta_th = 0.6 of the groups are informative (0.5 "
+            "by default in the release): .replace(filter=keep_nonzero_std, "
+            "curriculum=DynamicSampling(ShuffledTasks(), 10))."
+        ),
+    ),
+    deviations=(
+        (
+            "alpha is unbounded: the release refills the batch first, which keeps it at most 2 "
+            "(1.67 in the paper)."
+        ),
+    ),
+    audit=(
+        "advantage, loss, token mean and alpha compared with gpg_trainer.py; alpha of "
+        "verl's variant differs (see verl)"
+    ),
 )
 
 
@@ -46,8 +72,6 @@ def gpg(group_size: PositiveInt = 8) -> Method:
     Args:
         group_size: rollouts per task (our choice).
     """
-    # The paper also samples again while fewer than beta_th = 0.6 of the groups are informative:
-    # .replace(filter=keep_nonzero_std, curriculum=DynamicSampling(ShuffledTasks(), 10)).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByInformative()),

@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -20,6 +20,24 @@ PAPER = Paper(
     tags=("sft", "off-policy"),
     checked=("golden", "properties", "run"),
     catalogue=("grao",),
+    source=Source(
+        "paper",
+        "the objective, from a copy of the paper's text in a public repository (the "
+        "catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The preference reward model of the paper's experiments.",),
+    deviations=(
+        (
+            "The mean and the population's standard deviation run over all G + 1 answers: the "
+            "printed mean runs over the G samples alone, where A_y is undefined for G = 1."
+        ),
+        "Both coefficients are our choice, 0.5: their values were in no source.",
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document "
+        "could be opened"
+    ),
 )
 
 
@@ -66,8 +84,6 @@ def grao(
         sft_coef: weight of the imitation of the reference answer (our choice).
         alignment_coef: weight of the difference between samples and reference (our choice).
     """
-    # The printed mean of A runs over the G samples alone, where A_y is undefined for G = 1: here it
-    # runs over all G + 1, with the population's standard deviation.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=AlignmentAdvantage(sft_coef, alignment_coef),

@@ -2,7 +2,7 @@
 
 from grupo.algo.losses import KL, Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -10,11 +10,34 @@ PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     use="Start here: every other method is described by what it changes against this one.",
     tags=("advantage", "clipping", "kl"),
+    equals_grpo_when="policy and environment are the same",
     trl="loss_type='grpo', beta=0.04, epsilon=0.2 (its own default loss_type is 'dapo', beta 0; it "
     "adds 1e-4 to the deviation)",
     verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_type='low_var_kl', "
     "loss_agg_mode='seq-mean-token-mean' (its default is 'token-mean': grpo_released)",
     checked=("golden", "properties", "reference", "run", "one-file example"),
+    source=Source("paper", "eq. 3 and 4"),
+    plan=(
+        "one update per step, as remembered of the paper's section 4.2 (1,024 samples per "
+        "batch); the section could not be opened"
+    ),
+    missing=(
+        (
+            "Process supervision (section 4.1.3) and iterative training with a new reward model"
+            " (4.1.4)."
+        ),
+    ),
+    deviations=(
+        (
+            "The standard deviation is by n - 1: the paper does not define it; torch and the "
+            "common implementations have n - 1."
+        ),
+        "clip_eps is PPO's 0.2 and group_size 8: the paper gives no clip and samples 64.",
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1 in an earlier audit (848 cases "
+        "over all methods); the paper itself could not be opened"
+    ),
 )
 
 
@@ -33,6 +56,5 @@ def grpo(
             none).
         kl_coef: weight of the KL divergence from the reference policy (paper: 0.04).
     """
-    # The paper does not define the standard deviation: n - 1 is torch's and the common choice.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(sampler=GroupSampler(group_size), loss=loss)

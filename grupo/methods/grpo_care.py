@@ -11,7 +11,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.requires import Requires
 from grupo.method import Method
@@ -23,6 +23,21 @@ PAPER = Paper(
     tags=("reward", "multimodal", "kl"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("grpo-care",),
+    source=Source(
+        "code",
+        "TencentARC/GRPO-CARE: grpo_trainer_ref_ema.py, ema_trainer.py and "
+        "scripts/run_grpo_care_margin0.01_seed_bench_r1.sh",
+    ),
+    plan=(
+        "one update per step: the release's ratio is exp(logp - sg(logp)) and its gradient "
+        "accumulation 1"
+    ),
+    missing=("The format reward, which the release adds to the accuracy, is left to the recipe.",),
+    audit=(
+        "bonus, cap, margin, eps, loss and aggregation compared with "
+        "grpo_trainer_ref_ema.py, constants with the run script; every=10 counts optimizer "
+        "steps in ema_trainer.py, which are rollout steps with one update each"
+    ),
 )
 
 
@@ -71,7 +86,7 @@ def grpo_care(
     on policy, without a clip.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 8).
         consistency_coef: weight of the bonus (authors' code: 0.5).
         margin: tolerance below the mean likelihood (authors' code: 0.01).
     """

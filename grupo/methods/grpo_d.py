@@ -2,7 +2,7 @@
 
 from grupo.algo.losses import KL, Reinforce
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -12,8 +12,19 @@ PAPER = Paper(
     "reinforcement learning",
     use="A constant KL slows learning at first, and without it the policy drifts at the end.",
     tags=("kl",),
+    equals_grpo_when="there is one update per step",
     checked=("golden", "properties", "run"),
     catalogue=("othink-mr1-grpo-d",),
+    source=Source("third_party", "a review of the paper, for the direction of the schedule only"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The two rewards of the paper, accuracy and format.",),
+    deviations=(
+        (
+            "The growth is linear over the run, from 0 to GRPO's 0.04: reviews mention that the"
+            " coefficient grows, not its form or values."
+        ),
+    ),
+    audit="compared with the catalogue's row alone; no document could be opened",
 )
 
 
@@ -31,7 +42,6 @@ def grpo_d(
         initial_kl_coef: b at the start of the run (our choice).
         final_kl_coef: b at its end (GRPO's value).
     """
-    # Reviews of the paper mention the growing coefficient, not its form: linear is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Reinforce() + Linear(initial_kl_coef, final_kl_coef) * KL(),

@@ -7,7 +7,7 @@ from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +20,27 @@ PAPER = Paper(
     tags=("diffusion", "clipping", "multimodal"),
     checked=("golden", "properties", "run"),
     catalogue=("grpo-guard",),
+    source=Source(
+        "third_party",
+        "verl-omni: docs/algo/grpo_guard.md and its script for Qwen-Image; TeleBoost's tests of "
+        "eq. 8 and 12 (the catalogue's row)",
+    ),
+    plan=(
+        "verl-omni's script: 32 prompts per step in minibatches of 16, 2 updates, as Flow-GRPO's "
+        "configurations; the paper's own number was in no source that was opened"
+    ),
+    missing=(
+        "The weight of DanceGRPO's noise, beta_t = 1 + eta^2 (1 - t) / (2 t).",
+        "Advantages clipped to +-5, as in Flow-GRPO's stack.",
+    ),
+    deviations=(
+        "beta_t = 1, the weight for Flow-GRPO's noise.",
+        "dt has a floor of 1e-3, our choice.",
+    ),
+    audit=(
+        "ratio, its centring, the weight 1 / dt, the clip of 2e-6 and the plan compared with "
+        "verl-omni's page and script; the authors' code could not be opened"
+    ),
 )
 
 
@@ -63,13 +84,11 @@ def grpo_guard(
 
     Args:
         group_size: rollouts per task.
-        clip_eps: ratios R' are clipped to [1 - clip_eps, 1 + clip_eps] (a third party's value).
+        clip_eps: ratios R' are clipped to [1 - clip_eps, 1 + clip_eps] (verl-omni: 2e-6).
         minibatches: minibatches of a step, with one update each.
     """
-    # Eq. 8 and 12 as a third party's tests reproduce them, with beta_t = 1, the weight for
-    # Flow-GRPO's noise; DanceGRPO's is 1 + eta^2 (1 - t) / (2 t). R' is s times closer to 1 than R,
-    # so the clip is tiny: runs on SD 3.5 use 2e-6 to 2e-5. With one update a step R' is always 1.
-    # The floor of dt is our choice.
+    # R' is s times closer to 1 than R, so the clip is tiny: runs on SD 3.5 use 2e-6 to 2e-5.
+    # With one update a step R' is always 1.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_eps, clip_eps, RegulatedRatio()),

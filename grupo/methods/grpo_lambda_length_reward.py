@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +21,25 @@ PAPER = Paper(
     tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("grpo-lambda-length",),
+    source=Source(
+        "third_party",
+        "a public documentation page on GRPO-lambda with code (the catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "length_coef is our choice, 0.2: the third party's code has 0.6, and the paper's "
+            "value was not available."
+        ),
+        (
+            "Wrong answers of the best-solved groups get 0, as in the formula; the third "
+            "party's code pays the length reward to them, too."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document "
+        "could be opened"
+    ),
 )
 
 
@@ -73,7 +92,6 @@ def grpo_lambda_length_reward(
         top_group_fraction: fraction of groups with the length reward (paper: 0.2).
         length_coef: largest length penalty (our choice).
     """
-    # A third party's code has length_coef 0.6; the paper's value was not available.
     advantage = chain(
         LengthRewardWhereSolved(top_group_fraction, length_coef), Center(), ScaleByStd()
     )

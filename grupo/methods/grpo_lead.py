@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,6 +20,28 @@ PAPER = Paper(
     use="Tasks differ much in difficulty, and correct answers should be concise.",
     tags=("length", "curriculum", "reward"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "aeroplanepaper/GRPO-LEAD: verl/verl/trainer/main_ppo.py, logistic_reweight in "
+        "core_algos.py, scripts/train/ds_14b_stage1.sh",
+    ),
+    plan="one update per step: ds_14b_stage1.sh has 32 prompts per step and minibatches of 32",
+    missing=(
+        (
+            "The length reward is skipped where the three shortest answers of a group have "
+            "4,000 tokens or fewer on average."
+        ),
+        "Answers without a box are exempt in the release.",
+        "The SFT stage before RL, and the stages of growing difficulty.",
+        (
+            "The script's rejection of groups (trainer.rejection_sample) and its framework's "
+            "entropy bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "reward, weight, constants and plan compared with main_ppo.py, core_algos.py and "
+        "the run script"
+    ),
 )
 
 
@@ -76,11 +98,10 @@ def grpo_lead(
     """GRPO on r = exp(-length_coef z) or -1, with advantages weighted by difficulty.
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' script: 8).
         length_coef: strength of the preference for short answers (authors' code: 0.05).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
     """
-    # The authors' code also exempts short answers and answers without a box.
     advantage = chain(ShortCorrectReward(length_coef), Center(), ScaleByStd(), DifficultyWeight())
     return Method(
         sampler=GroupSampler(group_size),

@@ -8,7 +8,7 @@ from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +19,23 @@ PAPER = Paper(
     tags=("multimodal", "reward", "curriculum"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("gui-g1",),
+    source=Source(
+        "code",
+        "Yuqi-Zhou/GUI-G1: src/open_r1/trainer/grpo_trainer.py and run_scripts/run.sh",
+    ),
+    plan="one update per step: run.sh leaves num_iterations at 1",
+    missing=(
+        (
+            'The weight w of a target: the release reads it from the data\'s column "rate", and '
+            "the formula was in no source."
+        ),
+        "The prompt that asks for the box without reasoning, at most 128 new tokens.",
+    ),
+    audit=(
+        "advantage without standard deviation, token sum times rate over 64 and the clip "
+        "compared with grpo_trainer.py, group size and beta 0 with run.sh; the box rewards "
+        "with the catalogue's row"
+    ),
 )
 
 
@@ -52,12 +69,12 @@ def gui_g1(
     "difficulty", w > 0, larger for small targets.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 8).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         iou_coef: weight of the intersection over union (authors' code: 0.25).
         box_coef: weight of the box size (authors' code: 0.125).
     """
-    # The constant 64 is that of the released run; how w follows from the target was not available.
+    # The constant 64 is that of the released trainer.
     r = PerRewardTerm(identity, (("hit", 1.0), ("iou", iou_coef), ("box", box_coef)))
     return Method(
         sampler=GroupSampler(group_size),

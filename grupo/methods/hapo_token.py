@@ -7,11 +7,12 @@ from grupo.algo.advantages import Center, ScaleByStd
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import EntropyAdaptiveClip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -21,6 +22,30 @@ PAPER = Paper(
     tags=("entropy", "clipping", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("hapo-token",),
+    source=Source(
+        "code",
+        "starriver030515/HAPO: verl/trainer/ppo/core_algos.py, recipe/train.md, "
+        "recipe/qwen2.5_math_7b.sh",
+    ),
+    plan="recipe/qwen2.5_math_7b.sh: 512 prompts per step in minibatches of 32, 16 updates",
+    missing=(
+        "The sampling temperature that depends on entropy (temperature_tau 0.05).",
+        "Refilling after the groups without signal are dropped, up to 16 generation batches.",
+        (
+            "The overlong penalty of the Qwen scripts (buffer 4,096 tokens, factor 1; off in "
+            "the Llama scripts)."
+        ),
+    ),
+    deviations=(
+        (
+            "Low entropy has h < 0, as the recipe's text describes: the code divides negative h"
+            " by a negative number, so it comes out positive."
+        ),
+    ),
+    audit=(
+        "advantage, clip, redistribution, dual clip and the 0.8 quantile compared with "
+        "core_algos.py, constants and plan with the run scripts"
+    ),
 )
 
 
@@ -54,18 +79,18 @@ def hapo_token(
     and R is more than half way to a bound, or h <= 0 and it is not; A elsewhere. loss = token mean
     of the surrogate, at most -dual_clip A where A < 0.
 
+    A step has 16 updates, each on a minibatch of its groups.
+
     Args:
         group_size: rollouts per task (authors' code: 16).
         clip_eps: clip at h = 0 (authors' code: 0.2).
         dual_clip: bound on the ratio where A < 0 (authors' code: 10.0).
     """
-    # As described in the authors' recipe; their code divides negative h by a negative number, so
-    # low entropy comes out positive: the description is followed. Their entropy-dependent sampling
-    # temperature is not here. No overlong penalty, as in their scripts.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,
         advantage=StandardiseOnTokens(),
         loss=EntropyAdaptiveClip(clip_eps, dual_clip),
         aggregation=token_mean,
+        updates=Updates(minibatches=16),
     )

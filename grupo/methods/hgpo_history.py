@@ -17,7 +17,7 @@ from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -28,6 +28,24 @@ PAPER = Paper(
     tags=("agents", "process-reward", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("hgpo",),
+    source=Source(
+        "code",
+        "langfengQ/verl-agent: recipe/hgpo/core_hgpo.py and its run scripts for ALFWorld and "
+        "WebShop, in copies",
+    ),
+    plan=(
+        "the scripts' minibatches are 256 steps (ALFWorld) or 64 (WebShop) of 128 rollouts with up "
+        "to 50 or 30 turns, so the number of updates varies, up to 25 or 60; one update per step"
+    ),
+    missing=(
+        "Levels scaled by the population's standard deviation, as in the scripts for ALFWorld.",
+        "The episode's advantage as level 0 (base_group, off in the scripts).",
+        "The penalty of 0.1 on invalid actions is left to the environment.",
+    ),
+    audit=(
+        "levels, weights and returns compared with hgpo_advantage_estimate; centring without "
+        "scale with the scripts for WebShop, gamma, alpha, history and KL weight with both"
+    ),
 )
 TINY = 1e-9  # an advantage this small is 0 but for rounding
 

@@ -7,11 +7,12 @@ from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.algo.advantages.turn_table import combine_labels
 from grupo.algo.aggregation import PerClassMean
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
 from grupo.core.numbers import Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithSelfHint
@@ -22,6 +23,30 @@ PAPER = Paper(
     tags=("hints", "self-play"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("hill",),
+    source=Source(
+        "code",
+        "Andree-9/HiLL: verl/trainer/ppo/hinter_utils.py, scripts/run_hill.sh; the choice of the "
+        "best hint by the catalogue's row",
+    ),
+    plan=(
+        "scripts/run_hill.sh: 128 prompts per step in minibatches of 64, 2 updates (the "
+        "hinter: minibatches of 64 hint prompts, one epoch)"
+    ),
+    missing=(
+        (
+            "The gates of a hint (parses, fits the prompt, does not hold the answer) are left "
+            'to the sampler and the task, as "hint_rejected".'
+        ),
+        "The other rewards of the hinter: p (1 - p), and both without the reliance.",
+    ),
+    deviations=(
+        "The paper's two models are a `MultiPolicy` here, clipped to one gradient norm.",
+        "The mean counts tokens without advantage.",
+    ),
+    audit=(
+        "the hint's reward and the penalty for gates compared with hinter_utils.py, constants, "
+        "clips, groups and plan with run_hill.sh"
+    ),
 )
 
 
@@ -74,16 +99,17 @@ def hill(
     The reliance D is the mean over correct attempts of log pi(o | q) - log pi(o | q, hint), per
     token. A rejected hint has R = -0.2.
 
+    A step has 2 updates, each on a minibatch of its groups.
+
     Args:
         group_size: rollouts per task (authors' code: 8).
         num_hints: hints per failed task (authors' code: 4).
         transfer_temperature: T, in nats per token (authors' code: 0.3).
     """
-    # The paper's two models are a `MultiPolicy` here, clipped to one gradient norm; its mean counts
-    # tokens without advantage.
     return Method(
         sampler=WithSelfHint(GroupSampler(group_size), num_hints),
         advantage=HintRoleAdvantage(transfer_temperature),
         loss=Clip(0.2, 0.28),
         aggregation=PerClassMean("is_hint"),
+        updates=Updates(minibatches=2),
     )

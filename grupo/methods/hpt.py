@@ -7,9 +7,10 @@ from grupo.algo.advantages import Center
 from grupo.algo.aggregation import token_mean
 from grupo.algo.data_source import has_sampled_action
 from grupo.algo.losses import NLL, Clip, PerSourceMean, SelectBySource, SeparateDemos
+from grupo.algo.minibatches import Updates
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, NonNegativeInt, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout
 from grupo.method import Method
@@ -20,6 +21,30 @@ PAPER = Paper(
     use="Some tasks are beyond the policy and have a demonstration, others are within its reach.",
     tags=("sft", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "TsinghuaC3I/Unify-Post-Training: exp_scripts/train.sh and hpt/verl/verl/mix_src",
+    ),
+    plan="exp_scripts/train.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "The entropy bonus of 0.001 in the script.",
+        "A weight of the imitation loss other than 1: 0.3 for Qwen2.5-Math-1.5B in the script.",
+        "The other gates (switch_gate_off, removal of imitated tasks).",
+    ),
+    deviations=(
+        (
+            "PPO's clip is kept: the script removes it (loss_remove_clip), which differs in the"
+            " second update of a step."
+        ),
+        (
+            "The means are over tokens: the script divides the RL loss by a constant length "
+            "(loss_remove_token_mean)."
+        ),
+    ),
+    audit=(
+        "gate, constants, aggregation and plan compared with train.sh and the fork's "
+        "mix_fsdp_worker.py"
+    ),
 )
 
 
@@ -68,18 +93,18 @@ def hpt(
     loss = mean over tokens of -log pi of the demonstrations that are kept
          + mean over tokens of PPO's clip of the sampled rollouts that are, A = r - mean(r).
 
+    A step has 2 updates, each on a minibatch of its groups.
+
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 8).
         max_correct_for_sft: correct rollouts up to which a task is imitated (authors' code: 0).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # As released (TsinghuaC3I/Unify-Post-Training): a gate of 0 for Qwen, weight 1 on SFT, no
-    # standard deviation. The release drops the clip, which is the same on policy, and divides RL by
-    # a constant length; the token mean is our choice. Its entropy bonus of 0.001 is left out.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         filter=DemonstrationsWhereFailing(max_correct_for_sft + 1),
         advantage=SeparateDemos(Center()),
         loss=SelectBySource(Clip(clip_eps, clip_eps), NLL()),
         aggregation=PerSourceMean(token_mean),
+        updates=Updates(minibatches=2),
     )

@@ -2,7 +2,7 @@
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -14,6 +14,21 @@ PAPER = Paper(
     "vllm_importance_sampling_clip_max=5.0",
     verl="rollout_is='token', rollout_is_threshold='0.5_5.0'",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "TRL's index of papers for the mask, verl's recipes for the interval of the authors' post",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The unmasked KL to the reference of the paper's objective: .replace(loss=... + "
+            "kl_coef * KL())."
+        ),
+    ),
+    audit=(
+        "mask times PPO's surrogate compared with the formula in TRL's index of papers; the"
+        " paper could not be opened"
+    ),
 )
 
 
@@ -34,8 +49,6 @@ def icepop(
         max_ratio: largest ratio that is kept (authors' code: 5.0).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # [0.5, 5] is from the authors' post, as recipes for verl adopt it. The paper's objective also
-    # has an unmasked KL to the reference: .replace(loss=... + kl_coef * KL()).
     loss = CorrectedLoss(
         Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(min_ratio, max_ratio))
     )

@@ -8,11 +8,12 @@ from torch import Tensor
 from grupo.algo.advantages.token_table import discounted_sum, shift_left
 from grupo.algo.advantages.turn_table import PerTurn, turn_mask, turn_states, turns_to_tokens
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
@@ -24,6 +25,33 @@ PAPER = Paper(
     tags=("agents", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("igpo",),
+    source=Source(
+        "code",
+        "GuoqingWang1/IGPO: policy_optimization.sh, verl/trainer/ppo/core_algos.py; the "
+        "z-scores of the paper are from memory",
+    ),
+    plan=(
+        "policy_optimization.sh: 32 prompts with 16 rollouts; its minibatch of 32 is not "
+        "multiplied by the rollouts (rollout.n is 1), so 16 updates"
+    ),
+    missing=(
+        "The reward of -2 for answers without correct tags is left to the environment.",
+        "The entropy bonus of 0.001, the framework's default.",
+    ),
+    deviations=(
+        (
+            "Gains are z-scores of the group before they are summed, the paper's form as "
+            "remembered. The released code subtracts the group's mean from the sums, position "
+            "by position: chain(InformationGainReturn(gamma, unscaled), CenterTurns()) is the "
+            "form by turn."
+        ),
+        "The mean is over answers, as GRPO's: the release's is over tokens, verl's default.",
+    ),
+    audit=(
+        "constants and plan compared with policy_optimization.sh and ppo_trainer.yaml, "
+        "returns with compute_grpo_outcome_advantage of the fork; beliefs with the "
+        "catalogue's row"
+    ),
 )
 
 
@@ -70,16 +98,17 @@ def igpo(
 ) -> Method:
     """A_t = sum of z(g) over this and later turns, g the gain of exp(mean log pi(answer)), then r.
 
+    A step has 16 updates, each on a minibatch of its groups.
+
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 16).
         gamma: discount per turn (paper: 1.0).
-        kl_coef: weight of the KL divergence from the reference policy.
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
         answer_prefix: text that is put before the reference answer.
     """
-    # The paper's form. The released code (GuoqingWang1/IGPO) subtracts the group's mean from the
-    # sums, turn by turn: chain(InformationGainReturn(gamma, unscaled), CenterTurns()).
     return Method(
         sampler=WithAnswerBelief(GroupSampler(group_size), answer_prefix),
         advantage=InformationGainReturn(gamma),
         loss=Clip(0.2, 0.2) + kl_coef * KL(),
+        updates=Updates(minibatches=16),
     )

@@ -9,7 +9,7 @@ from grupo.algo.losses.contrastive import sum_per_rollout
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +20,25 @@ PAPER = Paper(
     tags=("process-reward",),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("implicit-prm",),
+    source=Source(
+        "code",
+        "lifan-yuan/ImplicitPRM: train/tasks/run_ce.sh and README (the catalogue's row)",
+    ),
+    plan=(
+        "run_ce.sh: one epoch over fixed data in batches of 64, one update for each; here "
+        "one update per step"
+    ),
+    missing=(
+        "The other losses: DPO (run_dpo.sh), KTO and NCA.",
+        "Best-of-N selection by the minimum of step rewards.",
+    ),
+    deviations=(
+        (
+            "Training data are sampled by the model of each step: the authors train on answers "
+            "of the initial model, so take few steps."
+        ),
+    ),
+    audit="beta, epoch and batch size compared with run_ce.sh; the loss with the catalogue's row",
 )
 
 
@@ -61,8 +80,6 @@ def implicit_prm(group_size: PositiveInt = 8, log_ratio_scale: Positive = 0.05) 
         group_size: rollouts per task.
         log_ratio_scale: factor of the log-ratio (beta in the paper) (paper: 0.05).
     """
-    # The authors train on answers of the initial model: take few steps, since here each step
-    # samples from the model the last step made. Their other losses, DPO among them, are not here.
     loss = OutcomeCrossEntropy(log_ratio_scale)
     return Method(
         sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean

@@ -4,7 +4,7 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.losses import KL, Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -13,6 +13,21 @@ PAPER = Paper(
     use="No verifier exists, and the policy is more certain where it is correct.",
     tags=("unsupervised",),
     checked=("golden", "properties", "reference"),
+    source=Source(
+        "code",
+        "sunblaze-ucb/Intuitor: verl-intuitor/verl/trainer/ppo/ray_trainer.py, "
+        "math_intuitor.sh, open-r1-intuitor/recipes/Qwen2.5-3B/intuitor/config_demo.yaml",
+    ),
+    plan=(
+        "one update per step: num_iterations 1 in config_demo.yaml; 128 prompts in one "
+        "minibatch in math_intuitor.sh"
+    ),
+    missing=("Values of the 7B recipe: 14 generations and a KL weight of 0.01.",),
+    deviations=("The mean is over answers, as GRPO's: verl-intuitor's is over tokens.",),
+    audit=(
+        "self-certainty (logsumexp minus mean of the logits), its mean per answer, group "
+        "size, KL weight and plan compared with the code and both configurations"
+    ),
 )
 
 
@@ -24,9 +39,9 @@ def intuitor(
     KL(U, pi) = -1/|V| sum_v log(|V| pi(v)), which grows with the certainty of the policy.
 
     Args:
-        group_size: rollouts per task (paper: 7).
+        group_size: rollouts per task (authors' 3B recipe: 7).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy (paper: 0.005).
+        kl_coef: weight of the KL divergence from the reference policy (authors' 3B recipe: 0.005).
     """
     # The released code omits log |V|, which cancels in A. u is measured on the current policy: a
     # fixed judge would be exploited.

@@ -5,7 +5,7 @@ from grupo.algo.aggregation import ConstantLength
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -18,6 +18,16 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example="justgrpo(max_length=256)",
     catalogue=("justgrpo",),
+    source=Source("code", "LeapLabTHU/JustGRPO: grpo.py, train.py"),
+    plan="one update per step: the ratio in grpo.py is exp(logp - sg(logp))",
+    missing=("Tokens after the end token, on which the code trains, too: none are sampled here.",),
+    deviations=(
+        (
+            "Groups of equal rewards are dropped: the code divides the loss by the fraction of "
+            "answers with A != 0 on each device, which has the same effect on the others."
+        ),
+    ),
+    audit="advantage, clip, scale and the division by gen_length compared with grpo.py",
 )
 
 
@@ -38,10 +48,7 @@ def justgrpo(
         group_size: rollouts per task (authors' code: 16).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # LeapLabTHU/JustGRPO, grpo.py: max_length is gen_length, and the loss is divided by the
-    # fraction of answers with A != 0, on each device; dropping groups of equal rewards has the same
-    # effect on the others. The code also trains on tokens after the end token; here none are
-    # sampled there.
+    # max_length is gen_length of grpo.py
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

@@ -5,7 +5,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.divergences import k2
 from grupo.algo.losses import KL, Reinforce
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -15,6 +15,18 @@ PAPER = Paper(
     tags=("kl",),
     verl="use_kl_loss=True, kl_loss_type='mse' (or 'k2')",
     checked=("golden", "properties", "reference", "run"),
+    source=Source("abstract", "abstract; the factor off policy is the file's account of the paper"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The ratio, held constant, by which the paper multiplies off policy: CorrectedKL() "
+            "has that gradient."
+        ),
+    ),
+    audit=(
+        "k2 as a loss against k1 in the reward and k3 as a loss compared with a summary that cites "
+        "the paper; the gradient of k2 is tested against that of the KL divergence"
+    ),
 )
 
 
@@ -28,7 +40,6 @@ def k2_kl(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method:
         group_size: rollouts per task.
         kl_coef: weight of the KL divergence from the reference policy (GRPO's value).
     """
-    # Off policy the paper multiplies by the ratio, held constant: CorrectedKL() has that gradient.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=Center(),

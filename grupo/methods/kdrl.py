@@ -4,7 +4,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.divergences import k2
 from grupo.algo.losses import KL, Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,6 +16,28 @@ PAPER = Paper(
     tags=("distillation", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("kdrl",),
+    source=Source(
+        "third_party",
+        "a review of the paper (themoonlight.io) and a blog page for the ends of the "
+        "schedule (the catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The masked variants, which distil where the reward failed: WhereLoss(KL(k2, "
+            '"teacher"), IncorrectRollouts()) for each rollout, AllIncorrectGroups() for whole '
+            "groups."
+        ),
+        "Stages of RL with a growing response length.",
+    ),
+    deviations=(
+        'k2 has no ratio off policy: CorrectedKL(other_policy="teacher") is unbiased there.',
+        "group_size and clip_eps are our choice.",
+    ),
+    audit=(
+        "objective (token mean, GRPO's advantage, KL to the teacher) compared with the "
+        "review; coefficients with the catalogue's row"
+    ),
 )
 
 
@@ -37,8 +59,5 @@ def kdrl(
         final_kl_coef: b at its end (from a review of the paper).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Off policy, CorrectedKL(other_policy="teacher") is unbiased. The masked variants distil where
-    # the reward failed: WhereLoss(KL(k2, "teacher"), IncorrectRollouts()) for each rollout,
-    # AllIncorrectGroups() for whole groups.
     loss = Clip(clip_eps, clip_eps) + Linear(initial_kl_coef, final_kl_coef) * KL(k2, "teacher")
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

@@ -7,7 +7,7 @@ from grupo.algo.advantages.reward_shaping import length_reward
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,6 +17,19 @@ PAPER = Paper(
     use="Answers are correct and too long, relative to others of their group.",
     tags=("length", "reward"),
     checked=("golden", "properties", "run"),
+    source=Source("paper", "section 2.3.3"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The warm-up: the report adds the penalty after a first stage without it; use a "
+            "schedule as weight."
+        ),
+    ),
+    deviations=(
+        "The loss is GRPO's: the report trains by mirror descent (`opmd`).",
+        "length_coef 1 and group_size 8 are our choice.",
+    ),
+    audit="formula compared with the file's own account alone; no document could be opened",
 )
 
 
@@ -51,7 +64,6 @@ def kimi_length(group_size: PositiveInt = 8, length_coef: NonNegative = 1.0) -> 
         group_size: rollouts per task (our choice).
         length_coef: weight of the length bonus (our choice).
     """
-    # The paper introduces the penalty after a while: use a schedule as weight. Its loss is another.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(BrevityBonus(length_coef), Center(), ScaleByStd()),

@@ -6,10 +6,11 @@ from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean, top_fraction_mask
 from grupo.algo.losses import Loss
 from grupo.algo.losses.entropy_aware import logp_advantage_covariance
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,8 +19,35 @@ PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     use="Entropy collapses early; this is the more stable of the paper's two remedies.",
     tags=("entropy", "kl"),
+    equals_grpo_when="there is one update per step",
     verl="loss_mode='kl_cov' (covariance of the micro-batch)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "PRIME-RL/Entropy-Mechanism-of-RL: compute_policy_loss_kl_cov in "
+        "verl/trainer/ppo/core_algos.py, recipe/dapo/32b_kl_cov.sh and 7b_kl_cov.sh",
+    ),
+    plan="both scripts: 256 prompts per step in minibatches of 32, 8 updates",
+    missing=(
+        (
+            "Refilling after groups of equal accuracy are dropped, up to 10 generation batches:"
+            " .replace(filter=keep_nonzero_std, curriculum=DynamicSampling(ShuffledTasks(), "
+            "10))."
+        ),
+        "Fraction 2e-3 of the 7B script (k_percent 0.2; 0.02 in the 32B script).",
+    ),
+    deviations=(
+        "The penalty is |log R|, as in the code: the paper writes KL(old, pi).",
+        (
+            "ceil(n x fraction) tokens are penalized, and all ties: the code has max(1, int(n x"
+            " fraction))."
+        ),
+        "The covariance is that of the minibatch, the code's that of a micro-batch.",
+    ),
+    audit=(
+        "count of tokens, constants and plan compared with the code and both scripts; "
+        "arithmetic compared with verl 0.9.1 in an earlier audit"
+    ),
 )
 
 
@@ -44,7 +72,7 @@ class PenaliseHighCovariance(Loss):
             logp_advantage_covariance(pi, batch)[batch.mask], self.penalized_fraction
         )
         drift = ratios.token_log_ratio(pi, batch)
-        return -drift.exp() * batch.advantage + self.kl_coef * penalized * drift.abs()
+        return -drift.exp() * batch.advantage + self.kl_coef * drift.abs() * penalized
 
 
 def kl_cov(
@@ -56,15 +84,17 @@ def kl_cov(
     cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens; -R A, unclipped,
     on all others. At least one token is penalized.
 
+    A step has 8 updates, each on a minibatch of its groups.
+
     Args:
-        group_size: rollouts per task.
-        penalized_fraction: fraction of tokens with the penalty (authors' code: 0.0002).
+        group_size: rollouts per task (authors' scripts: 8).
+        penalized_fraction: fraction of tokens with the penalty (authors' 32B script: 0.0002, 7B
+            script: 0.002).
         kl_coef: weight of |log R| (authors' code: 1.0).
     """
-    # The paper writes KL(old, pi) for the penalty; the released code takes |log R|, as here. Its
-    # fraction is 2e-3 for the paper's 7B model.
     return Method(
         sampler=GroupSampler(group_size),
         loss=PenaliseHighCovariance(penalized_fraction, kl_coef),
         aggregation=token_mean,
+        updates=Updates(minibatches=8),
     )

@@ -1,7 +1,7 @@
 """Knapsack RL: more rollouts where outcomes differ. Li et al., 2025, arXiv:2509.25849."""
 
 from grupo.core.numbers import OpenFraction, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.curricula import Knapsack, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
@@ -12,6 +12,27 @@ PAPER = Paper(
     tags=("curriculum", "exploration"),
     checked=("golden", "properties", "run"),
     catalogue=("knapsack-rl",),
+    source=Source(
+        "third_party",
+        "a public verl-based repository's allocation code and a second implementation (the "
+        "catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "max_group_size holds for p = 0 and p = 1, too: our choice, so that one hopeless "
+            "task does not take a whole step."
+        ),
+        (
+            "The optimum is found greedily, which is exact since marginal gains fall with N; "
+            "the code has a dynamic programme."
+        ),
+        "max_group_size 128 is from memory: the code requires the option.",
+    ),
+    audit=(
+        "value, effective tasks, costs and fallback compared with sampling_budget_by_knapsack of "
+        "that repository; whether it is the authors' is not known"
+    ),
 )
 
 
@@ -34,9 +55,7 @@ def knapsack_rl(
         max_group_size: largest group.
         confidence: probability of a mixed group that is enough.
     """
-    # As the authors' code, where marginal gains fall with N, so greedy is exact. max_group_size
-    # holds for p = 0 and p = 1, too: our choice, so that one hopeless task does not take a whole
-    # step. A task solved in both of two attempts counts as solved, with p = 0.9 often: it gets
+    # A task solved in both of two attempts counts as solved, with p = 0.9 often: it gets
     # min_group_size again.
     curriculum = Knapsack(ShuffledTasks(), group_size, min_group_size, max_group_size, confidence)
     return Method(curriculum=curriculum, sampler=GroupSampler(group_size))

@@ -7,10 +7,11 @@ from torch import Tensor
 
 from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -19,6 +20,19 @@ PAPER = Paper(
     use="Rewards are noisy measurements of how well a prompt can be answered.",
     tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
+    source=Source("code", "billhhh/KRPO_LLMs_RL: train.py, loss.py"),
+    plan="train.py: 32 prompts with 12 rollouts per step in minibatches of 16 rollouts, 24 updates",
+    deviations=(
+        (
+            "The order of the filter is pseudo-random: the code filters in the order of "
+            "sampling, which means nothing here."
+        ),
+        "A minibatch holds whole groups: the code's 16 rollouts are drawn from all groups.",
+    ),
+    audit=(
+        "filter, its variances, loss, aggregation, constants and plan compared with "
+        "train.py and loss.py"
+    ),
 )
 
 
@@ -69,11 +83,17 @@ def krpo(
     loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
     k3.
 
+    A step has 24 updates, each on a minibatch of its groups.
+
     Args:
         group_size: rollouts per task (authors' code: 12).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
         kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
     """
-    # The authors' code filters in the order of sampling; here the order is pseudo-random.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
-    return Method(sampler=GroupSampler(group_size), advantage=KalmanAdvantage(), loss=loss)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=KalmanAdvantage(),
+        loss=loss,
+        updates=Updates(minibatches=24),
+    )

@@ -3,10 +3,11 @@
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -16,6 +17,27 @@ PAPER = Paper(
     use="The prompt states how many tokens to think at most.",
     tags=("length", "reward"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "cmu-l3/l1: math_reward.py (get_delta_score_linear_both) and "
+        "scripts/train/run_l1_max.sh; the paper for both constants",
+    ),
+    plan="run_l1_max.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
+        "The start from a policy trained with L1-Exact.",
+    ),
+    deviations=(
+        (
+            "The formula is the paper's: the code has (clip(alpha (n - L), -1, 1) + 1) / 2, so "
+            "its alpha is twice length_coef, and the script sets no alpha."
+        ),
+        "The mean is over answers, as GRPO's: the script's is over tokens, verl's default.",
+    ),
+    audit=(
+        "reward compared with math_reward.py, group size and plan with the run script; "
+        "length_coef and reward_at_budget could be compared with no source"
+    ),
 )
 
 
@@ -43,7 +65,7 @@ class SoftBudgetLimit:
 
 
 def l1_max(
-    group_size: PositiveInt = 8,
+    group_size: PositiveInt = 16,
     length_coef: NonNegative = 0.0003,
     reward_at_budget: Fraction = 0.5,
 ) -> Method:
@@ -51,11 +73,14 @@ def l1_max(
 
     A = (r - mean(r)) / std(r). Reward terms: "budget", the n tokens that the prompt allows.
 
+    A step has 2 updates, each on a minibatch of its groups.
+
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' script: 16).
         length_coef: loss of reward per token (paper: 0.0003).
         reward_at_budget: fraction of the reward at exactly n tokens (paper: 0.5).
     """
-    # The released code has (clip(alpha (n - L), -1, 1) + 1) / 2: its alpha is twice length_coef.
     advantage = chain(SoftBudgetLimit(length_coef, reward_at_budget), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=advantage)
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, updates=Updates(minibatches=2)
+    )

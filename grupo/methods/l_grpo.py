@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -22,6 +22,22 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example="l_grpo(max_length=64)",
     catalogue=("conciser-l-grpo",),
+    source=Source("abstract", "abstract and the README of nick7nlp/ConciseR, which holds no code"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The first stage, GRPO with clip-higher, dynamic sampling and an entropy bonus "
+            "(`dapo` without its penalty)."
+        ),
+    ),
+    deviations=(
+        (
+            "The form of the bonus is our choice: the sources state that length counts once all"
+            " rollouts are correct."
+        ),
+        "group_size, length_coef and clips are our choice.",
+    ),
+    audit="the two stages compared with the README; the formula with the catalogue's row",
 )
 
 
@@ -65,8 +81,6 @@ def l_grpo(
         clip_low: ratios are clipped below at 1 - clip_low (our choice).
         clip_high: ratios are clipped above at 1 + clip_high (our choice).
     """
-    # Only the abstract and a review were available: length counts once all rollouts are correct.
-    # The form of the bonus is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(BrevityWhenAllCorrect(max_length, length_coef), Center(), ScaleByStd()),

@@ -7,7 +7,7 @@ from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,22 @@ PAPER = Paper(
     tags=("reward", "multimodal"),
     checked=("golden", "properties", "run"),
     catalogue=("listener-rewarded-thinking",),
+    source=Source(
+        "third_party",
+        "a public note that states the sum of the three terms (the catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The listener itself: a frozen vision-language model that reads the reasoning "
+            "without its answer."
+        ),
+    ),
+    deviations=("The format gates the rest, and group_size and clip_eps are our choice.",),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document "
+        "could be opened"
+    ),
 )
 
 
@@ -67,7 +83,6 @@ def listener(
         listener_coef: weight of the listener's probability (second-hand).
         min_confidence: probability from which the listener pays (our choice).
     """
-    # That the format gates the rest is our choice.
     reward = ListenerReward(correct_coef, listener_coef, min_confidence)
     return Method(
         sampler=GroupSampler(group_size),

@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,8 +19,18 @@ PAPER = Paper(
     title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
     use="A base model, rewards of one scale, and few tricks.",
     tags=("advantage", "aggregation"),
-    trl="scale_rewards='batch', loss_type='bnpo' (a token mean over the micro-batch)",
+    trl="scale_rewards='batch', loss_type='dapo'",
     checked=("golden", "properties", "run"),
+    source=Source("third_party", "TRL's index of papers, with the paper's table of parameters"),
+    plan=(
+        "not settled: TRL's index derives 8 minibatches per rollout batch for one device, "
+        "the number of devices is not stated, and ppo_epochs is 1; one update per step"
+    ),
+    deviations=("eps is added to the batch's standard deviation, our choice.",),
+    audit=(
+        "deviation of the batch, token mean, no KL and group size compared with TRL's index"
+        " of papers"
+    ),
 )
 
 
@@ -50,7 +60,7 @@ def lite_ppo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method
     loss = mean over all tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), without KL.
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (TRL's index of papers: 8).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value).
     """
     return Method(

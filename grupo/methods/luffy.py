@@ -3,8 +3,9 @@
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip, PolicyShaping, SelectBySource
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
@@ -14,6 +15,26 @@ PAPER = Paper(
     tags=("off-policy", "sft"),
     checked=("golden", "properties", "reference", "run"),
     example="luffy(max_length=64)",
+    source=Source("code", "ElliottYan/LUFFY: exp_scripts/train.sh and luffy/verl/verl/mix_src"),
+    plan="exp_scripts/train.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "The entropy bonus of 0.001 in the script.",
+        "Partial expert prefixes (prefix ratios below 1).",
+    ),
+    deviations=(
+        (
+            "PPO's clip is kept, as in the paper: the script removes it (loss_remove_clip), "
+            "which differs in the second update of a step."
+        ),
+        (
+            "A = r - mean(r) is over sampled and expert rollouts: one variant of the code "
+            "centres on the sampled ones alone (grpo_split)."
+        ),
+    ),
+    audit=(
+        "shaping constant, advantage without standard deviation, constant length, group and"
+        " plan compared with train.sh and mix_trainer.py"
+    ),
 )
 
 
@@ -31,19 +52,19 @@ def luffy(
       -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) for sampled tokens, -f(pi) A for others,
     f(p) = p / (p + shaping_constant). The task's solution is the expert rollout.
 
+    A step has 2 updates, each on a minibatch of its groups.
+
     Args:
         max_length: length limit of an answer, in tokens.
-        group_size: sampled rollouts per task, beside one of the expert.
+        group_size: sampled rollouts per task, beside one of the expert (authors' script: 8
+            together).
         shaping_constant: the constant in f (paper: 0.1).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # As in Dr. GRPO, there is no KL, no standard deviation and no length normalisation; so the
-    # released scripts, which also drop the clip (on policy that is the same). They add an entropy
-    # bonus of 0.001. One variant of the code centres on sampled rollouts alone; the paper, and
-    # this, on both.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=Center(),
         loss=SelectBySource(Clip(clip_eps, clip_eps), PolicyShaping(shaping_constant)),
         aggregation=ConstantLength(max_length),
+        updates=Updates(minibatches=2),
     )

@@ -6,10 +6,11 @@ from torch import Tensor
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Loss
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,7 +19,30 @@ PAPER = Paper(
     title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",
     use="Rollouts are hundreds of updates old, and clips would discard most of their signal.",
     tags=("off-policy", "filtering", "importance-sampling"),
+    equals_grpo_when="there is one update per step",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "Infini-AI-Lab/M2PO: compute_m2po_policy_loss in verl/trainer/ppo/core_algos.py, "
+        "train-scripts/m2po-qwen-math-7b-s256.sh",
+    ),
+    plan="m2po-qwen-math-7b-s256.sh: 256 prompts per step in minibatches of 64, 4 updates",
+    missing=(
+        (
+            "Staleness: the script trains on rollouts of 64 steps (256 updates) before; set the"
+            " trainer's max_staleness."
+        ),
+    ),
+    deviations=(
+        (
+            "Outliers are masked, as the paper describes: the code caps |log r| and never clips"
+            " within 0.7 and 1.5."
+        ),
+    ),
+    audit=(
+        "candidates, bound and its mean over candidates compared with "
+        "kpo_clip_harmful_tokens, constants and plan with the run script"
+    ),
 )
 
 
@@ -57,15 +81,16 @@ def m2po(group_size: PositiveInt = 8, max_second_moment: NonNegative = 0.04) -> 
 
     A = (r - mean(r)) / std(r). No other clip.
 
+    A step has 4 updates, each on a minibatch of its groups.
+
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 8).
         max_second_moment: bound on the mean of (log r)^2 of tokens that are kept (authors' code:
             0.04).
     """
-    # The authors' code (Infini-AI-Lab/M2PO) has the same candidates, caps |log r| instead of
-    # masking, and never clips within 0.7 and 1.5.
     return Method(
         sampler=GroupSampler(group_size),
         loss=SecondMomentMask(max_second_moment),
         aggregation=token_mean,
+        updates=Updates(minibatches=4),
     )

@@ -13,13 +13,15 @@ from grupo.algo.advantages.turn_table import (
     turn_mask,
     turns_to_tokens,
 )
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import SelfPlay
@@ -30,6 +32,29 @@ PAPER = Paper(
     tags=("self-play", "agents", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("mars-selfplay",),
+    source=Source(
+        "code",
+        "thu-nics/MARS: roll/utils/functionals.py, roll/pipeline/base_worker.py, "
+        "examples/multi_games/agentic_val_multi_games_selfplay.yaml",
+    ),
+    plan=(
+        "agentic_val_multi_games_selfplay.yaml: 384 rollouts per step; 2 x 2 per rank on 2 "
+        "data-parallel ranks (8 devices, tensor parallel 4), 48 updates"
+    ),
+    missing=(
+        "A mean for each kind of game: the batch here is of one kind, the release's of several.",
+    ),
+    deviations=(
+        (
+            "Distinct values are those of turns: the code's are those of all positions, the 0 "
+            "after the end included."
+        ),
+    ),
+    audit=(
+        "means per player, cap, KL, whitening, aggregation (seq-mean-token-sum, the "
+        "pipeline's default, which the configuration leaves) and plan compared with the "
+        "code and the configuration"
+    ),
 )
 
 
@@ -65,17 +90,20 @@ def mars_selfplay(
     """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
 
     m is the mean reward of a seat's turns, c the mean of its distinct sums, over the whole batch.
+    The loss is the mean over rollouts of the sum over tokens.
+
+    A step has 48 updates, each on a minibatch of its groups.
 
     Args:
         games: games per task.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.2).
     """
-    # As thu-nics/MARS: ratios are capped at 1 + 2 clip_eps where A < 0. Its batches are 384 games
-    # of several kinds with a mean for each kind, here of one kind. Its distinct values are those of
-    # all positions, including the 0 after the end; here those of turns.
+    # ratios are capped at 1 + 2 clip_eps where A < 0
     return Method(
         sampler=SelfPlay(games),
         advantage=chain(SeatAdvantage(), Whiten()),
         loss=Clip(clip_eps, clip_eps, CappedRatio(1 + 2 * clip_eps)) + kl_coef * KL(),
+        aggregation=token_sum,
+        updates=Updates(minibatches=48),
     )

@@ -8,7 +8,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +17,16 @@ PAPER = Paper(
     use="Hard tasks are solved rarely, and pass@k matters as much as pass@1.",
     tags=("advantage", "exploration"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "tajwarfahim/maxrl: compute_maxrl_outcome_advantage in "
+        "verl/trainer/ppo/core_algos.py, qwen3_experiments/run_qwen3_training.sh",
+    ),
+    plan=(
+        "one update per step: run_qwen3_training.sh has 256 prompts per step and "
+        "minibatches of 256, one epoch"
+    ),
+    audit="advantage, eps, clips, group size and plan compared with the code and the run script",
 )
 
 
@@ -37,14 +47,14 @@ class RelativeToMean:
         return (x - m) / (m + self.eps)
 
 
-def max_rl(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
+def max_rl(group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / mean(r): the sum over successes is divided by their number.
 
     With r 0 or 1 its expectation is the gradient of sum_(k < G) pass@k / k, the first terms of log
     p; more rollouts come closer to it.
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' script: 16).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     # Loss and aggregation are those of verl, on which the authors' code runs.

@@ -4,12 +4,13 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, chain
 from grupo.algo.aggregation import sequence_mean
-from grupo.algo.losses import Clip
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,6 +21,22 @@ PAPER = Paper(
     tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("mc-grpo",),
+    source=Source(
+        "code",
+        "lotusroot-kim/MC-GRPO: src/open_r1/grpo_trainer_math.py and "
+        "recipes/math/Qwen2.5-7B-Instruct.yaml",
+    ),
+    plan=(
+        "the recipes: num_iterations 2 with one generation per update, so two passes over "
+        "each batch"
+    ),
+    deviations=(
+        "A is not multiplied by the group's size over its number of nonzero A, as the code does.",
+    ),
+    audit=(
+        "median, deviation with 1e-3, pivot, KL and iterations compared with the trainer "
+        "and the recipes"
+    ),
 )
 
 
@@ -50,24 +67,31 @@ def sequence_mean_without_pivots(batch: Batch) -> PerAction:
 
 
 def mc_grpo(
-    group_size: PositiveInt = 9, eps: Positive = 1e-3, clip_eps: NonNegative = 0.2
+    group_size: PositiveInt = 9,
+    eps: Positive = 1e-3,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
 ) -> Method:
     """A = (r - median) / (MAD + eps) over an odd group_size; the median rollout is not counted.
 
-    loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A).
+    loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
+    k3.
+
+    A step has 2 updates, each on the whole batch.
 
     Args:
         group_size: rollouts per task, odd; one of them is the pivot.
         eps: added to the denominator.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' recipes: 0.04).
     """
     # With rewards 0 and 1 the MAD is 0 unless about half are correct, and |A| reaches 1 / eps: the
     # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1. Which of equal
-    # rewards is the pivot makes no difference: their advantage is 0. Their code also multiplies A
-    # by the group's size over its number of nonzero A, which is not done here.
+    # rewards is the pivot makes no difference: their advantage is 0.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(group_ops.median), ScaleByMAD(eps)),
-        loss=Clip(clip_eps, clip_eps),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         aggregation=sequence_mean_without_pivots,
+        updates=Updates(epochs=2),
     )

@@ -10,7 +10,7 @@ from grupo.algo.ratios import CappedRatio, RatioTo
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +20,19 @@ PAPER = Paper(
     use="A plain baseline where engine and trainer disagree.",
     tags=("importance-sampling", "off-policy", "clipping"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "paper",
+        "section 4.1 by the file's own account; a summary of the paper was opened",
+    ),
+    plan=(
+        "one update per step, the paper's on-policy setting; its off-policy runs split 2,048, "
+        "4,096 or 8,192 rollouts into minibatches of 1,024 (a summary of the paper)"
+    ),
+    missing=("Routing replay for mixtures of experts, which belongs to the engine.",),
+    audit=(
+        "REINFORCE with the engine's weight, group baseline, clip of pi / old and no length "
+        "normalisation compared with the summary; the constants could not be compared"
+    ),
 )
 
 
@@ -63,8 +76,8 @@ def minirl(
         clip_high: M is 0 above 1 + clip_high where A > 0 (paper: 0.27).
         cap: largest importance weight (paper: 5.0).
     """
-    # There is no length normalisation: the token sum approximates the sequence gradient to first
-    # order. The paper's routing replay belongs to the engine.
+    # The token sum approximates the sequence gradient to first order, so there is no length
+    # normalisation.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=Center(),

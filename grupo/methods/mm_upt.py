@@ -4,11 +4,12 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +20,27 @@ PAPER = Paper(
     tags=("unsupervised", "multimodal"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("mm-upt",),
+    source=Source(
+        "code",
+        "waltonfuture/MM-UPT: verl/workers/reward/function.py, examples/config.yaml, "
+        "examples/qwen2_5_vl_7b_mmr1.sh",
+    ),
+    plan="examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
+    missing=(
+        "The questions that the model itself writes, from images with or without an example.",
+        "The framework's upper clip of 0.3 and dual clip of 3.",
+    ),
+    deviations=(
+        (
+            "Votes are by meaning and ties share: in the released run votes are by spelling, "
+            "the first seen wins a tie, and unreadable answers vote for one another."
+        ),
+        "The mean is over answers, as GRPO's: the framework's is over tokens.",
+    ),
+    audit=(
+        "group size, KL weight, clips and plan compared with the configuration and the "
+        "framework's code; votes with the catalogue's row"
+    ),
 )
 
 
@@ -51,16 +73,17 @@ def mm_upt(
 
     Reward terms: "cluster" labels the meaning of each answer, negative where there is none.
 
+    A step has 4 updates, each on a minibatch of its groups.
+
     Args:
         group_size: rollouts per task (authors' code: 10).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
     """
-    # In the released run votes are by spelling, the first seen wins a tie, and unreadable answers
-    # vote for one another; here votes are by meaning and ties share.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(MajorityClusterReward(), Center(), ScaleByStd()),
         loss=loss,
+        updates=Updates(minibatches=4),
     )

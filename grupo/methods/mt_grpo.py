@@ -7,10 +7,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.token_table import discounted_sum, shift_left, sum_per_rollout
 from grupo.algo.advantages.turn_table import turn_mask, turns_to_tokens
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +21,24 @@ PAPER = Paper(
     use="Agents that use tools before they answer, where good and bad calls can be distinguished.",
     tags=("agents", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "SiliangZeng/Multi-Turn-RL-Agent: verifiers/trainers/mt_grpo_env_trainer.py, "
+        "scripts/run_mt_grpo.sh",
+    ),
+    plan="run_mt_grpo.sh: num_iterations 2, so two passes over each batch",
+    missing=("Later versions of the paper, with PPO and more turns.",),
+    deviations=(
+        (
+            "More than two turns share one A_turn: two turns, a call and an answer, are the "
+            "case of the code."
+        ),
+        "The mean is over answers, as GRPO's: the trainer's is over the tokens of a micro-batch.",
+    ),
+    audit=(
+        "advantages, eps 1e-4, clip, constants and plan compared with the trainer and the "
+        "run script"
+    ),
 )
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 
@@ -51,26 +70,27 @@ class TurnLevelAdvantage:
 
 
 def mt_grpo(
-    group_size: PositiveInt = 8,
+    group_size: PositiveInt = 21,
     turn_coef: NonNegative = 1.0,
     clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.04,
+    kl_coef: NonNegative = 0.0,
 ) -> Method:
     """A = A_outcome + turn_coef A_turn in turns before the last, A_outcome in the last.
 
     Both are GRPO's z-scores: of the reward, and of the sum of the turns' rewards ("step/reward",
     without the outcome).
 
+    A step has 2 updates, each on the whole batch.
+
     Args:
-        group_size: rollouts per task (our choice).
-        turn_coef: weight of the turns' advantage.
+        group_size: rollouts per task (authors' script: 21).
+        turn_coef: weight of the turns' advantage (authors' script: 1.0).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy (our choice).
+        kl_coef: weight of the KL divergence from the reference policy (authors' script: 0.0).
     """
-    # Two turns, a call and an answer, are the case of the paper (v1) and of the authors' code
-    # (SiliangZeng/Multi-Turn-RL-Agent), whose eps is 1e-4; more turns share one A_turn.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=TurnLevelAdvantage(turn_coef),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(epochs=2),
     )

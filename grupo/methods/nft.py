@@ -6,11 +6,12 @@ from grupo.algo.aggregation import ConstantLength
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Loss
 from grupo.algo.losses.contrastive import is_success
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +22,25 @@ PAPER = Paper(
     tags=("sft", "filtering"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("nft",),
+    source=Source("code", "NVlabs/NFT: dp_actor.py, train_7B.sh, README"),
+    plan="train_7B.sh: 512 prompts per step in minibatches of 32, one epoch, 16 updates",
+    missing=(
+        (
+            "The ratio of the whole answer (ratio_type sequence) and the other weights "
+            "(normalize 0 and 2)."
+        ),
+        "Refilling after groups of equal accuracy are dropped, up to 10 generation batches.",
+    ),
+    deviations=(
+        (
+            "The mean is over answers: the release sums over them, which changes the scale of "
+            "the gradient alone."
+        ),
+    ),
+    audit=(
+        "losses, both clamps, weight 1 - p, the constant 1000, filter and plan compared "
+        "with dp_actor.py and train_7B.sh"
+    ),
 )
 
 
@@ -51,15 +71,17 @@ def nft(group_size: PositiveInt = 16, max_length: PositiveInt = 1000) -> Method:
     Both have weight 1 - p; token sums are divided by max_length. A positive reward means correct;
     at R = 1 the gradient is that of A = r - mean(r).
 
+    A step has 16 updates, each on a minibatch of its groups.
+
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 16).
         max_length: constant that token sums are divided by (authors' code: 1000).
     """
-    # The weight 1 - p is the release's default; the mean over answers is ours.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,
         advantage=identity,
         loss=NegativeAwareLoss(),
         aggregation=ConstantLength(max_length),
+        updates=Updates(minibatches=16),
     )

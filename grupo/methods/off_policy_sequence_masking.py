@@ -6,7 +6,7 @@ from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -17,6 +17,27 @@ PAPER = Paper(
     tags=("off-policy", "filtering"),
     trl="off_policy_mask_threshold=0.1, use_bias_correction_kl=True, scale_rewards='none'",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "TRL's index of papers, which cites the report's eq. 9 and its unbiased KL estimate",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The report's other changes: masks of the experts' routes and of the sampler's "
+            "top-p are kept for the update."
+        ),
+    ),
+    deviations=(
+        (
+            "threshold, clip_eps and kl_coef are our choice: the report gives none; public code"
+            " has thresholds of 1e-4 to 0.5 (TRL suggests 0.5)."
+        ),
+    ),
+    audit=(
+        "mask, its place before the KL and the corrected KL compared with the formulas in "
+        "TRL's index of papers"
+    ),
 )
 
 
@@ -55,7 +76,6 @@ def off_policy_sequence_masking(
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
         kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # The report gives none of the constants. Public code has thresholds of 1e-4 to 0.5.
     loss = (
         CorrectedLoss(Clip(clip_eps, clip_eps), OffPolicySequenceMask(threshold))
         + kl_coef * CorrectedKL()

@@ -5,7 +5,7 @@ from grupo.algo.advantages.kl_in_reward import KLPerAction, zero_advantage
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Reinforce
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -14,6 +14,20 @@ PAPER = Paper(
     use="A stronger teacher has the policy's vocabulary; no verifier is needed.",
     tags=("distillation", "process-reward"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        "thinking-machines-lab/tinker-cookbook: distillation/train_on_policy.py and "
+        "recipes/distillation/on_policy_distillation.py",
+    ),
+    plan="one update per step: num_substeps 1 in on_policy_distillation.py",
+    deviations=(
+        "The token mean is our choice.",
+        "There is no ratio to the sampler, by which the post corrects: on policy it is 1.",
+    ),
+    audit=(
+        "advantage (weight 1, discount 0, reward 0), group size and plan compared with the "
+        "cookbook's trainer and recipe"
+    ),
 )
 
 
@@ -25,11 +39,10 @@ def opd(group_size: PositiveInt = 4) -> Method:
     "teacher". See `gkd` for the exact divergence over the vocabulary.
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' recipe: 4).
     """
     # Agarwal et al., arXiv:2306.13649, have the same idea with gradients through the divergence;
-    # the blog's estimate needs only the teacher's log-probability of the sampled tokens. The blog
-    # corrects by the ratio to the sampler, which is 1 on policy. The token mean is our choice.
+    # the blog's estimate needs only the teacher's log-probability of the sampled tokens.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(zero_advantage, KLPerAction(1.0, "teacher")),

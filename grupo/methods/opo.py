@@ -7,7 +7,7 @@ from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +17,22 @@ PAPER = Paper(
     tags=("advantage", "length"),
     verl="adv_estimator='opo', ppo_mini_batch_size=train_batch_size (a lone rollout gets A = r)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "verl: docs/algo/opo.md and compute_opo_outcome_advantage"),
+    plan=(
+        "one update per step: exact on-policy training (docs/algo/opo.md: the minibatch is "
+        "the whole batch)"
+    ),
+    deviations=(
+        (
+            "The sum is over tokens, the gradient for which the baseline is optimal: verl's "
+            "recipe runs its own token mean."
+        ),
+        "A lone rollout gets 0: verl's keeps its reward.",
+    ),
+    audit=(
+        "baseline, absence of standard deviation, KL and entropy, and plan compared with "
+        "docs/algo/opo.md; arithmetic compared with verl 0.9.1 in an earlier audit"
+    ),
 )
 
 
@@ -45,8 +61,6 @@ def opo(group_size: PositiveInt = 8) -> Method:
     Args:
         group_size: rollouts per task (our choice).
     """
-    # The sum over tokens is the gradient for which the baseline is optimal; verl's recipe runs its
-    # own token mean.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=center_by_length,

@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
@@ -22,6 +22,23 @@ PAPER = Paper(
     tags=("agents", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("otc-po",),
+    source=Source(
+        "third_party",
+        "an implementation of the OTC-GRPO reward in a public repository",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The PPO form, cos(pi m / (2 m + c)) for all tasks.",),
+    deviations=(
+        (
+            "n is the fewest calls so far in the run, as remembered of the paper: the "
+            "implementation takes it over the correct rollouts of the moment."
+        ),
+        "smoothing is our choice, 4: the implementation has 1.",
+    ),
+    audit=(
+        "the three cases of the reward compared with that implementation; the paper could not be "
+        "opened"
+    ),
 )
 
 REWARD_TERMS = ("tool_calls", "correct")
@@ -81,7 +98,7 @@ def otc_po(group_size: PositiveInt = 8, smoothing: Positive = 4.0) -> Method:
         group_size: rollouts per task.
         smoothing: c in the paper (our choice).
     """
-    # The paper writes sin(f pi / (2 n)) with f = 2 n m / (m + n).
+    # sin(pi m / (m + n)) is sin(f pi / (2 n)) with f = 2 n m / (m + n).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(FewestCallsReward(smoothing), Center(), ScaleByStd()),

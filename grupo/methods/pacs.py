@@ -6,11 +6,12 @@ from grupo.algo.advantages import identity
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Loss
 from grupo.algo.losses.contrastive import is_success, rollout_log_ratio
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +22,22 @@ PAPER = Paper(
     tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("pacs",),
+    source=Source(
+        "code",
+        "ritzz-ai/PACS: src/pacs/pacs_core_algos.py, src/pacs/pacs_actor.py, "
+        "scripts/pacs/pacs_beta_1.0.sh",
+    ),
+    plan="pacs_beta_1.0.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
+    missing=(
+        (
+            "The other log-ratios (mean log pi), baselines (z-score, none) and weights (one "
+            "class alone)."
+        ),
+    ),
+    audit=(
+        "log-ratio, leave-one-out mean, class weights, mean, constants and plan compared "
+        "with pacs_core_algos.py, pacs_actor.py and the run script"
+    ),
 )
 
 
@@ -59,14 +76,17 @@ def pacs(group_size: PositiveInt = 8, log_ratio_scale: Positive = 1.0) -> Method
     answer; gradients flow through all of them. w = G / (2 x size of the class), 1 where all have
     one label.
 
+    A step has 4 updates, each on a minibatch of its groups.
+
     Args:
-        group_size: rollouts per task.
-        log_ratio_scale: factor of the log-ratio (beta in the paper).
+        group_size: rollouts per task (authors' script: 8).
+        log_ratio_scale: factor of the log-ratio (beta in the paper) (authors' script: 1.0).
     """
-    # As in the release at beta 1, where a question's group lies in one micro-batch.
+    # A question's group lies in one micro-batch of the release, too.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=identity,
         loss=ClassificationLoss(log_ratio_scale),
         aggregation=rollout_mean,
+        updates=Updates(minibatches=4),
     )

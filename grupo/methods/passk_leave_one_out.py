@@ -8,7 +8,7 @@ from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -18,6 +18,16 @@ PAPER = Paper(
     tags=("advantage", "exploration"),
     verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "verl: compute_grpo_passk_outcome_advantage, which cites the paper",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The paper's other objectives: majority voting, and k smaller than the group.",),
+    audit=(
+        "advantage compared with verl's estimator without its standard deviation, in an "
+        "earlier audit (848 cases over all methods); the paper could not be opened"
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -19,6 +19,22 @@ PAPER = Paper(
     use="Several attempts will be made at each task, and one correct answer is enough.",
     tags=("advantage", "exploration"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "RUCAIBox/Passk_Training: code/passk_adv.py and README; sections 2.1 and 2.4 of the paper",
+    ),
+    plan=(
+        "not stated in any source that was opened (the repository has no run script); one "
+        "update per step"
+    ),
+    missing=("The two other forms: sampling k times as many rollouts, and bootstrap of subsets.",),
+    deviations=(
+        "A group of fewer than k counts as if k were its size: the code has no case for it.",
+    ),
+    audit=(
+        "both advantages and eps 1e-6 compared with passk_adv.py and the README's formulas;"
+        " clips and token mean with the file's own account of section 2.1"
+    ),
 )
 
 

@@ -3,7 +3,7 @@
 from grupo.algo.filters import KeepMaxVariance
 from grupo.algo.losses import Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -12,6 +12,27 @@ PAPER = Paper(
     use="Rollouts are cheap to sample in parallel; updates take the memory and the time.",
     tags=("filtering",),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        "YixuanEvenXu/pods: open-r1/src/open_r1/grpo_trainer.py and open-r1/exp.sh",
+    ),
+    plan=(
+        "one update per step: exp.sh leaves num_iterations at 1 and generates once per "
+        "accumulated batch"
+    ),
+    missing=(
+        (
+            "The other rules of down-sampling that the paper compares: random, best rewards, "
+            "percentiles."
+        ),
+    ),
+    deviations=(
+        "group_size 64 and num_kept 16 are from memory of the paper: exp.sh has 128 and 32.",
+    ),
+    audit=(
+        "selection and the statistics over the kept rollouts compared with grpo_trainer.py;"
+        " beta 0 with config_pods.yaml"
+    ),
 )
 
 

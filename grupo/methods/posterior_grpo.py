@@ -8,7 +8,7 @@ from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +19,21 @@ PAPER = Paper(
     tags=("reward",),
     checked=("golden", "properties", "run"),
     catalogue=("posterior-grpo",),
+    source=Source(
+        "third_party",
+        "Wodlfvllf/grpo-composer: configs/papers/posterior_grpo.yaml and its reward calculator",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The reward model of the reasoning and its training on improved and degraded reasoning.",
+    ),
+    deviations=(
+        "Clips, token mean and no KL are a third party's configuration; group_size is our choice.",
+    ),
+    audit=(
+        "reward, clips, aggregation and absence of KL compared with the third party's "
+        "configuration; the paper could not be opened"
+    ),
 )
 
 
@@ -61,7 +76,6 @@ def posterior_grpo(
         clip_low: ratios are clipped below at 1 - clip_low (a third party's value).
         clip_high: ratios are clipped above at 1 + clip_high (a third party's value).
     """
-    # Token mean and no KL are also a third party's configuration.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(PosteriorReward(), Center(), ScaleByStd()),

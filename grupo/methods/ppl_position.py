@@ -12,7 +12,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -23,6 +23,28 @@ PAPER = Paper(
     tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("ppl-position-shaping",),
+    source=Source(
+        "third_party",
+        (
+            "a public training script that quotes the position bonus and its sign rule; the "
+            "standardised log-perplexity is from memory"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "When to switch it on: the paper shapes from a checkpoint on the plateau of the entropy.",
+    ),
+    deviations=(
+        (
+            "Both weights act, and from the start: the paper tries each alone. Set the other one "
+            "to 0."
+        ),
+        "No factor is negative: our choice.",
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -79,8 +101,6 @@ def ppl_position(
         perplexity_coef: strength of the perplexity weight (our choice).
         position_coef: size of the position bonus (our choice).
     """
-    # The paper tries each alone, on the plateau of a run: set the other one to 0 and begin from a
-    # checkpoint. That no factor is negative is our choice, too.
     advantage = chain(
         Center(), ScaleByStd(), PerplexityWeight(perplexity_coef), PositionBonus(position_coef)
     )

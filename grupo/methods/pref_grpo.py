@@ -2,8 +2,9 @@
 
 from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -14,6 +15,32 @@ PAPER = Paper(
     tags=("preferences", "multimodal", "diffusion"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("pref-grpo",),
+    source=Source(
+        "code",
+        (
+            "CodeGoat24/Pref-GRPO, scripts/full_train/ur_think_prefgrpo_flux.sh, "
+            "scripts/_common_finetune.sh and fastvideo/train_flux.py"
+        ),
+    ),
+    plan=(
+        "_common_finetune.sh: an update after every 4 of the 8 rollouts of a task: 2 updates per "
+        "step"
+    ),
+    missing=(
+        "The advantage of a CLIP score, weighted 0.6 to 0.4 of the win rate in the FLUX run.",
+        "The choice of 60 % of the denoising steps of each rollout (timestep_fraction).",
+        "Normalised ratios (rationorm), which newer scripts switch on.",
+    ),
+    deviations=(
+        (
+            "An update is on all rollouts of half of the groups, there on half of the rollouts of "
+            "each group."
+        ),
+    ),
+    audit=(
+        "advantages, loss, constants and number of updates compared with train_flux.py, "
+        "rewards/dispatcher.py and the script"
+    ),
 )
 
 
@@ -25,17 +52,20 @@ def pref_grpo(
     Reward terms: "win_rate", by `rewards.tournament.WinRate`, with G (G - 1) / 2 comparisons a
     group. Actions are denoising steps.
 
+    A step makes 2 updates, one on each of 2 minibatches.
+
     Args:
         group_size: rollouts per task (authors' code: 8).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.0001).
         max_advantage: advantages are clamped to [-max_advantage, max_advantage] (authors' code:
             5.0).
     """
-    # The released FLUX run adds a CLIP score to the win rate: PerRewardTerm(identity, (("win_rate",
-    # 0.4), ("clip", 0.6))).
+    # The released FLUX run adds the advantage of a CLIP score: PerRewardTerm(chain(Center(),
+    # ScaleByStd()), (("win_rate", 0.4), ("clip", 0.6))).
     clamp = ClampAdvantage(-max_advantage, max_advantage)
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(UseRewardTerm("win_rate"), Center(), ScaleByStd(), clamp),
         loss=Clip(clip_eps, clip_eps),
+        updates=Updates(minibatches=2),
     )

@@ -1,5 +1,7 @@
 """PRIME: token rewards implied by an outcome model. Cui et al., 2025, arXiv:2502.01456."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from grupo.algo.advantages import Center, chain
@@ -11,13 +13,16 @@ from grupo.algo.advantages.token_table import (
 )
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
-from grupo.core.component import component
+from grupo.core.component import check_field, component
 from grupo.core.numbers import Fraction, NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
+from grupo.core.types import Group
 from grupo.method import Method
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
@@ -26,6 +31,21 @@ PAPER = Paper(
     tags=("process-reward", "advantage"),
     verl="the recipe prime: adv_estimator='rloo', reward_dpo_coef=reward_gt_coef=5; whitens A",
     checked=("golden", "properties", "reference", "run"),
+    source=Source("code", "PRIME-RL/PRIME: training/examples/run_prime_main.sh"),
+    plan="run_prime_main.sh: 256 prompts of 4 answers, minibatches of 256 answers (this version of"
+    " verl counts answers): 4 updates per step.",
+    missing=(
+        "The outcome model is trained on each step's rollouts there; here it is fixed.",
+        "Groups beyond the batch size are kept for the next step there; here they are dropped.",
+    ),
+    deviations=(
+        "The mean of a rollout's own implicit rewards is left out of its baseline, as in the paper;"
+        " the released code adds (r_t - mean of the rollout's own r) / (K - 1).",
+        "Advantages are not whitened, as in the paper's formula; the released code whitens them.",
+        "A step ends after 10 rounds of generation; the released code has no limit.",
+    ),
+    audit="Constants, filter and update plan compared with the repository at 18ad596; the advantage"
+    " agrees with its code up to the deviations.",
 )
 
 
@@ -58,6 +78,32 @@ class AddImplicitRewards:
         return broadcast_to_tokens(x, batch) + from_token_table(returns, batch)
 
 
+@component
+class KeepAccuracyWithin:
+    """Filter: keep groups whose fraction of correct rollouts, the mean reward, is in a range.
+
+    Args:
+        low: smallest fraction.
+        high: largest fraction.
+
+    Raises:
+        ConfigError: `low` is above `high`.
+    """
+
+    low: Fraction = 0.2
+    high: Fraction = 0.8
+
+    def __post_init__(self) -> None:
+        if isinstance(self.low, float) and isinstance(self.high, float):
+            check_field(self, "low", self.low <= self.high, f"at most high, {self.high}")
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        return [group for group in groups if self.low <= self._accuracy(group) <= self.high]
+
+    def _accuracy(self, group: Group) -> float:
+        return sum(group.rewards) / len(group.rewards)
+
+
 def prime(
     group_size: PositiveInt = 4,
     log_ratio_scale: Positive = 0.05,
@@ -67,7 +113,8 @@ def prime(
     """A_t = (r - mean of the others) + process_coef times the same of the implicit rewards to come.
 
     The implicit reward of a token is log_ratio_scale (log pi_prm - log pi_ref), of a model "prm"
-    trained by `implicit_prm`.
+    trained by `implicit_prm`. Groups of which less than 0.2 or more than 0.8 are correct are
+    replaced by others; rewards are 0 or 1. Four updates per step.
 
     Args:
         group_size: rollouts per task.
@@ -75,15 +122,15 @@ def prime(
         process_coef: weight of the implicit rewards (authors' code: 5.0).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # Constants are those of PRIME-RL/PRIME (run_prime_main.sh), gamma = 1 among them. Its code adds
-    # (r_t - mean of the rollout's own r) / (K - 1) and whitens A; here the paper's formula. It also
-    # trains the model on each step's rollouts; here the model is fixed.
     advantage = chain(
         Center(group_ops.leave_one_out_mean), AddImplicitRewards(log_ratio_scale * process_coef)
     )
     return Method(
+        curriculum=DynamicSampling(ShuffledTasks(), 10),
         sampler=GroupSampler(group_size),
+        filter=KeepAccuracyWithin(),
         advantage=advantage,
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
+        updates=Updates(minibatches=4),
     )

@@ -10,7 +10,7 @@ from grupo.algo.losses import Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +21,30 @@ PAPER = Paper(
     tags=("process-reward", "kl"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("prl-process-reward-learning",),
+    source=Source(
+        "code",
+        (
+            "MaxwellJryao/Process-Reward-Learning, verl/trainer/ppo/ray_trainer.py, core_algos.py "
+            "and runs/run_grpo.sh"
+        ),
+    ),
+    plan="runs/run_grpo.sh: train batch 128, minibatch 128: one update per step",
+    missing=(
+        (
+            "Steps that end at newlines (prm_step_split), and process rewards that are normalised "
+            "in the group (prm_adv=prm)."
+        ),
+    ),
+    deviations=(
+        (
+            "The release recognises the ends of steps by values that differ from 0; here they are "
+            "counted."
+        ),
+    ),
+    audit=(
+        "advantage and constants compared with ray_trainer.py, core_algos.py and run_grpo.sh (an "
+        "older version of which has eta 100 and steps of 64 tokens)"
+    ),
 )
 
 
@@ -68,8 +92,6 @@ def prl(
         step_length: length of a step, in tokens (authors' code: 256).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The defaults are those of runs/run_grpo.sh of MaxwellJryao/Process-Reward-Learning, which can
-    # also split at newlines.
     advantage = chain(Center(), ScaleByStd(), SubtractFutureKL(inverse_kl_coef, step_length))
     return Method(
         sampler=GroupSampler(group_size),

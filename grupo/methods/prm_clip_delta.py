@@ -18,7 +18,7 @@ from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -29,6 +29,19 @@ PAPER = Paper(
     tags=("process-reward", "critic"),
     checked=("golden", "properties", "run"),
     catalogue=("prm-clip-delta",),
+    source=Source(
+        "third_party",
+        "a public page that describes a figure of the paper; the paper's text was not available",
+    ),
+    plan="not stated in any source that was opened; the 3 epochs are those of PPO",
+    missing=("The critic is a linear head on detached features of the policy.",),
+    deviations=(
+        "Threshold and weight are our choice: most sound steps should score above the threshold.",
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -71,13 +84,14 @@ def prm_clip_delta(
     Signals: "step/index" is the index of a step of the answer, "step/prm" the score of the prefix
     that ends with the step.
 
+    A step makes 3 updates, 3 passes over its rollouts.
+
     Args:
         group_size: rollouts per task.
         score_threshold: score from which a step has no penalty (our choice).
         process_coef: weight of the process reward (our choice).
     """
-    # Clip, then Delta, is the paper's best combination; its text was not available. Most sound
-    # steps should score above score_threshold.
+    # Clip, then Delta, is the paper's best combination.
     advantage = chain(
         ClippedProcessReward(score_threshold, process_coef), GAE(gamma=1.0, gae_lambda=0.95)
     )

@@ -6,7 +6,7 @@ from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.types import Rollout, Task
 from grupo.method import Method
 from grupo.rewards import PerRolloutReward
@@ -19,6 +19,22 @@ PAPER = Paper(
     tags=("diffusion", "multimodal", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("prompt-echo",),
+    source=Source(
+        "third_party",
+        "an explainer article with the sum over tokens, and the abstract",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The settings of the flow models and samplers of the paper's runs.",),
+    deviations=(
+        (
+            "The mean over the prompt's tokens, in place of the sum: equivalent within a group, "
+            "up to eps."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -53,7 +69,6 @@ def prompt_echo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Met
         group_size: rollouts per task (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Mean and sum over the prompt are equivalent within a group, up to eps.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(UseRewardTerm("echo"), Center(), ScaleByStd()),

@@ -5,8 +5,9 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.units import RolloutSteps
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
@@ -17,6 +18,25 @@ PAPER = Paper(
     use="Thousands of steps on many kinds of tasks, where runs without a KL term diverge.",
     tags=("kl", "filtering", "clipping"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        (
+            "reviews of the paper for clip, token mean and resets; OpenRLHF's "
+            "train_prorlv2_math_hybrid_engine.sh for the KL weight"
+        ),
+    ),
+    plan=(
+        "256 prompts in minibatches of 64, from memory: 4 updates per step; not in a source that "
+        "was opened"
+    ),
+    missing=("The reset of the optimizer together with the reference.",),
+    deviations=(
+        (
+            "The reference is reset every 400 steps; the paper resets it by hand when validation "
+            "stalls."
+        ),
+    ),
+    audit="clip, token mean, KL term and resets compared with public reviews of the paper",
 )
 
 
@@ -25,12 +45,14 @@ def prorl(
     clip_low: NonNegative = 0.2,
     clip_high: NonNegative = 0.4,
     kl_coef: NonNegative = 0.0001,
-    ref_update_every: PositiveInt = 400,
+    ref_update_every: RolloutSteps = 400,
     max_resample_rounds: PositiveInt = 10,
 ) -> Method:
     """DAPO's clip and dynamic sampling, plus kl_coef k3 to a reference that is reset to the policy.
 
     loss = mean over all tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) + kl_coef k3.
+
+    A step makes 4 updates, one on each of 4 minibatches.
 
     Args:
         group_size: rollouts per task.
@@ -38,11 +60,9 @@ def prorl(
         clip_high: ratios are clipped above at 1 + clip_high.
         kl_coef: weight of the KL divergence from the reference policy (of the sequel
             arXiv:2507.12507).
-        ref_update_every: steps between resets of the reference (our choice).
+        ref_update_every: rollout steps between resets of the reference (our choice).
         max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # The paper resets reference and optimizer by hand when validation stalls; here the optimizer is
-    # kept. The four updates, 256 prompts in minibatches of 64, are from memory.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),

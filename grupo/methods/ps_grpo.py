@@ -11,7 +11,7 @@ from grupo.algo.advantages import (
 )
 from grupo.algo.losses import KL, Clip
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import ParaphraseSampler
 
@@ -21,6 +21,27 @@ PAPER = Paper(
     tags=("reward",),
     checked=("golden", "properties", "run"),
     catalogue=("con-rag-ps-grpo",),
+    source=Source(
+        "third_party",
+        "public reviews of the submission; the exact sum is from memory",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The similarity, BLEU-2, and the accuracy, token F1, of the paper: both are the "
+            "environment's."
+        ),
+    ),
+    deviations=(
+        (
+            "A rollout is compared with all rollouts of the other paraphrases, in the paper with "
+            "one rollout of three random ones."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -41,8 +62,6 @@ def ps_grpo(
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # The paper compares by BLEU-2 with one rollout of three random other paraphrases, here with all
-    # rollouts. Its accuracy is token F1.
     reward = PerRewardTerm(identity, (("agreement", 1.0), ("correct", accuracy_coef)))
     per_prompt = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("agreement/prompt"))
     return Method(

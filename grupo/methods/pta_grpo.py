@@ -7,7 +7,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import FirstTurnTree
@@ -18,6 +18,23 @@ PAPER = Paper(
     tags=("tree", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("pta-grpo",),
+    source=Source(
+        "third_party",
+        (
+            "reviews and the abstract: a reward of outcome, plan quality and format over chains "
+            "sampled from each plan"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The SFT stage on plans that a stronger model wrote.",
+        "The length term of one version of the reward.",
+    ),
+    deviations=("The weights of the reward and the numbers of plans and chains are our choice.",),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -61,9 +78,6 @@ def pta_grpo(
         plan_coef: weight of the plan's accuracy (our choice).
         format_coef: weight of the format (our choice).
     """
-    # Only the abstract and reviews were available: a reward of outcome, plan quality and format
-    # over chains sampled from each plan. The paper first imitates plans written by a stronger
-    # model.
     return Method(
         sampler=FirstTurnTree(num_plans, chains_per_plan),
         advantage=chain(PlanReward(plan_coef, format_coef), Center(), ScaleByStd()),

@@ -8,11 +8,12 @@ from torch import Tensor
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
@@ -22,6 +23,19 @@ PAPER = Paper(
     use="The policy's entropy collapses, or explodes once the clip is raised.",
     tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 4; the README of junkangwu/QAE, which quotes the changed line"),
+    plan=(
+        "the README adds one option to verl's DAPO scripts: 512 prompts in minibatches of 32: 16 "
+        "updates per step"
+    ),
+    missing=("DAPO's overlong penalty and dual clip.",),
+    deviations=(
+        (
+            "The quantile is the paper's, inf {v : F(v) >= K}; the release interpolates "
+            "(torch.quantile), which is equal in groups of 16 and not in groups of 8."
+        ),
+    ),
+    audit="baseline compared with the line of core_algos.py that the README quotes",
 )
 
 
@@ -60,6 +74,8 @@ def qae(
 
     Hard prompts are trained on their rare successes, easy ones on their last failures (eq. 4).
 
+    A step makes 16 updates, one on each of 16 minibatches.
+
     Args:
         group_size: rollouts per task (DAPO's value).
         quantile_level: level of the quantile (K in the paper) (paper: 0.4).
@@ -67,7 +83,6 @@ def qae(
         clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
         max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # A one-line change to DAPO, whose other settings are kept except for its overlong penalty.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),
@@ -75,4 +90,5 @@ def qae(
         advantage=QuantileBaseline(quantile_level),
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
+        updates=Updates(minibatches=16),
     )

@@ -7,7 +7,7 @@ from grupo.algo.filters import Replay
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithReflection
 
@@ -18,6 +18,24 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example="r3(max_length=4)",
     catalogue=("r3-replay-reflect-rank",),
+    source=Source(
+        "third_party",
+        "sections 3.1 to 3.2.3 and algorithm 1 as a public notes file quotes them",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The mixed objective after section 3.2.4 and the constants, which the notes do not quote.",
+    ),
+    deviations=(
+        (
+            "The text that shows the failure, the place of replay_scale and all constants are our "
+            "choice."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -48,8 +66,7 @@ def r3(
         kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
     # The best and worst rollouts of a task are remembered, and it is reflected on until one was
-    # correct. Where no correct rollout is remembered, ranks are paid. The text that shows the
-    # failure, and where replay_scale stands, are our choice, too.
+    # correct. Where no correct rollout is remembered, ranks are paid.
     estimator = chain(EntropyRank(max_length), Center(), ScaleByStd(std=group_ops.population_std))
     return Method(
         sampler=WithReflection(GroupSampler(group_size), failure_threshold),

@@ -8,7 +8,7 @@ from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Probability
 from grupo.core.requires import Requires
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
@@ -21,6 +21,28 @@ PAPER = Paper(
     use="One policy plays all roles of a game, and the mean over both players is uninformative.",
     tags=("self-play", "agents", "advantage"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        (
+            "spiral-rl/spiral, train_spiral.py and cmd/tinker/run_tinker_qwen3_4b.sh; eq. 2 and "
+            "3, algorithm 1"
+        ),
+    ),
+    plan=(
+        "run_tinker_qwen3_4b.sh: num_substeps 1: one update per step (run.sh makes 2 passes with "
+        "PPO's clip)"
+    ),
+    missing=("The second pass over the rollouts, with PPO's clipped ratio, of run.sh.",),
+    deviations=(
+        (
+            "b is updated before A is computed (algorithm 1); the code computes A first: that A "
+            "is this one divided by decay."
+        ),
+    ),
+    audit=(
+        "baseline, its decay and the order of its update compared with train_spiral.py; equations "
+        "as cited in the file"
+    ),
 )
 
 
@@ -81,8 +103,6 @@ def rae(group_size: PositiveInt = 1, decay: Probability = 0.95) -> Method:
         group_size: rollouts per task.
         decay: decay of the moving average, per rollout (authors' code: 0.95).
     """
-    # b starts at 0 (algorithm 1). The code computes A before it updates b: that A is this one
-    # divided by decay.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=SubtractMovingMean(decay),

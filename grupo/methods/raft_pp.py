@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +20,24 @@ PAPER = Paper(
     use="The first hundred steps matter, or a baseline that is simple to implement.",
     tags=("filtering", "clipping"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        "RLHFlow/Minimal-RL, scripts/run_raftpp.sh and verl/trainer/ppo/core_algos.py; eq. 6",
+    ),
+    plan="run_raftpp.sh: train batch 1024, minibatch 256: 4 updates per step",
+    missing=(
+        (
+            "The KL loss of 0.001 (k3) of the script, and verl's entropy bonus of 0.001 and dual "
+            "clip of 3."
+        ),
+    ),
+    deviations=(
+        (
+            "Wrong rollouts are dropped and answers count equally; the code keeps them with "
+            "advantage 0 and averages over all tokens, those included."
+        ),
+    ),
+    audit="advantage, clip and batch sizes compared with core_algos.py and run_raftpp.sh",
 )
 
 
@@ -45,6 +64,8 @@ def raft_pp(
     loss = mean over correct answers of mean over tokens of -min(R, clip(R, 1 - clip_low, 1 +
     clip_high)).
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
         group_size: rollouts per task (paper: 4).
         clip_low: ratios are clipped below at 1 - clip_low (paper: 0.2).
@@ -56,4 +77,5 @@ def raft_pp(
         filter=keep_top_reward,
         advantage=constant_one,
         loss=Clip(clip_low, clip_high),
+        updates=Updates(minibatches=4),
     )

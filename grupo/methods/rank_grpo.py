@@ -12,7 +12,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -24,6 +24,25 @@ PAPER = Paper(
     tags=("process-reward", "importance-sampling"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("rank-grpo",),
+    source=Source(
+        "code",
+        (
+            "yaochenzhu/Rank-GRPO, train_rank_grpo.py, libs/trl/rank_grpo_trainer.py and "
+            "scripts/run_rl.sh"
+        ),
+    ),
+    plan="run_rl.sh: mu 1, one optimizer step per generation: one update per step",
+    missing=(
+        "The SFT stage before.",
+        (
+            "The advantage of -0.1 at the end of a list that is too short and at each token after "
+            "its last item."
+        ),
+    ),
+    audit=(
+        "constants and number of updates compared with train_rank_grpo.py and run_rl.sh; the "
+        "arithmetic with a reference implementation in the test"
+    ),
 )
 
 
@@ -74,8 +93,7 @@ def rank_grpo(
         clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.08).
         kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
     """
-    # The authors' code also pays 0.1 for the list's length. Its other reward:
-    # .replace(advantage=RankAdvantage(discounted_future_hits)).
+    # The authors' other reward: .replace(advantage=RankAdvantage(discounted_future_hits)).
     loss = Clip(clip_low, clip_high, turn) + kl_coef * KL()
     return Method(
         sampler=GroupSampler(group_size),

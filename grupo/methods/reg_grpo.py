@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +21,23 @@ PAPER = Paper(
     tags=("off-policy", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("deepvideo-r1-reg-grpo",),
+    source=Source(
+        "paper",
+        (
+            "the definitions of A, rho and the regression in its prose; its displayed equations "
+            "could not be read"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("Difficulty-aware augmentation: noise on easy videos, hints on hard ones.",),
+    deviations=(
+        "The square is the natural reading of the regression, and both deviations divide by n.",
+        "At the first update, where all rho are 0, the centred rho is regressed.",
+    ),
+    audit=(
+        "the objective compared with public notes on the paper, which confirm the regression "
+        "without clip and min, not its exact form"
+    ),
 )
 
 
@@ -52,9 +69,6 @@ def reg_grpo(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method
         group_size: rollouts per task (our choice).
         kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # The square is the natural reading of the paper's regression. Both deviations divide by n; at
-    # the first update, where all rho are 0, the centred rho is regressed: our choice. The paper's
-    # noise on easy videos and hints on hard ones belong to environment and sampler.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(std=group_ops.population_std)),

@@ -3,8 +3,9 @@
 from grupo.algo.advantages import SignAdvantage
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -13,6 +14,27 @@ PAPER = Paper(
     use="To test whether selecting groups, not scaling rewards, is what makes GRPO work.",
     tags=("filtering", "advantage"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        (
+            "RLHFlow/Minimal-RL, scripts/run_reinforce_rej.sh and verl/trainer/ppo/core_algos.py; "
+            "eq. 5"
+        ),
+    ),
+    plan="run_reinforce_rej.sh: train batch 1024, minibatch 256: 4 updates per step",
+    missing=(
+        (
+            "The KL loss of 0.001 (k3) of the script, and verl's entropy bonus of 0.001 and dual "
+            "clip of 3."
+        ),
+    ),
+    deviations=(
+        (
+            "Groups of equal rewards are dropped and answers count equally; the code keeps them "
+            "with advantage 0 and averages over all tokens, those included."
+        ),
+    ),
+    audit="advantage, clip and batch sizes compared with core_algos.py and run_reinforce_rej.sh",
 )
 
 
@@ -22,8 +44,10 @@ def reinforce_rej(group_size: PositiveInt = 4, clip_eps: NonNegative = 0.2) -> M
     loss = mean over answers of mean over tokens of
       -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 4).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     return Method(
@@ -31,4 +55,5 @@ def reinforce_rej(group_size: PositiveInt = 4, clip_eps: NonNegative = 0.2) -> M
         filter=keep_nonzero_std,
         advantage=SignAdvantage(1.0),
         loss=Clip(clip_eps, clip_eps),
+        updates=Updates(minibatches=4),
     )

@@ -9,7 +9,7 @@ from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
@@ -21,6 +21,26 @@ PAPER = Paper(
     tags=("advantage",),
     verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        (
+            "liziniu/ReMax, step3_rlhf_finetuning/remax_trainer.py and "
+            "training_scripts/llama2/run_llama2_7b.sh; algorithm 1"
+        ),
+    ),
+    plan="run_llama2_7b.sh: ppo_epochs 1, one generation batch: one update per step",
+    missing=("The discount of 0.99 and the clamp of r - r(greedy) to [-5, 5] of the code.",),
+    deviations=(
+        (
+            "The mean over answers of sums over tokens is algorithm 1's; the code divides by the "
+            "number of tokens."
+        ),
+        (
+            "kl_coef is 0, as in algorithm 1 (run_llama2_7b.sh: 0.05), and the KL is that of the "
+            "whole answer; the code charges each token its own."
+        ),
+    ),
+    audit="advantage, loss and KL compared with remax_trainer.py",
 )
 
 
@@ -55,7 +75,6 @@ def remax(group_size: PositiveInt = 1, kl_coef: NonNegative = 0.0) -> Method:
         group_size: rollouts per task.
         kl_coef: weight of the KL in the reward (algorithm 1 has none).
     """
-    # Where the paper regularises, the penalty is in the reward.
     baseline = SubtractRewardTerm("greedy")
     return Method(
         sampler=WithGreedyBaseline(GroupSampler(group_size)),

@@ -8,7 +8,7 @@ from grupo.algo.data_source import unit_advantage
 from grupo.algo.losses import NLL
 from grupo.core.component import component
 from grupo.core.numbers import Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
@@ -19,6 +19,22 @@ PAPER = Paper(
     use="The simplest baseline: it never lowers a probability on purpose.",
     tags=("sft", "filtering"),
     checked=("golden", "properties", "run"),
+    source=Source("memory", "the paper's algorithm"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "Rationalization: rationales of given answers are learned, too.",
+        "Training from the base model in every round.",
+    ),
+    deviations=(
+        (
+            "A step continues from the current policy and makes one update; the paper trains each "
+            "round on all its correct rationales."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -57,8 +73,6 @@ def rft(group_size: PositiveInt = 8) -> Method:
     Args:
         group_size: rollouts per task (our choice).
     """
-    # STaR trains from the base model in every round and also learns rationales of given answers;
-    # this continues from the current policy, without given answers.
     return Method(
         sampler=GroupSampler(group_size),
         filter=KeepCorrect(),

@@ -8,10 +8,11 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
@@ -22,6 +23,23 @@ PAPER = Paper(
     use="Reference answers exist, but no verifier can compare free-form answers with them.",
     tags=("reward", "filtering"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        (
+            "OpenBMB/RLPR, examples/RLPR/reproduce_qwen.sh, verl/workers/reward_manager/prob.py "
+            "and verl/trainer/ppo/ray_trainer.py"
+        ),
+    ),
+    plan="reproduce_qwen.sh: train batch 768, minibatch 192: 4 updates per step",
+    missing=(
+        "The reward of 0.9 times this one plus 0.1 times the format, and the repetition penalty.",
+        "The moving threshold: half of a moving average (0.99) of std(r), used from step 11 on.",
+    ),
+    deviations=("The threshold of std(r) is a constant, our choice.",),
+    audit=(
+        "reward, clip, filter and batch sizes compared with prob.py, ray_trainer.py and "
+        "reproduce_qwen.sh"
+    ),
 )
 WITH_REASONING = "answer_probability"
 WITHOUT_REASONING = "answer_probability_alone"
@@ -72,17 +90,19 @@ def rlpr(
 
     p is the mean probability of the reference answer's tokens after the reasoning, p0 without it.
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
-        group_size: rollouts per task (second-hand).
-        clip_low: ratios are clipped below at 1 - clip_low (second-hand).
-        clip_high: ratios are clipped above at 1 + clip_high (second-hand).
+        group_size: rollouts per task (authors' script: 8).
+        clip_low: ratios are clipped below at 1 - clip_low (authors' script: 0.2).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' script: 0.27).
         min_std: smallest standard deviation of a group (our choice).
     """
-    # The paper's threshold is a moving average of std(r).
     return Method(
         sampler=GroupSampler(group_size),
         filter=KeepMinStd(min_std),
         advantage=chain(DebiasedProbability(), Center(), ScaleByStd()),
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
+        updates=Updates(minibatches=4),
     )

@@ -4,10 +4,11 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +19,34 @@ PAPER = Paper(
     tags=("reward", "exploration", "length"),
     checked=("golden", "properties", "reference"),
     catalogue=("rlsp",),
+    source=Source(
+        "code",
+        (
+            "GuanghaoYe/Emergence-of-Thinking, openrlhf/cli/orm_server_efficient.py, "
+            "gpt_reward.py and train_ppo_llama_ray_8B_rm_multi.sh"
+        ),
+    ),
+    plan=(
+        "train_ppo_llama_ray_8B_rm_multi.sh: rollout batch 512, train batch 128: 4 updates per step"
+    ),
+    missing=(
+        "The SFT stage on demonstrations of search.",
+        (
+            "The critic, its first 4 steps alone (freezing_actor_steps), and the normalisation of "
+            "rewards."
+        ),
+    ),
+    deviations=(
+        (
+            "The release trains by PPO with one rollout and the KL in the reward; here groups and "
+            "a KL loss."
+        ),
+        "Its n is a quarter of the characters before the answer, here tokens.",
+    ),
+    audit=(
+        "KL weight and batch sizes compared with the script; the reward with the catalogue's row, "
+        "which cites the code, and a reference implementation in the test"
+    ),
 )
 
 
@@ -60,6 +89,8 @@ def rlsp(
     r: 1 correct, 0 wrong, -1/2 without an answer. Reward terms: "effort", e, 1/2 where its judge
     failed.
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
         group_size: rollouts per task.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
@@ -68,10 +99,9 @@ def rlsp(
         outcome_weight: weight of the outcome against the effort (authors' code: 0.8).
         kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.05).
     """
-    # Deviations from the release: its n is a quarter of the characters before the answer, here
-    # tokens; it trains by PPO with a critic and one rollout, with the KL in the reward.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(SearchReward(short_penalty, outcome_weight), Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(minibatches=4),
     )

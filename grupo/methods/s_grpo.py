@@ -6,7 +6,7 @@ from grupo.algo.advantages import Center, chain
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import EarlyExits
@@ -17,6 +17,19 @@ PAPER = Paper(
     tags=("length", "reward"),
     checked=("golden", "properties"),
     catalogue=("s-grpo-early-exit",),
+    source=Source(
+        "third_party",
+        "a public note on the poster (reward 1 / 2^(n - 1), 8 positions) and reviews",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        "A is not divided by the std: as remembered; the note has only: as in GRPO.",
+        (
+            "The paper has 8 rollouts per question; that the whole path is one of them is our "
+            "choice, and so is the wording of the instruction."
+        ),
+    ),
+    audit="exits, reward and group compared with public reviews of the paper",
 )
 
 
@@ -54,12 +67,11 @@ def s_grpo(num_exits: PositiveInt = 7, think_end: str = "</think>") -> Method:
         num_exits: early exits of a path.
         think_end: text that ends the thinking.
     """
-    # The paper has 8 rollouts per question; that the whole path is one of them is our choice, and
-    # so is the wording of the instruction. A is as remembered; a public note says "as in GRPO":
-    # .replace(advantage=chain(DecayingReward(), Center(), ScaleByStd())). Where only the whole path
-    # is correct, means over rows lower the probability of the shared beginning, since wrong exits
-    # are short. Where all are correct the late exits are lowered, and since the forced think_end is
-    # masked nothing replaces it: after long training one toy model of four stopped closing.
+    # With the std: .replace(advantage=chain(DecayingReward(), Center(), ScaleByStd())). Where only
+    # the whole path is correct, means over rows lower the probability of the shared beginning,
+    # since wrong exits are short. Where all are correct the late exits are lowered, and since the
+    # forced think_end is masked nothing replaces it: after long training one toy model of four
+    # stopped closing.
     return Method(
         sampler=EarlyExits(num_exits, think_end=think_end),
         advantage=chain(DecayingReward(), Center()),

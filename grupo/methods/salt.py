@@ -17,7 +17,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, NonNegativeInt, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -28,6 +28,25 @@ PAPER = Paper(
     tags=("agents", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("salt",),
+    source=Source(
+        "memory",
+        (
+            "the paper's idea; a public summary confirms that shared steps are neutral and "
+            "distinct ones decisive"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("RLOO in place of GRPO's advantages.",),
+    deviations=(
+        (
+            "The paper's equations were not available: which edges are merged, and their history "
+            "of 3 turns, are our reading."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 NO_LABEL = float("-inf")  # label before the first turn and after the last
 
@@ -77,7 +96,6 @@ def salt(
         history_turns: earlier steps that must agree for a step to be shared (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The paper's equations were not available: which edges are merged is our reading.
     advantage = chain(Center(), ScaleByStd(), SharedStepMean(history_turns))
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,6 +1,9 @@
 """SAPO: a soft gate replaces the clip. Gao et al., 2025, arXiv:2511.20347."""
 
+from collections.abc import Callable
+
 import torch
+from torch import Tensor
 
 from grupo.algo import ratios
 from grupo.algo.losses import Loss
@@ -8,7 +11,7 @@ from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -16,9 +19,22 @@ PAPER = Paper(
     title="Soft Adaptive Policy Optimization",
     use="GSPO's clip masks whole answers for a few outlying tokens.",
     tags=("clipping",),
+    equals_grpo_when="there is one update per step",
     trl="loss_type='sapo', sapo_temperature_pos=1.0, sapo_temperature_neg=1.05",
     verl="loss_mode='sapo', tau_pos, tau_neg; ignores loss_agg_mode",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "ms-swift's documentation of SAPO for gate and temperatures; TRL and verl",
+    ),
+    plan=(
+        "the four minibatches are GSPO's; no source that was opened states SAPO's (verl's example "
+        "run has 8)"
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); gate and temperatures "
+        "compared with ms-swift's documentation"
+    ),
 )
 
 
@@ -31,15 +47,18 @@ class SoftGateLoss(Loss):
     Args:
         positive_temperature: tau where A > 0.
         negative_temperature: tau elsewhere.
+        ratio: importance ratio; per token by default, `ratios.sequence` for that of the row.
     """
 
     positive_temperature: Positive = 1.0
     negative_temperature: Positive = 1.05
+    ratio: Callable[[Signals, Batch], Tensor] = ratios.token
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r = ratios.token(pi, batch)
+        r = self.ratio(pi, batch)
         A = batch.advantage
-        tau = torch.where(A > 0, self.positive_temperature, self.negative_temperature).to(A)
+        tau = torch.full_like(A, self.negative_temperature)
+        tau = tau.masked_fill(A > 0, self.positive_temperature)
         return -A * torch.sigmoid(tau * (r - 1)) * 4 / tau
 
 

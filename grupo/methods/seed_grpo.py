@@ -9,7 +9,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +20,19 @@ PAPER = Paper(
     tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("seed-grpo",),
+    source=Source(
+        "third_party",
+        "a public review that quotes SE, f and alpha without their values",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "SE counts answers, the review's estimates it from their likelihoods; no answer (-1) "
+            "is a meaning, too."
+        ),
+        "Of linear, exponential and focal the linear f is our choice, and so is its coefficient.",
+    ),
+    audit="formula compared with the review; the authors' repository has only a README",
 )
 
 
@@ -65,9 +78,7 @@ def seed_grpo(group_size: PositiveInt = 8, uncertainty_coef: NonNegative = 0.5) 
         group_size: rollouts per task.
         uncertainty_coef: weight of the semantic entropy (alpha in the paper) (our choice).
     """
-    # From a public review, which names linear, exponential and focal for f; the choice is ours. It
-    # estimates SE from likelihoods of whole answers; here answers are counted. No answer (-1) is a
-    # meaning, too. Others: .replace(advantage=chain(Center(), ScaleByCertainty(1.0, exponential))).
+    # Others: .replace(advantage=chain(Center(), ScaleByCertainty(1.0, exponential))).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByCertainty(uncertainty_coef)),

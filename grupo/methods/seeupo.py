@@ -7,7 +7,7 @@ from grupo.algo.losses.turn_level import ReverseClip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -17,6 +17,31 @@ PAPER = Paper(
     tags=("agents", "process-reward", "importance-sampling"),
     checked=("golden", "properties", "run"),
     catalogue=("seeupo",),
+    source=Source(
+        "code",
+        (
+            "modelscope/AgentEvolver, branch seeupo, beyondagent/module/trainer/ba_ray_trainer.py "
+            "and launcher/qwen3_appworld/qwen3-seeupo-appworld.yaml; eq. 3 to 9"
+        ),
+    ),
+    plan=(
+        "qwen3-seeupo-appworld.yaml: 10 turns, for each one pass and one minibatch: 10 updates "
+        "per step"
+    ),
+    deviations=(
+        (
+            "The paper makes one update per turn, the last turn first; here each update moves all "
+            "turns, and M is computed from the current policy."
+        ),
+        (
+            "The ratios are to the policy before the step; the code measures old log-probs anew "
+            "before the pass of each turn."
+        ),
+    ),
+    audit=(
+        "advantage, clamps of ratios and products, constants and number of updates compared with "
+        "ba_ray_trainer.py and the configuration"
+    ),
 )
 
 
@@ -31,15 +56,13 @@ def seeupo(
     loss_t = -min(r_t M A, clip(r_t) M A), M the product of the current ratios of later turns.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' code: 8).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy.
         epochs: updates per step.
     """
-    # The paper makes one update per turn, the last turn first (10 turns). Here each update moves
-    # all turns, and M is computed from the current policy. With one update M is 1; with one turn it
-    # is GSPO. Scaled by the whole batch, since a group's own deviation breaks the paper's
-    # convergence proof.
+    # With one update M is 1; with one turn it is GSPO. Scaled by the whole batch, since a group's
+    # own deviation breaks the paper's convergence proof.
     whole_batch = StandardiseBatch(std=group_ops.population_std)
     return Method(
         sampler=GroupSampler(group_size),

@@ -3,7 +3,7 @@
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
 from grupo.algo.token_level import row_sum
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -16,6 +16,21 @@ PAPER = Paper(
     verl="rollout_is='sequence', rollout_is_threshold='1e-9_2.0' (its "
     "rollout_rs='seq_sum_k1' bounds the inverse of the product, on both sides, and masks rows)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        (
+            "verl's rollout correction and TRL's vllm_importance_sampling_mode; the post was not "
+            "available"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "Weights that are computed anew at every update from the current policy (verl's "
+            "bypass mode)."
+        ),
+    ),
+    audit="arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases)",
 )
 
 
@@ -31,7 +46,6 @@ def seq_mis(
         cap: largest sequence weight that is kept (the value of TRL and verl).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The formula is taken from the peers' code, not from the post.
     loss = CorrectedLoss(
         Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(0.0, cap), row_sum)
     )

@@ -6,7 +6,7 @@ from grupo.algo.losses import Clip
 from grupo.algo.losses.regularizers import EntropyBonus
 from grupo.core.controllers import TargetEntropy
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -15,6 +15,25 @@ PAPER = Paper(
     use="A model with long reasoning loses its entropy early in training and stops improving.",
     tags=("entropy", "filtering"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        (
+            "SkyworkAI/Skywork-OR1, or1_scripts/train/7b_8k.sh, 32b_16k.sh and "
+            "verl/trainer/ppo/core_algos.py"
+        ),
+    ),
+    plan="7b_8k.sh and 32b_16k.sh: rollout batch 256, minibatch 256: one update per step",
+    missing=("The stages of growing length limits.",),
+    deviations=(
+        (
+            "c_k changes by 0.005 a step and has no cap, as in the report; the scripts have "
+            "0.0001 and a cap of 0.005."
+        ),
+    ),
+    audit=(
+        "controller, target entropy, group size and batch sizes compared with EntController in "
+        "core_algos.py and the scripts"
+    ),
 )
 
 
@@ -36,8 +55,7 @@ def skywork_or1(
         target_entropy: entropy, in nats, up to which the bonus is on.
         entropy_coef_step: change of c_k per step.
     """
-    # The released scripts cap c_k at 0.005 and change it by 0.0001. Truncated answers keep their 0;
-    # the staged length limit, on-policy updates and temperature 1 are choices of a recipe.
+    # Truncated answers keep their 0; temperature 1 is a choice of a recipe.
     bonus = EntropyBonus(TargetEntropy(target_entropy, entropy_coef_step))
     return Method(
         sampler=GroupSampler(group_size),

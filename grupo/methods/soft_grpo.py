@@ -1,8 +1,9 @@
 """SofT-GRPO: trains soft thoughts sampled by Gumbel noise. Zheng et al., 2025, arXiv:2511.06411."""
 
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -11,8 +12,23 @@ PAPER = Paper(
     "Gumbel-Reparameterized Soft-Thinking Policy Optimization",
     use="Models that think in mixtures of tokens, `SoftLM`; with any other policy it is GRPO.",
     tags=("exploration",),
+    equals_grpo_when="policy and environment are the same",
     checked=("golden", "properties", "run"),
     catalogue=("soft-grpo",),
+    source=Source(
+        "code",
+        (
+            "zz1358m/SofT-GRPO-master, verl-0.4.x/verl/utils/torch_functional.py and "
+            "SofT-GRPO-deepscaler-8k.sh"
+        ),
+    ),
+    plan="SofT-GRPO-deepscaler-8k.sh: train batch 64, minibatch 32: 2 updates per step",
+    missing=("The variants with Dirichlet and Gaussian noise.",),
+    deviations=("Rows count equally, as in GRPO; the released code averages over all tokens.",),
+    audit=(
+        "log-probability of a thought, KL weight and batch sizes compared with "
+        "logprobs_from_logits_topk_gumbel and the script"
+    ),
 )
 
 
@@ -24,9 +40,15 @@ def soft_grpo(
     The log-probability of a thought is that of the noise that yields its scores u: the mean over
     tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
 
+    A step makes 2 updates, one on each of 2 minibatches.
+
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' script: 8).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
+        kl_coef: weight of the KL divergence from the reference policy (authors' script: 0.001).
     """
-    return Method(sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps) + kl_coef * KL())
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(minibatches=2),
+    )

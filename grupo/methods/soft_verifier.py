@@ -5,7 +5,7 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -15,6 +15,25 @@ PAPER = Paper(
     tags=("reward", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("rlvr-soft-generative-verifier",),
+    source=Source(
+        "third_party",
+        (
+            "public reviews for verifier, soft score and z-score; the case formula of soft_reward "
+            "is from memory"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "RLOO and REINFORCE++, which the paper also runs.",
+        "The training of the small judge.",
+    ),
+    deviations=(
+        (
+            "The standard deviation is not specified: that of the batch as a population, so two "
+            "rewards give +-1."
+        ),
+    ),
+    audit="reward and normalisation compared with a public review of the paper",
 )
 
 
@@ -32,9 +51,6 @@ def soft_verifier(group_size: PositiveInt = 1) -> Method:
     Args:
         group_size: rollouts per task (our choice).
     """
-    # The case formula of soft_reward is from memory of the paper, which also runs RLOO and
-    # REINFORCE++. The standard deviation is not specified: that of the batch as a population, so
-    # two give +-1.
     advantage = chain(UseRewardTerm("verified"), StandardiseBatch(1e-12, group_ops.population_std))
     return Method(
         sampler=GroupSampler(group_size),

@@ -7,7 +7,7 @@ from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.types import Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,24 @@ PAPER = Paper(
     tags=("preferences", "self-play"),
     checked=("golden", "properties", "run"),
     catalogue=("spo-selfplay",),
+    source=Source("memory", "the paper's reward"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The queue of 10 to 100 past rollouts as opponents of the control tasks: here the "
+            "group alone."
+        ),
+    ),
+    deviations=(
+        (
+            "The paper leaves the policy optimiser open (its runs are PPO and SAC): the "
+            "group-relative advantage is our choice."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
 )
 
 
@@ -57,9 +75,6 @@ def spo_selfplay(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Me
         group_size: rollouts per task (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The paper leaves the policy optimiser open (its runs are PPO and SAC) and keeps a queue of 10
-    # to 100 past rollouts as opponents in control tasks; the group-relative advantage is our
-    # choice, and the opponents are the group alone.
     advantage = chain(UseRewardTerm("win_rate"), Center(), ScaleByStd())
     return Method(
         sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)

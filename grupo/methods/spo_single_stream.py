@@ -5,10 +5,11 @@ from torch import Tensor
 from grupo.algo.advantages import StandardiseBatch, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Probability
 from grupo.core.requires import Requires
 from grupo.method import Method
@@ -22,6 +23,29 @@ PAPER = Paper(
     verl="the recipe spo of verl-recipe; forgets by the measured change of log-probabilities",
     checked=("golden", "properties", "reference", "run"),
     catalogue=("spo-single-stream",),
+    source=Source(
+        "code",
+        (
+            "verl-project/verl-recipe, spo/spo_ray_trainer.py, spo/config/spo_trainer.yaml and "
+            "spo/train.sh"
+        ),
+    ),
+    plan="spo/train.sh: train batch 1024, minibatch 128: 8 updates per step",
+    missing=(
+        "The start of the Beta distributions from 8 recorded rollouts of each task.",
+        "The dual clip of 10 of the script.",
+    ),
+    deviations=(
+        (
+            "The decay is a constant, the lower bound of the code's: there it is 2^(-D / 0.06), "
+            "clamped to [0.875, 0.96], D the change of log-probability of the task's last "
+            "rollout."
+        ),
+    ),
+    audit=(
+        "baseline, its update, whitening, task weights, clip and batch sizes compared with "
+        "spo_ray_trainer.py and train.sh"
+    ),
 )
 
 
@@ -53,19 +77,19 @@ def spo_single_stream(
     """A = whitened r - v, r in [0, 1]; v is the mean of a Beta distribution that each reward
     updates.
 
+    A step makes 8 updates, one on each of 8 minibatches.
+
     Args:
         group_size: rollouts per task.
         decay: factor on the counts of the Beta at each new reward.
         clip_low: ratios are clipped below at 1 - clip_low.
         clip_high: ratios are clipped above at 1 + clip_high.
     """
-    # In the authors' code the decay is 2^(-D / 0.06), clamped to [0.875, 0.96], D the change of
-    # log-probability of the task's last rollout: not measured here. It can also start from old
-    # rollouts.
     return Method(
         curriculum=UncertaintyWeighted(decay),
         sampler=GroupSampler(group_size),
         advantage=chain(SubtractBetaMean(decay), StandardiseBatch()),
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
+        updates=Updates(minibatches=8),
     )

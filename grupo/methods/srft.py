@@ -6,10 +6,11 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import EntropyWeightedMix, PerSourceMean, SeparateDemos
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -19,6 +20,31 @@ PAPER = Paper(
     use="One stage instead of SFT and then RL, without a schedule.",
     tags=("sft", "entropy", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "TsinghuaC3I/Unify-Post-Training, hpt/verl/verl/mix_src/mix_core_alg.py and mix_actor.py",
+    ),
+    plan=(
+        "exp_scripts/train_srft.sh of the same repository: train batch 128, minibatch 64: 2 "
+        "updates per step"
+    ),
+    missing=("The entropy bonus of 0.001 of the script.",),
+    deviations=(
+        (
+            "H of each row and the sign of its second weight are those of that code; notes on the "
+            "paper print e^-H twice, against the statement that high entropy raises the weight."
+        ),
+        (
+            "The demonstration's ratio is not clipped: it is at most 1, so the clip has no effect "
+            "where A > 0."
+        ),
+        "Each source is a mean over its own tokens.",
+        "A of demonstrations is divided by the std; the script's is not (grpo_use_std=False).",
+    ),
+    audit=(
+        "weights, losses and batch sizes compared with mix_core_alg.py and train_srft.sh, both by "
+        "other people"
+    ),
 )
 
 
@@ -53,18 +79,17 @@ def srft(
                       over all rollouts, the demonstrator's probability taken as 1
       sampled:        rl_coef e^H log-likelihood if correct, minus log-likelihood if wrong
 
+    A step makes 2 updates, one on each of 2 minibatches.
+
     Args:
         group_size: rollouts per task.
         sft_coef: weight of the imitation.
         rl_coef: weight of correct sampled rollouts.
     """
-    # H of each row and the sign of its second weight are as reproduced in Unify-Post-Training;
-    # notes on the paper print e^-H twice, against the statement that high entropy raises it. The
-    # paper clips the demonstration's ratio, which is at most 1, so the clip has no effect where A >
-    # 0. Each source is a mean over its own tokens.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=SeparateDemos(SignedCorrectness(), demo_advantage=chain(Center(), ScaleByStd())),
         loss=EntropyWeightedMix(sft_coef, rl_coef),
         aggregation=PerSourceMean(token_mean),
+        updates=Updates(minibatches=2),
     )

@@ -2,7 +2,7 @@
 
 from grupo.algo.losses import Clip, SelfDistillOnFailure, TeacherConfidence
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -13,6 +13,28 @@ PAPER = Paper(
     tags=("distillation", "hints"),
     checked=("golden", "properties", "reference"),
     catalogue=("srpo-sample-routed",),
+    source=Source(
+        "abstract",
+        (
+            "the abstract for routing and w; lasgroup/SDPO, on which the paper builds, for D and "
+            "the moving average"
+        ),
+    ),
+    plan=(
+        "not stated in any source that was opened; one update per step, as in SDPO's sdpo.yaml "
+        "(32 and 32)"
+    ),
+    deviations=(
+        "The forms of routing and of w are our choice.",
+        (
+            "D is over the whole vocabulary; SDPO keeps the student's 100 likeliest tokens and a "
+            "tail."
+        ),
+    ),
+    audit=(
+        "D and the rate of the moving average compared with SDPO's configuration; the rest with "
+        "the catalogue's row"
+    ),
 )
 
 
@@ -36,9 +58,6 @@ def srpo(
         entropy_temperature: temperature of the entropy weights (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # D and the rate 0.05 of the average are those of lasgroup/SDPO, on which the paper builds; SDPO
-    # keeps the student's 100 likeliest tokens and a tail, here the whole vocabulary. Of the routing
-    # and of w only the abstract was available: their form is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         loss=SelfDistillOnFailure(Clip(clip_eps, clip_eps), distill_coef),

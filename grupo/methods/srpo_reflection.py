@@ -4,10 +4,11 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +19,36 @@ PAPER = Paper(
     tags=("reward", "multimodal"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("srpo-reflection",),
+    source=Source(
+        "paper",
+        (
+            "eq. 4 to 8; SUSTechBruce/SRPO_MLLMs, "
+            "spro_rl_train/verl_srpo/examples/reward_function/srpo_rm.py and config.yaml"
+        ),
+    ),
+    plan=(
+        "verl_srpo/examples/config.yaml: rollout batch 512, global batch 128: 4 updates per step "
+        "(the OpenRLHF script: 8)"
+    ),
+    missing=(
+        "The SFT stage on reflections that a stronger model wrote.",
+        (
+            "The KL loss of 0.01 of config.yaml, and the accuracy filter, 0.1 to 0.9, of the "
+            "OpenRLHF script."
+        ),
+    ),
+    deviations=(
+        (
+            "The released reward pays 1 for a corrected answer, more than for one correct twice, "
+            "nothing for a reflection's format, and 0 for a single answer: corrected_reward=1, "
+            "reflection_reward=0."
+        ),
+        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+    ),
+    audit=(
+        "reward compared with public notes that quote the paper's and with srpo_rm.py, batch "
+        "sizes with config.yaml and run_7b_sft_srpo_filter_data.sh"
+    ),
 )
 
 REWARD_TERMS = ("first", "correct", "format", "reflection", "first_length")
@@ -67,15 +98,14 @@ def srpo_reflection(
     "reflection" (a reflection and a second answer exist), "first_length" in tokens, 0 without a
     second.
 
+    A step makes 4 updates, one on each of 4 minibatches.
+
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' OpenRLHF script: 8, config.yaml: 5).
         corrected_reward: reward of a corrected answer (paper: 0.5).
         reflection_reward: reward of a reflection (paper: 0.25).
         brevity_coef: weight of the length (alpha in the release).
     """
-    # The released reward pays 1 for a corrected answer, more than for one correct twice, and
-    # nothing for the format of the reflection: corrected_reward=1, reflection_reward=0. There a
-    # single answer fails with 0.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(
@@ -83,4 +113,5 @@ def srpo_reflection(
             Center(),
             ScaleByStd(),
         ),
+        updates=Updates(minibatches=4),
     )

@@ -14,7 +14,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.group_ops import population_std
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -25,6 +25,19 @@ PAPER = Paper(
     tags=("agents", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("stratified-grpo",),
+    source=Source(
+        "third_party",
+        "Wodlfvllf/grpo-composer, core/advantages/stratified.py; the blend is in the abstract",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "Std by n, since the paper's claim is unit variance in each stratum; that code "
+            "divides by n - 1."
+        ),
+        "The weight of the strata is our choice; that code has 1, without blend.",
+    ),
+    audit="formula compared with stratified.py by other people and a public review",
 )
 
 
@@ -59,8 +72,6 @@ def stratified_grpo(
         stratum_weight: weight of A_stratum (our choice).
         stratum_term: reward term that defines the strata.
     """
-    # The blend is stated in the abstract; a third party's code has the formula. Std by n: the
-    # paper's claim is unit variance in each stratum.
     z_score = chain(Center(), ScaleByStd(std=population_std))
     return Method(
         sampler=GroupSampler(group_size),

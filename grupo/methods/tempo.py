@@ -8,7 +8,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +19,18 @@ PAPER = Paper(
     tags=("tree", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("tempo-prefix-tree",),
+    source=Source(
+        "third_party",
+        (
+            "reviews and summaries for the formula; eps and the unbiased std are those of the "
+            "authors' code, whose repository is not named"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    audit=(
+        "formula compared with public summaries; the arithmetic with a reference implementation "
+        "in the test"
+    ),
 )
 
 
@@ -65,5 +77,4 @@ def tempo(group_size: PositiveInt = 8) -> Method:
     Args:
         group_size: rollouts per task (our choice).
     """
-    # eps and the unbiased std are those of the authors' code.
     return Method(sampler=GroupSampler(group_size), advantage=PrefixTreeAdvantage())

@@ -10,7 +10,7 @@ from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -22,6 +22,20 @@ PAPER = Paper(
     tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("thinkdial",),
+    source=Source("paper", "eq. 1 to 5 and the settings"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The SFT stage on reasoning that is cut to a half and a quarter.",
+        (
+            "The first phase of RL, 95 steps of DAPO with the high mode alone; this is the "
+            "second, of 40."
+        ),
+        "A filter on r: the filter reads the recipe's reward.",
+    ),
+    audit=(
+        "formula as in the catalogue's row, which was taken from the paper's text; no document "
+        "could be opened"
+    ),
 )
 
 REWARD_TERMS = ("mode", "correct", "leak")
@@ -64,8 +78,7 @@ def thinkdial(
         length_coefs: weight of brevity in each mode.
         max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # The paper's second phase of RL; the first is DAPO with the high mode alone. The clip is
-    # DAPO's.
+    # The clip is DAPO's.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),

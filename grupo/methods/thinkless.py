@@ -4,10 +4,11 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, chain
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +19,19 @@ PAPER = Paper(
     tags=("length", "aggregation"),
     checked=("golden", "properties", "reference"),
     catalogue=("thinkless-degrpo",),
+    source=Source(
+        "code",
+        (
+            "VainF/Thinkless, verl/verl/trainer/ppo/core_algos.py and "
+            "scripts/rl/thinkless_1.5b_deepscaler.sh"
+        ),
+    ),
+    plan="thinkless_1.5b_deepscaler.sh: train batch 128, minibatch 64: 2 updates per step",
+    missing=("The SFT stage that distils a long and a short teacher.",),
+    deviations=("The KL is weighted like the loss; the release averages it over all tokens.",),
+    audit=(
+        "loss, rewards, constants and batch sizes compared with compute_policy_loss and the script"
+    ),
 )
 
 REWARD_TERMS = ("correct", "think")
@@ -72,18 +86,20 @@ def thinkless(
     think. r = 1 correct without thinking, thinking_reward correct with thinking, -1 wrong or
     malformed.
 
+    A step makes 2 updates, one on each of 2 minibatches.
+
     Args:
-        group_size: rollouts per task.
-        control_coef: weight of the first tokens (alpha in the paper).
+        group_size: rollouts per task (authors' script: 8).
+        control_coef: weight of the first tokens (alpha in the paper) (authors' script: 0.001).
         thinking_reward: reward of a correct answer with thinking (authors' code: 0.5).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
         kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The release averages the KL over all tokens; here it is weighted like the rest. In a resumed
-    # run of the release thinking_reward was 0.8.
+    # In a resumed run of the release thinking_reward was 0.8.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(ShortThinkingReward(thinking_reward), Center()),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         aggregation=ControlTokenMean(control_coef),
+        updates=Updates(minibatches=2),
     )

@@ -1,9 +1,17 @@
 """TIC-GRPO: one ratio for the whole rollout, the product. Pang et al., 2025, arXiv:2508.02833."""
 
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
 from grupo.algo import ratios
-from grupo.algo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.losses import Loss
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -13,20 +21,55 @@ PAPER = Paper(
     use="Short rollouts and several updates a step, with the current policy's gradient.",
     tags=("importance-sampling", "clipping"),
     checked=("golden", "properties", "run"),
+    source=Source("third_party", "reviews of the paper and an implementation by other people"),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=("clip_high is that of PPO; the other implementation takes DAPO's 0.28.",),
+    audit="ratio, upper clip and length correction compared with an implementation by other "
+    "people and with reviews; the paper's formulas could not be opened",
 )
 
 
-def tic_grpo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
-    """loss = mean over rollouts of -min(w A, clip(w, 1 - clip_eps, 1 + clip_eps) A), w = prod_t
-    r_t.
+def per_token(x: Tensor, batch: Batch) -> Tensor:
+    """r / L, (R,): the reward of each rollout divided by its number of actions."""
+    return x / batch.lengths.clamp(min=1)
+
+
+@component
+class UpperClip(Loss):
+    """-min(w, 1 + clip_high) A, (N, T), w the product of the row's ratios.
+
+    The bound holds for both signs of A, and there is no lower bound.
+
+    Args:
+        clip_high: w is at most 1 + clip_high.
+    """
+
+    clip_high: NonNegative = 0.2
+
+    @property
+    def zero_if_no_advantage(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        return -ratios.product(pi, batch).clamp(max=1 + self.clip_high) * batch.advantage
+
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        clipped = ratios.product(pi, batch) > 1 + self.clip_high
+        return {"clip_frac/high": torch.broadcast_to(clipped, batch.mask.shape).to(batch.advantage)}
+
+
+def tic_grpo(group_size: PositiveInt = 8, clip_high: NonNegative = 0.2) -> Method:
+    """loss = mean over rollouts of -min(w, 1 + clip_high) A, w = prod_t r_t.
 
     w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios that
-    at the old one. A = (r - mean(r)) / std(r).
+    at the old one. A = (x - mean(x)) / std(x) with x = r / length, the length-corrected reward.
 
     Args:
         group_size: rollouts per task.
-        clip_eps: w is clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+        clip_high: w is at most 1 + clip_high (our choice).
     """
-    # Only abstracts were available: they define the ratio as a product over the rollout; keeping
-    # PPO's clip is our reading.
-    return Method(sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps, ratios.product))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(per_token, Center(), ScaleByStd()),
+        loss=UpperClip(clip_high),
+    )

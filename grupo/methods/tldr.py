@@ -6,11 +6,12 @@ from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, ScaleByStd, c
 from grupo.algo.advantages.reward_shaping import value_for_label
 from grupo.core.batch import Batch
 from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
-from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.samplers import GroupPart, SplitGroup
 
 PAPER = Paper(
     title="Making Small Language Models Efficient Reasoners: Intervention, Supervision,"
@@ -20,7 +21,17 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     example="tldr(max_length=64)",
     catalogue=("tldr-length",),
+    source=Source("abstract", "length-regularised GRPO on several levels of reasoning length"),
+    plan="Not stated in the abstract; one update per step.",
+    missing=("The test-time intervention and the supervised fine-tuning of the same paper.",),
+    deviations=(
+        "The penalty's form, its coefficients and the instructions are our reading: the abstract"
+        " states none of them.",
+    ),
+    audit="Formula compared with the catalogue's row and the file's own account; no document but"
+    " the abstract could be opened.",
 )
+INSTRUCTIONS = ("\n\nReason briefly.", "\n\nReason at medium length.", "\n\nReason at length.")
 
 
 @component
@@ -30,7 +41,7 @@ class LevelLengthPenalty:
     Args:
         max_length: length limit of an answer, in tokens.
         length_coefs: length penalty of each level.
-        level_term: reward term with the level that the prompt requires.
+        level_term: reward term with the level that the prompt states.
     """
 
     max_length: PositiveInt
@@ -50,23 +61,29 @@ class LevelLengthPenalty:
 
 def tldr(
     max_length: PositiveInt,
-    group_size: PositiveInt = 8,
+    group_size: PositiveInt = 12,
     length_coefs: tuple[NonNegative, ...] = (0.5, 0.25, 0.0),
+    instructions: tuple[str, ...] = INSTRUCTIONS,
 ) -> Method:
     """r' = r (1 - p L / max_length), p the length penalty of the level; A among equal levels.
 
-    Reward terms: "level" is 0, 1 or 2: the prompt requires short, medium or long. Rewards must not
-    be negative.
+    Equal parts of a group have the instruction of one level each at the end of the prompt; the
+    reward term "level" is its number from 0. Rewards must not be negative.
 
     Args:
         max_length: length limit of an answer, in tokens.
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task, a multiple of the number of levels (our choice).
         length_coefs: length penalty of each level (our choice).
+        instructions: text at the end of the prompt for each level (our choice).
     """
-    # Only the abstract was available: length-regularised GRPO on several levels. The form of the
-    # penalty is our reading.
+    if len(instructions) != len(length_coefs):
+        raise ConfigError(
+            f"tldr.instructions: {len(instructions)} texts. Allowed: {len(length_coefs)}, one for"
+            " each of length_coefs."
+        )
+    levels = tuple(GroupPart(float(i), prompt_suffix=text) for i, text in enumerate(instructions))
     per_level = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("level"))
     return Method(
-        sampler=GroupSampler(group_size),
+        sampler=SplitGroup(group_size, parts=levels, reward_term="level"),
         advantage=chain(LevelLengthPenalty(max_length, length_coefs), per_level),
     )

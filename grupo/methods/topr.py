@@ -9,7 +9,7 @@ from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -18,6 +18,22 @@ PAPER = Paper(
     use="Rollouts are old or from another policy, and there is no reference to stay near.",
     tags=("off-policy", "importance-sampling"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "public summaries that quote the gradient and the effect of the baseline",
+    ),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which w is 1 (the "
+        "paper trains offline)"
+    ),
+    missing=("Training on recorded rollouts, and their selection with a share of negative ones.",),
+    deviations=(
+        (
+            "The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, "
+            "halved."
+        ),
+    ),
+    audit="gradient compared with two public summaries that quote it",
 )
 
 
@@ -54,7 +70,6 @@ def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
         group_size: rollouts per task.
         baseline: a greater one raises the weight of bad rollouts.
     """
-    # The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, halved.
     # There is no comparison within groups.
     return Method(
         sampler=GroupSampler(group_size),

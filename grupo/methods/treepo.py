@@ -9,11 +9,12 @@ from grupo.algo.advantages.turn_table import combine_labels
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -26,6 +27,23 @@ PAPER = Paper(
     tags=("tree", "advantage", "filtering"),
     checked=("golden", "properties", "run"),
     catalogue=("treepo",),
+    source=Source(
+        "code",
+        (
+            "multimodal-art-projection/TreePO, verl/trainer/ppo/core_algos.py and "
+            "recipe/treepo/run_treepo_train.sh"
+        ),
+    ),
+    plan="run_treepo_train.sh: train batch 512, minibatch 32: 16 updates per step",
+    missing=(
+        "The early end of paths that repeat themselves or have a boxed answer.",
+        "The overlong penalty over the last 512 tokens and the dual clip of 10 of the script.",
+        "The first split into 2 to 8 paths.",
+    ),
+    audit=(
+        "advantage compared with compute_tree_reinforce_plus_plus_baseline_outcome_advantage, "
+        "constants and batch sizes with the script"
+    ),
 )
 
 
@@ -67,14 +85,14 @@ def treepo(
 
     Clip [0.8, 1.28], token mean; groups of equal rewards are dropped.
 
+    A step makes 16 updates, one on each of 16 minibatches.
+
     Args:
-        group_size: rollouts per task.
-        segment_tokens: tokens per segment.
-        max_depth: most segments of an answer.
+        group_size: rollouts per task (authors' script: 16).
+        segment_tokens: tokens per segment (authors' script: 512).
+        max_depth: most segments of an answer (authors' script: 14).
         max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # Not implemented: early end of paths that repeat themselves or have a boxed answer; the
-    # overlong penalty.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=SegmentTree(group_size, segment_tokens, max_depth),
@@ -82,4 +100,5 @@ def treepo(
         advantage=chain(AncestorAdvantage(), Whiten()),
         loss=Clip(0.2, 0.28),
         aggregation=token_mean,
+        updates=Updates(minibatches=16),
     )

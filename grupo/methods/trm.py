@@ -4,7 +4,7 @@ from grupo.algo.divergences import k3
 from grupo.algo.losses import Clip, CorrectedLoss, RejectionMask
 from grupo.algo.token_level import row_max, row_mean
 from grupo.core.numbers import NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -16,6 +16,20 @@ PAPER = Paper(
     verl="rollout_rs='seq_max_k3,seq_mean_k3', rollout_rs_threshold='0.05,0.002' (it masks "
     "what it rejects: a token mean is without)",
     checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "verl's rollout correction (seq_max_k3, seq_mean_k3), which one of the authors wrote",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "The theorem bounds the exact KL of every state, old to current; engines return the "
+            "log-probability of the sampled token, so this is the estimate of that code, on what "
+            "it calls the rollout policy."
+        ),
+        "The paper sets no thresholds: they are our choice.",
+    ),
+    audit="arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases)",
 )
 
 
@@ -36,10 +50,7 @@ def trm(
         max_mean_kl: largest mean k3 of an answer, in nats (our choice).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The theorem bounds the exact KL of every state, old to current. Engines return the
-    # log-probability of the sampled token, so this is the estimate of the authors' code, on what it
-    # calls the rollout policy. The paper sets no thresholds. Other criteria: RejectionMask(k1 | k2
-    # | k3, level, min_kl, max_kl).
+    # Other criteria: RejectionMask(k1 | k2 | k3, level, min_kl, max_kl).
     token_mask = RejectionMask(k3, row_max, max_kl=max_token_kl)
     loss = CorrectedLoss(Clip(clip_eps, clip_eps), token_mask)
     return Method(

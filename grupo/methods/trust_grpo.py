@@ -8,7 +8,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Exponential
 from grupo.method import Method
@@ -20,6 +20,23 @@ PAPER = Paper(
     tags=("multimodal", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("sophiavl-trust-grpo",),
+    source=Source(
+        "paper",
+        (
+            "eq. 1 to 6; kxfan2002/SophiaVL-R1, verl/workers/reward/custom.py and "
+            "scripts/train_scripts/fullsets.yaml"
+        ),
+    ),
+    plan="fullsets.yaml: rollout batch 16, global batch 16: one update per step",
+    missing=("The entropy bonus of 0.001 of fullsets.yaml.",),
+    deviations=(
+        (
+            "The release judges only rollouts with a >= 0.2, so gamma is seldom below 1, and none "
+            "where all or none are correct; its S is 500."
+        ),
+        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+    ),
+    audit="trust, decay, constants and batch sizes compared with custom.py and fullsets.yaml",
 )
 
 
@@ -63,13 +80,11 @@ def trust_grpo(
     Reward terms: "correct", a, and "thinking", t. A = (r - mean(r)) / std(r).
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (authors' code: 8).
         thinking_coef: weight of the judge's score at the start.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.04).
     """
-    # The release judges only rollouts with a >= 0.2, so gamma is seldom below 1, and none where all
-    # or none are correct; its S is 500. The paper is followed.
     reward = TrustWeightedReward(Exponential(thinking_coef))
     return Method(
         sampler=GroupSampler(group_size),

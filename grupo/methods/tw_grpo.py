@@ -8,7 +8,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -19,6 +19,16 @@ PAPER = Paper(
     tags=("aggregation", "multimodal"),
     checked=("golden", "properties", "run"),
     catalogue=("tw-grpo",),
+    source=Source(
+        "code",
+        "longmalongma/TW-GRPO, src/open_r1/trainer/grpo_trainer.py and scripts/tw-grpo.sh",
+    ),
+    plan=(
+        "grpo_trainer.py: the old log-probabilities are those of the update: one update per step"
+    ),
+    missing=("The inversion of questions, a matter of data.",),
+    deviations=("The weights are constants; the release does not detach them.",),
+    audit="weights, loss and constants compared with grpo_trainer.py and tw-grpo.sh",
 )
 
 
@@ -49,7 +59,10 @@ class DisagreementWeighted:
 
 
 def tw_grpo(
-    group_size: PositiveInt = 8, max_weight: NonNegative = 1.4, clip_eps: NonNegative = 0.2
+    group_size: PositiveInt = 8,
+    max_weight: NonNegative = 1.4,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
 ) -> Method:
     """loss = sum w_t l / number of tokens, w_t = 1 + (max_weight - 1) (D_t - min D) / (max D - min
     D).
@@ -61,15 +74,15 @@ def tw_grpo(
     Args:
         group_size: rollouts per task.
         max_weight: weight at the largest disagreement (authors' code: 1.4, and 1.7 in one script).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        clip_low: ratios are clipped below at 1 - clip_low (authors' code: 0.2).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.28).
     """
-    # The weights are constants here; the release does not detach them. "correct" is graded in the
-    # paper: the fraction of the correct options that was chosen, 0 if a wrong one was. Its
-    # inversion of questions is a matter of data.
+    # "correct" is graded in the paper: the fraction of the correct options that was chosen, 0 if a
+    # wrong one was.
     reward = PerRewardTerm(identity, (("correct", 1.0), ("format", 1.0)))
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(reward, Center(), ScaleByStd()),
-        loss=Clip(clip_eps, clip_eps),
+        loss=Clip(clip_low, clip_high),
         aggregation=DisagreementWeighted(max_weight),
     )

@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,6 +20,34 @@ PAPER = Paper(
     tags=("exploration", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("unlikeliness-reward",),
+    source=Source(
+        "code",
+        (
+            "AndreHe02/rewarding-unlikely-release, verl/trainer/ppo/ray_lean_trainer.py and "
+            "examples/lean/grpo.sh"
+        ),
+    ),
+    plan=(
+        "grpo.sh: an update batch of 256 rollouts, minibatch 256, ppo_epochs 2: 2 updates per step"
+    ),
+    missing=(
+        "The bound of 20 on the gradient norm, above which an update is skipped: a recipe's.",
+    ),
+    deviations=(
+        (
+            "The code ranks by mean log-probability, the paper by the probability of the whole "
+            "answer: here the code's."
+        ),
+        "Equally likely rollouts share their rank; the code breaks ties by order.",
+        (
+            "Groups that are all solved are trained on; grpo.sh drops them and those without a "
+            "success (advantage_threshold)."
+        ),
+    ),
+    audit=(
+        "ranks, reward, constants and number of updates compared with ray_lean_trainer.py and "
+        "grpo.sh"
+    ),
 )
 
 
@@ -61,9 +89,6 @@ def unlikeliness(
         kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.1).
         epochs: passes over the rollouts of a step (authors' code: 2).
     """
-    # The code ranks by mean log-probability, the paper by the probability of the whole answer; the
-    # code breaks ties by order, here they share a rank. Their bound on the gradient norm, above
-    # which a step is skipped, belongs to the recipe.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(UnlikelinessReward(rank_coef), Center(), ScaleByStd()),

@@ -1,7 +1,7 @@
 """VADE: samples tasks by their expected information. Hu et al., 2025, arXiv:2511.18902."""
 
 from grupo.core.numbers import Fraction, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.curricula import Thompson
 from grupo.rollouts.samplers import GroupSampler
@@ -13,6 +13,19 @@ PAPER = Paper(
     tags=("curriculum",),
     checked=("golden", "properties", "run"),
     catalogue=("vade",),
+    source=Source(
+        "third_party",
+        "the project page VADE-RL.github.io: posterior and information gain",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("GSPO, with which the paper also trains.",),
+    deviations=(
+        "The forms and coefficients of the two decays and the size of the pool are our choice.",
+    ),
+    audit=(
+        "posterior, gain and components compared with the catalogue's row, which cites the "
+        "project page, and the abstract"
+    ),
 )
 
 
@@ -33,8 +46,8 @@ def vade(
         decay_per_step: factor on a and b at each step (our choice).
         pool_factor: size of the pool, in multiples of the tasks of a step (our choice).
     """
-    # The form of the two decays was not available, either. With these constants, of 1,000 tasks of
-    # which 800 never vary, four in five of those sampled do vary.
+    # With these constants, of 1,000 tasks of which 800 never vary, four in five of those sampled do
+    # vary.
     return Method(
         curriculum=Thompson(decay_per_group, decay_per_step, pool_factor),
         sampler=GroupSampler(group_size),

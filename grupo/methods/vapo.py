@@ -8,7 +8,7 @@ from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -18,6 +18,21 @@ PAPER = Paper(
     use="Answers have very different lengths, and a value function is worth its cost.",
     tags=("critic", "length", "aggregation", "clipping"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "public reviews that quote decoupled and length-adaptive GAE, clip and NLL",
+    ),
+    plan=(
+        "8,192 rollouts per step and 512 per update, as the file has them of the paper: 16 "
+        "updates per step"
+    ),
+    missing=(
+        "The phase before, in which the value alone is trained on rollouts of the frozen policy.",
+        "The critic is a linear head on detached features of the policy.",
+    ),
+    audit=(
+        "formulas and constants compared with two public reviews; the batch sizes are in neither"
+    ),
 )
 
 
@@ -52,14 +67,14 @@ def vapo(
     lambda_policy = 1 - 1 / (lambda_length_scale l) for an answer of l tokens, 0 where
     lambda_length_scale l < 1; lambda_critic = 1.
 
+    A step makes 16 updates, one on each of 16 minibatches.
+
     Args:
         group_size: rollouts per task (paper: 16).
         lambda_length_scale: alpha in the paper (paper: 0.05).
         clip_high: ratios are clipped above at 1 + clip_high (paper: 0.28).
         nll_coef: weight of the NLL of correct answers (paper: 0.1).
     """
-    # Like VC-PPO, it first trains the value alone in a separate phase. A step has 8,192 rollouts,
-    # an update 512.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=LengthAdaptiveGAE(alpha=lambda_length_scale),

@@ -5,7 +5,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import OutcomeValueLoss
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -14,6 +14,19 @@ PAPER = Paper(
     use="PPO on long answers, whose early tokens receive nothing of the reward.",
     tags=("critic", "length"),
     checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "public reviews that quote decoupled GAE and the pretraining of the value",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The phase before, in which the value alone is trained on rollouts of the frozen "
+            "policy: a method cannot express it."
+        ),
+        "The critic is a linear head on detached features of the policy.",
+    ),
+    audit="formula compared with public reviews",
 )
 
 
@@ -29,8 +42,6 @@ def vc_ppo(
         gae_lambda: lambda of GAE (paper: 0.95).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The paper first trains the value alone on rollouts of the frozen policy, a separate phase that
-    # a method cannot express.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),

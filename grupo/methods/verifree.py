@@ -10,7 +10,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -20,6 +20,20 @@ PAPER = Paper(
     use="Reference answers are short, and other wordings cannot be verified.",
     tags=("reward",),
     checked=("golden", "properties", "run"),
+    source=Source("code", "sail-sg/VeriFree, verifree.py and run.sh"),
+    plan=(
+        "run.sh: 16 prompts of 8 rollouts, train batch 128, num_ppo_epochs 1: one update per step"
+    ),
+    deviations=(
+        (
+            "The answer's term is weighted by R, as in run.sh; the code also has A and 1 there, "
+            "and log R as default reward."
+        ),
+    ),
+    audit=(
+        "advantage, both terms of the loss and number of updates compared with verifree.py and "
+        "run.sh"
+    ),
 )
 
 
@@ -54,10 +68,8 @@ def verifree(group_size: PositiveInt = 8) -> Method:
     rollout is sampled reasoning and the recited reference answer in place of the policy's own.
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (authors' script: 8).
     """
-    # The paper weights the answer's term with R; the released code also has A and 1 there, and log
-    # R as default reward.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=ReasoningThenAnswerAdvantage(),

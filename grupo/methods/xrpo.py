@@ -9,7 +9,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
-from grupo.core.paper import Paper
+from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -19,6 +19,25 @@ PAPER = Paper(
     tags=("exploration", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("xrpo",),
+    source=Source(
+        "third_party",
+        (
+            "Wodlfvllf/grpo-composer, core/advantages/novelty_sharpening.py; a public review for "
+            "the constants"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The allocation of rollouts to tasks by the expected drop of uncertainty.",
+        "Worked examples in the prompts of unsolved tasks.",
+    ),
+    deviations=(
+        (
+            "Only rollouts with A > 0 have a bonus, as the paper's formula is for correct ones; "
+            "that code adds it to all."
+        ),
+    ),
+    audit="formula compared with novelty_sharpening.py by other people",
 )
 
 
@@ -56,7 +75,6 @@ def xrpo(
         novelty_coef: lambda_novelty of the paper, as a public review quotes it.
         max_bonus_fraction: kappa_clip of the paper, as a public review quotes it.
     """
-    # The formula is from a third party's code.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), NoveltyBonus(novelty_coef, max_bonus_fraction)),

@@ -1,5 +1,6 @@
 """Actor of a causal language model: encodes observations and requests answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log
 from random import Random
@@ -9,7 +10,7 @@ from grupo.core.interfaces import TokenScores
 from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Action, Observation, Rollout
 from grupo.inference.base import Reply, Request
-from grupo.inference.batcher import Submit
+from grupo.inference.counting_batcher import CountingBatcher
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_action_tokens
@@ -30,17 +31,21 @@ class CausalActor:
     """
 
     chat_tokenizer: ChatTokenizer
-    batcher: Submit[Request, Reply]
+    batcher: CountingBatcher[Request, Reply]
     rng_key: int
     sampling: Sampling
     policy_version: int = 0
     stop_strings: tuple[str, ...] = ()
     max_new_tokens: int = 1 << 30
 
+    @property
+    def generated_tokens(self) -> Mapping[str, int]:
+        return self.batcher.generated_tokens
+
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
         tokens = self.chat_tokenizer.encode_observation(rollout, observation)
         open_tokens = () if tokens else open_action_tokens(rollout)
-        return await self._generate(context_tokens(rollout), tokens, open_tokens)
+        return await self._generate(rollout.role, context_tokens(rollout), tokens, open_tokens)
 
     async def restart_context(
         self,
@@ -53,7 +58,8 @@ class CausalActor:
         suffix_start = max(prefix_tokens, len(generated) - suffix_tokens)
         carried = (*generated[:prefix_tokens], *generated[suffix_start:])
         tokens = (*self.chat_tokenizer.encode_observation(Rollout(), observation), *carried)
-        return replace(await self._generate((), tokens, carried), resets_context=True)
+        action = await self._generate(rollout.role, (), tokens, carried)
+        return replace(action, resets_context=True)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
@@ -116,6 +122,7 @@ class CausalActor:
 
     async def _generate(
         self,
+        role: str,
         context: tuple[int, ...],
         observation_tokens: tuple[int, ...],
         open_tokens: tuple[int, ...],
@@ -126,6 +133,7 @@ class CausalActor:
             self.sampling,
             self.stop_strings,
             self.max_new_tokens,
+            role=role,
         )
         reply = await self.batcher(request)
         return Action(

@@ -97,6 +97,5 @@ class PromptLogprobEngine:
         signals = distributions.compute_signals(("logp", "entropy"))
         counts = num_scored.tolist()
         logps, entropies = (signals[name].float().cpu().split(counts) for name in signals)
-        for request, logp, entropy in zip(requests, logps, entropies, strict=True):
-            tokens = request.tokens[-request.num_scored :]
-            yield Reply(tokens, tuple(logp.tolist()), "given", tuple(entropy.tolist()))
+        for logp, entropy in zip(logps, entropies, strict=True):
+            yield Reply((), tuple(logp.tolist()), "given", tuple(entropy.tolist()))

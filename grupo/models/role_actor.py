@@ -1,5 +1,6 @@
 """Actor of several policies, which dispatches by the role of a rollout."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
@@ -18,6 +19,13 @@ class RoleActor:
     """
 
     actors: Mapping[str, Actor]
+
+    @property
+    def generated_tokens(self) -> Mapping[str, int]:
+        counts = Counter[str]()
+        for actor in self.actors.values():
+            counts.update(actor.generated_tokens)
+        return {role: counts[role] for role in sorted(counts)}
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
         return await self._actor_of(rollout)(rollout, observation)

@@ -2,21 +2,19 @@
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
-from grupo.inference.batcher import DynamicBatcher
+from grupo.inference.batcher import BatchHandler
+from grupo.inference.counting_batcher import CountingBatcher, ReplyT, RequestT
 from grupo.models.quiet_loading import quiet_transformers
-
-RequestT = TypeVar("RequestT")
-ReplyT = TypeVar("ReplyT")
 
 
 class Saveable(Protocol):
@@ -108,9 +106,9 @@ class TrainablePolicy:
         return message if self.max_rows > 1 else ""
 
     def make_batcher(
-        self, engine: Callable[[Sequence[RequestT]], Iterator[tuple[int, ReplyT]]]
-    ) -> DynamicBatcher[RequestT, ReplyT]:
-        """Return a batcher for an engine that also records `generation_seconds`."""
+        self, engine: BatchHandler[RequestT, ReplyT]
+    ) -> CountingBatcher[RequestT, ReplyT]:
+        """Return a batcher for an engine that counts tokens and records `generation_seconds`."""
 
         def timed(requests: Sequence[RequestT]) -> Iterator[tuple[int, ReplyT]]:
             seconds_before = self.generation_seconds
@@ -120,7 +118,7 @@ class TrainablePolicy:
                     self.generation_seconds = seconds_before + time.perf_counter() - start
                     yield reply
 
-        return DynamicBatcher(timed)
+        return CountingBatcher(timed)
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Context manager in which the model computes in `dtype`."""

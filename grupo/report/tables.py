@@ -12,8 +12,9 @@ from grupo.rollouts.evaluate import EvalResult
 
 TOKEN_LABELS = {
     "generated": "generated",
+    "returned": "returned by the sampler",
     "backpropagated": "backpropagated",
-    "nonzero_advantage": "with an advantage",
+    "with_advantage": "with an advantage",
     "unused": "unused",
 }
 TIME_LABELS = {

@@ -36,6 +36,11 @@ class PerRolloutReward:
     Each rollout has a time limit of its own, and an error fails only the rollout that caused it.
     """
 
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The smallest and the largest value that it returns; None if it declares none."""
+        return None
+
     def score(self, task: Task, rollout: Rollout) -> RewardValue | Awaitable[RewardValue]:
         """The value of one rollout, or an awaitable of it."""
         raise NotImplementedError

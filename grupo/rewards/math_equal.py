@@ -50,6 +50,10 @@ class MathEqual(PerRolloutReward):
     extract: Extractor = final_answer
     time_limit: Seconds = 5.0
 
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
     def score(self, task: Task, rollout: Rollout) -> float:
         text = self.extract(rollout.text)
         if text is None:

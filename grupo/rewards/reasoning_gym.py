@@ -42,6 +42,10 @@ class ReasoningGymVerifier(PerRolloutReward):
 
     extract: Extractor = whole_text
 
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
     def score(self, task: Task, rollout: Rollout) -> float:
         verifier = load_verifier(task.source, task.columns.get("settings", ()))
         answer = self.extract(rollout.text)

@@ -24,6 +24,10 @@ class ExactMatch(PerRolloutReward):
 
     extract: Extractor = whole_text
 
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
     def score(self, task: Task, rollout: Rollout) -> float:
         return float(self.extract(rollout.text) == reference_text(task))
 
@@ -37,6 +41,10 @@ class RegexMatch(PerRolloutReward):
     """
 
     pattern: str
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
 
     def __post_init__(self) -> None:
         _compile_pattern(self.pattern)
@@ -54,6 +62,10 @@ class RegexAnswer(PerRolloutReward):
     """
 
     pattern: str
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
 
     def __post_init__(self) -> None:
         if _compile_pattern(self.pattern).groups < 1:

@@ -64,12 +64,14 @@ class EvalResult:
         sampled: Mean over tasks of the fraction of sampled attempts that solve the task.
         pass_at_k: For each k, the estimated fraction of tasks solved at least once in k attempts.
         num_failed: Rollouts that could not be scored; these count as not solved.
+        num_generated: Tokens (or denoising steps) generated for all attempts.
     """
 
     greedy: Proportion
     sampled: Proportion
     pass_at_k: Mapping[int, Proportion]
     num_failed: int = 0
+    num_generated: int = 0
 
     def to_data(self) -> dict[str, Any]:
         """The scores by name, their intervals, and the number of failed rollouts."""
@@ -113,6 +115,7 @@ def evaluate(
         bootstrap_proportion([n / attempts for n in num_solved]),
         {k: bootstrap_proportion([pass_at_k(k, attempts, n) for n in num_solved]) for k in ks},
         sum(bool(rollout.error) for group in (*greedy, *sampled) for rollout in group.rollouts),
+        sum(sum(a.generated_tokens.values()) for a in (greedy_actor, sampled_actor)),
     )
 
 

@@ -2,21 +2,25 @@
 
 State is a fold over the history: of a task's earlier groups, only the states of the folds that the
 method declares are kept. A task takes the same memory, however often it was drawn. Where a method
-replays rollouts, these are kept as well, in bounded number per task and in all.
+replays rollouts, these are kept as well, in bounded number per task and in all. Unfinished rollouts
+are kept until a later step draws their task again and continues them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
+from grupo.core.controllers import GROUP_REWARD
 from grupo.core.task_fold import ScoredGroup, TaskFold
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import rollout_json
 
+MAX_GROUP_REWARDS = 8192  # mean rewards of groups that are kept where a controller reads them
 MAX_REPLAY_TASKS = 4096  # tasks with kept rollouts; the least recently drawn one is dropped first
 
 
@@ -29,9 +33,10 @@ class History:
     Args:
         tasks_drawn: Tasks that curricula have drawn so far.
         task_histories: What the method's folds remember of earlier groups, by task.
-        metrics: One value per step of each metric that a controller reads.
+        metrics: One value per step, or per group, of each metric that a controller reads.
         num_steps: Steps recorded so far.
         replay_rollouts: Rollouts kept for replay, by task.
+        unfinished_rollouts: Rollouts to be continued, by task, the longest kept first.
     """
 
     tasks_drawn: int = 0
@@ -39,6 +44,7 @@ class History:
     metrics: dict[str, list[float]] = field(default_factory=dict)
     num_steps: int = 0
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
+    unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
 
     def copy(self) -> "History":
         """A snapshot, which does not change when this history is appended to."""
@@ -48,6 +54,7 @@ class History:
             {name: list(values) for name, values in self.metrics.items()},
             self.num_steps,
             dict(self.replay_rollouts),
+            dict(self.unfinished_rollouts),
         )
 
     def task_history(self, task: Task) -> TaskHistory:
@@ -60,12 +67,23 @@ class History:
         replays = self.replay_rollouts.get(task.key, ())
         return replace(task, replays=replays) if replays else task
 
+    def with_unfinished(self, task: Task) -> Task:
+        """The task with its unfinished rollouts as `unfinished`."""
+        unfinished = self.unfinished_rollouts.get(task.key, ())
+        return replace(task, unfinished=unfinished) if unfinished else task
+
+    def take_unfinished(self, task: Task) -> Task:
+        """The task with its unfinished rollouts, which are removed: they are continued once."""
+        task = self.with_unfinished(replace(task, unfinished=()) if task.unfinished else task)
+        self.unfinished_rollouts.pop(task.key, None)
+        return task
+
     def count_drawn(self, count: int) -> None:
         """Add to the number of tasks drawn."""
         self.tasks_drawn += count
 
     def append_groups(self, step: int, groups: Iterable[Group], num_replays: int = 0) -> None:
-        """Append the groups of a step; rollouts that failed are left out.
+        """Append the groups of a step; failed and unfinished rollouts are not scored ones.
 
         Args:
             step: Number of the step, from 0.
@@ -74,12 +92,22 @@ class History:
         """
         self.num_steps = step + 1
         for group in groups:
-            scored = [rollout for rollout in group.rollouts if not rollout.error]
+            self._keep_unfinished(group)
+            scored = [r for r in group.rollouts if not r.error and not r.unfinished]
             if not scored:
                 continue
             self.task_histories.append(group.task.key, _scored_group(step, scored))
             if num_replays:
                 self._keep_replays(group.task, scored, num_replays)
+
+    def _keep_unfinished(self, group: Group) -> None:
+        key = group.task.key
+        if group.task.unfinished:  # these were continued in this group
+            self.unfinished_rollouts.pop(key, None)
+        unfinished = [replace(r, index=-1) for r in group.rollouts if r.unfinished]
+        if unfinished:
+            earlier = self.unfinished_rollouts.get(key, ())
+            self.unfinished_rollouts[key] = (*earlier, *unfinished)
 
     def _keep_replays(self, task: Task, scored: Sequence[Rollout], count: int) -> None:
         rollouts = (*self.replay_rollouts.pop(task.key, ()), *scored)
@@ -96,16 +124,23 @@ class History:
         for name, value in metrics.items():
             self.metrics.setdefault(name, []).append(value)
 
+    def append_group_rewards(self, groups: Iterable[Group]) -> None:
+        """Append the mean reward of each scored group; the oldest beyond a fixed number go."""
+        rewards = [
+            [r.reward for r in g.rollouts if not r.error and not r.unfinished] for g in groups
+        ]
+        means = [fmean(group) for group in rewards if group]
+        kept = [*self.metrics.get(GROUP_REWARD, ()), *means][-MAX_GROUP_REWARDS:]
+        self.metrics[GROUP_REWARD] = kept
+
     def to_data(self) -> dict[str, Any]:
         """The history as JSON can hold it, without the tasks' rewards."""
         return {
             "tasks_drawn": self.tasks_drawn,
             "num_steps": self.num_steps,
             "metrics": self.metrics,
-            "replay_rollouts": {
-                key: [rollout_json.to_data(rollout) for rollout in rollouts]
-                for key, rollouts in self.replay_rollouts.items()
-            },
+            "replay_rollouts": _rollouts_to_data(self.replay_rollouts),
+            "unfinished_rollouts": _rollouts_to_data(self.unfinished_rollouts),
         }
 
     def tensors(self) -> dict[str, Tensor]:
@@ -125,11 +160,17 @@ class History:
             TaskHistoryStore.from_tensors(tensors, folds),
             {name: list(values) for name, values in data["metrics"].items()},
             data["num_steps"],
-            {
-                key: tuple(map(rollout_json.from_data, rollouts))
-                for key, rollouts in data["replay_rollouts"].items()
-            },
+            _rollouts_from_data(data["replay_rollouts"]),
+            _rollouts_from_data(data["unfinished_rollouts"]),
         )
+
+
+def _rollouts_to_data(by_task: Mapping[str, Sequence[Rollout]]) -> dict[str, Any]:
+    return {key: [*map(rollout_json.to_data, rollouts)] for key, rollouts in by_task.items()}
+
+
+def _rollouts_from_data(data: Mapping[str, Any]) -> dict[str, tuple[Rollout, ...]]:
+    return {key: tuple(map(rollout_json.from_data, rollouts)) for key, rollouts in data.items()}
 
 
 def _scored_group(step: int, scored: Sequence[Rollout]) -> ScoredGroup:

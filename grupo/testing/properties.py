@@ -11,10 +11,11 @@ from dataclasses import replace
 import torch
 
 from grupo.core.batch import SignalDict
-from grupo.core.component import walk
+from grupo.core.component import is_component, walk
 from grupo.core.controllers import Controller
 from grupo.core.errors import MissingSignalError
 from grupo.core.schedules import Schedule, resolve_schedules
+from grupo.core.units import ROLLOUT_STEPS, UPDATES, intervals_without_unit
 from grupo.method import Method
 from grupo.testing.batches import rich_batch
 from grupo.testing.property_helpers import (
@@ -264,6 +265,17 @@ def copies_are_equal_with_full_repr(method: Method) -> None:
         assert text not in repr(method), f"its repr contains {text.strip()!r}: {method!r}"
 
 
+def intervals_state_their_unit(method: Method) -> None:
+    """Every interval of a component, such as `every` or a warm-up, says what it counts."""
+    for cls in dict.fromkeys(type(part) for part in walk(method) if is_component(part)):
+        for name in intervals_without_unit(cls):
+            raise AssertionError(
+                f"{cls.__name__}.{name} does not say what it counts. Write Annotated[int, "
+                f"{ROLLOUT_STEPS!r}] or Annotated[int, {UPDATES!r}] as its type, or end its name"
+                f" with the unit: {name}_fraction"
+            )
+
+
 PROPERTIES: tuple[MethodProperty, ...] = (
     padding_changes_nothing,
     masked_actions_get_no_gradient,
@@ -284,4 +296,5 @@ PROPERTIES: tuple[MethodProperty, ...] = (
     zero_advantage_gives_zero_loss,
     schedules_resolve_to_numbers,
     copies_are_equal_with_full_repr,
+    intervals_state_their_unit,
 )

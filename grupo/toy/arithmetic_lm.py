@@ -13,6 +13,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
+from grupo.core.units import RolloutSteps
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -46,7 +47,7 @@ class ToyArithmeticLM:
         max_steps: Most steps.
         learning_rate: Peak learning rate.
         target_accuracy: Fraction of solved evaluation tasks that ends the training.
-        eval_every: Steps between two evaluations.
+        eval_every: Rollout steps between two evaluations.
         seed: Seed of weights and training.
     """
 
@@ -63,7 +64,7 @@ class ToyArithmeticLM:
     max_steps: int = 1200
     learning_rate: float = 2e-3
     target_accuracy: float = 0.35
-    eval_every: int = 100
+    eval_every: RolloutSteps = 100
     seed: int = 0
 
     def recipe(self, model_path: Path) -> Recipe:

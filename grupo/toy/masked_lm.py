@@ -9,6 +9,7 @@ from transformers.utils import logging
 from grupo.core.component import component
 from grupo.core.rng import make_rng, seed_torch
 from grupo.core.types import Task
+from grupo.core.units import RolloutSteps
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.masked.logp_estimators import CoupledEstimator
 from grupo.models.masked.unmask_order import ConfidenceOrder
@@ -67,7 +68,7 @@ class ToyMaskedLM:
         max_steps: Most steps.
         learning_rate: Peak learning rate.
         target_accuracy: Fraction of solved evaluation tasks that ends the training.
-        eval_every: Steps between two evaluations.
+        eval_every: Rollout steps between two evaluations.
         seed: Seed of weights and training.
     """
 
@@ -80,7 +81,7 @@ class ToyMaskedLM:
     max_steps: int = 600
     learning_rate: float = 1e-3
     target_accuracy: float = 0.3
-    eval_every: int = 10
+    eval_every: RolloutSteps = 10
     seed: int = 0
 
     @property

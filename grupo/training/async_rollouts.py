@@ -1,7 +1,7 @@
 """Asynchronous rollouts: groups of later steps are generated while the update runs."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,17 @@ from grupo.training.collect import CollectedGroups
 
 @dataclass(frozen=True)
 class PendingStep:
-    """The groups of one step, and the number of tasks drawn in the run when it was generated."""
+    """The groups of one step, with the counts of its generation.
+
+    Args:
+        collected: The groups generated and the groups kept.
+        tasks_drawn: Number of tasks drawn in the run when the step had been generated.
+        generated_tokens: Number of items that were generated for the step, by role.
+    """
 
     collected: CollectedGroups
     tasks_drawn: int
+    generated_tokens: Mapping[str, int]
 
 
 class AsyncRolloutQueue:
@@ -54,15 +61,18 @@ class AsyncRolloutQueue:
     def to_data(self) -> list[Any]:
         """The queue as plain data; waits until all its steps have been generated."""
         steps = self.wait_all()
-        return [[pending_steps_json.to_data(step.collected), step.tasks_drawn] for step in steps]
+        return [
+            [pending_steps_json.to_data(s.collected), s.tasks_drawn, dict(s.generated_tokens)]
+            for s in steps
+        ]
 
     def from_data(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Fill the queue with the steps that `to_data` returned from `tasks`."""
         self.pending.clear()
-        for collected, tasks_drawn in data:
+        for collected, *counts in data:
             groups = pending_steps_json.from_data(collected, tasks)
             future: Future[PendingStep] = Future()
-            future.set_result(PendingStep(groups, tasks_drawn))
+            future.set_result(PendingStep(groups, *counts))
             self.pending.append(future)
 
 

@@ -51,14 +51,13 @@ async def collect_groups(
     while new_tasks := method.curriculum(
         CurriculumRequest(tasks, history, num_prompts - len(kept_groups), seed, resample_round)
     ):
-        history.count_drawn(len(new_tasks))
+        history.count_drawn(sum(not task.unfinished for task in new_tasks))
         kill_point("step/tasks_drawn")
         sampling_round = _SamplingRound(method.sampler, opened, len(new_tasks))
+        drawn = [history.take_unfinished(history.with_replays(task)) for task in new_tasks]
         coroutines = (
-            sampling_round.sample_group(
-                i, history.with_replays(task), actor.fork(resample_round, i)
-            )
-            for i, task in enumerate(new_tasks)
+            sampling_round.sample_group(i, task, actor.fork(resample_round, i))
+            for i, task in enumerate(drawn)
         )
         groups = index_rollouts(await asyncio.gather(*coroutines), num_rollouts)
         num_rollouts += sum(len(group.rollouts) for group in groups)

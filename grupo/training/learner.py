@@ -10,6 +10,7 @@ from torch import Tensor
 
 from grupo.algo.optimizer import optimizer_step
 from grupo.config.validate import check_columns, check_component_tasks, check_tasks
+from grupo.config.validate_rewards import check_observed_rewards
 from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.event_loop import run_coroutine
 from grupo.core.rng import derive_key, make_rng, seed_torch
@@ -98,16 +99,19 @@ class Learner:
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
         method, learning_rates = self._resolve_schedules()
-        if recipe.max_staleness:
-            collected = self._next_async_groups(method)
-        else:
-            collected = self._collect_groups(method)
+        pending = (
+            self._next_async_step(method) if recipe.max_staleness else self._generate_step(method)
+        )
+        self.state.history.tasks_drawn = pending.tasks_drawn
+        collected = pending.collected
+        check_observed_rewards(method, collected.kept_groups)
         batch = self._build_batch(method, collected)
         trace = Trace()
         updates = Metrics()
         if collected.kept_groups:
             updates = self._run_updates(method, batch, learning_rates, trace)
-        values = metrics.group_metrics(collected, batch) | updates
+        values = metrics.group_metrics(collected, batch)
+        values |= metrics.token_metrics(pending.generated_tokens, collected, batch) | updates
         values |= metrics.time_metrics(self.stopwatch, values) | {"lr": learning_rates[OPTIMIZER]}
         values["staleness"] = metrics.mean_staleness(collected, step)
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
@@ -130,8 +134,7 @@ class Learner:
             turn_strategy=evaluation.turn_strategy,
             key=derive_key(self.recipe.seed, "held-out"),
         )
-        self.state.eval_scores[label] = result.to_data()
-        self.state.seconds += stopwatch.elapsed
+        self.state.record_evaluation(label, result, stopwatch.elapsed)
         kill_point("run/evaluated")
         return result
 
@@ -146,7 +149,7 @@ class Learner:
             method = with_importance_correction(method)
         return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
-    def _collect_groups(self, method: Method) -> CollectedGroups:
+    def _generate_step(self, method: Method) -> PendingStep:
         generated_before = self.policy.generation_seconds
         with self.stopwatch.lap("score"):
             generate_step = self._make_step_generator(method, self.state.step)
@@ -155,20 +158,16 @@ class Learner:
         generation_seconds = self.policy.generation_seconds - generated_before
         self.stopwatch.seconds["generate"] += generation_seconds
         self.stopwatch.seconds["score"] -= generation_seconds
-        return self._accept(pending)
+        return pending
 
-    def _next_async_groups(self, method: Method) -> CollectedGroups:
+    def _next_async_step(self, method: Method) -> PendingStep:
         """The groups of this step; later steps are queued so that generation goes on."""
         last = min(self.state.step + self.recipe.max_staleness, self.recipe.max_steps - 1)
         for step in range(self.state.step + len(self.rollout_queue.pending), last + 1):
             generate_step = self._make_step_generator(method, step)
             self.rollout_queue.submit(generate_step, self.state.history.tasks_drawn)
         with self.stopwatch.lap("generate"):
-            return self._accept(self.rollout_queue.pop())
-
-    def _accept(self, pending: PendingStep) -> CollectedGroups:
-        self.state.history.tasks_drawn = pending.tasks_drawn
-        return pending.collected
+            return self.rollout_queue.pop()
 
     def _make_step_generator(self, method: Method, step: int) -> Callable[[int], PendingStep]:
         """A function that generates a step with the current weights and history.
@@ -183,16 +182,18 @@ class Learner:
         def generate_step(tasks_drawn: int) -> PendingStep:
             self.policy.sync_weights(weights, version)
             history.tasks_drawn = tasks_drawn
+            actor = self.policy.actor(derive_key(recipe.seed, "sample", step))
             coroutine = collect_groups(
                 method,
                 recipe.env,
-                self.policy.actor(derive_key(recipe.seed, "sample", step)),
+                actor,
                 self.tasks,
                 history,
                 num_prompts=recipe.prompts_per_step,
                 seed=recipe.seed,
             )
-            return PendingStep(run_coroutine(coroutine), history.tasks_drawn)
+            collected = run_coroutine(coroutine)
+            return PendingStep(collected, history.tasks_drawn, actor.generated_tokens)
 
         return generate_step
 
@@ -222,9 +223,10 @@ class Learner:
         return bool(self.recipe.max_staleness) or not within
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """Log-probs under the trainer's policy, where it sampled the action in this context."""
+        """Log-probs under the trainer's policy, where it sampled or scored the action here."""
         logp = evaluate_all(self.policy, self.policy, batch, ["logp"])["logp"]
-        on_policy = (batch.signals["sampled"] > 0) & (batch.signals["off_context"] == 0)
+        has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
+        on_policy = has_logp & (batch.signals["off_context"] == 0)
         return torch.where(on_policy, logp, batch.old_logp)
 
     def _retry_on_oom(self, fn: Callable[[], Result]) -> Result:

@@ -13,7 +13,7 @@ from grupo.training.collect import CollectedGroups
 
 
 def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
-    """Rewards, lengths, and the share of rollouts and tokens that carry a training signal.
+    """Rewards, lengths, and the share of rollouts and actions that carry a training signal.
 
     Args:
         collected: The groups generated and the groups kept.
@@ -21,7 +21,7 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
     """
     groups = collected.sampled_groups
     rollouts = [rollout for group in groups for rollout in group.rollouts]
-    rewards = [rollout.reward for rollout in rollouts if not rollout.error]
+    rewards = _rewards(rollouts)
     reward_mean = mean(rewards)
     lengths = [float(rollout.length) for rollout in rollouts]
     truncated = [float(rollout.truncated) for rollout in rollouts if rollout.error != PRUNED]
@@ -36,13 +36,33 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
         "rollouts/failed": float(sum(r.error not in ("", PRUNED) for r in rollouts)),
         "completions/truncated_frac": mean(truncated),
         **_pruned_metrics(rollouts),
+        **_unfinished_metrics(rollouts),
         "completions/length_mean": mean(lengths),
         "completions/length_max": max(lengths, default=math.nan),
         "advantage/zero_frac": (batch.advantage[batch.mask] == 0).double().mean().item(),
-        "tokens/generated": float(sum(map(_count_generated, groups))),
-        "tokens/trained": float(batch.mask.sum()),
-        "tokens/nonzero_advantage": float((batch.mask & (batch.advantage != 0)).sum()),
         **(_mask_metrics(collected, batch) if collected.kept_groups else {}),
+    }
+
+
+def token_metrics(
+    generated_tokens: Mapping[str, int], collected: CollectedGroups, batch: Batch
+) -> dict[str, float]:
+    """Numbers of tokens (or denoising steps) generated, returned by the sampler, and trained on.
+
+    Args:
+        generated_tokens: What the policy's actor counted during the step, by role.
+        collected: The groups generated and the groups kept.
+        batch: The batch collated from the kept groups, with advantages.
+    """
+    by_role = {
+        f"tokens/generated/{role}": float(count) for role, count in generated_tokens.items() if role
+    }
+    return {
+        "tokens/generated": float(sum(generated_tokens.values())),
+        **by_role,
+        "tokens/returned": float(sum(map(_count_returned, collected.sampled_groups))),
+        "tokens/trained": float(batch.mask.sum()),
+        "tokens/with_advantage": float((batch.mask & (batch.advantage != 0)).sum()),
     }
 
 
@@ -119,20 +139,40 @@ def _is_mismatch(name: str) -> bool:
     return name.startswith("sampler_mismatch/")
 
 
+def _rewards(rollouts: Sequence[Rollout]) -> list[float]:
+    """The rewards of the rollouts that are scored."""
+    return [r.reward for r in rollouts if not r.error and not r.unfinished]
+
+
 def _rewards_differ(group: Group) -> bool:
-    rewards = {rollout.reward for rollout in group.rollouts if not rollout.error}
-    return len(rewards) > 1
+    return len({*_rewards(group.rollouts)}) > 1
 
 
-def _count_generated(group: Group) -> int:
-    """Number of sampled items; actions that several rollouts share are counted once."""
-    lengths = {
-        (turn, action.rng_key or id(action)): len(action.items)
-        for rollout in group.rollouts
-        for turn, (_, action) in enumerate(rollout.turns)
-        if action.sampled
-    }
-    return sum(lengths.values())
+def _count_returned(group: Group) -> int:
+    """Number of sampled items; actions that several rollouts share are counted once, uncut.
+
+    The actions of an earlier step, which a sampler continued, were counted there.
+    """
+    earlier = _sampled_lengths(group.task.unfinished)
+    lengths = _sampled_lengths(group.rollouts)
+    return sum(length for key, length in lengths.items() if key not in earlier)
+
+
+def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:
+    """The largest number of items of each sampled action, by its turn and random stream."""
+    lengths = dict[tuple[int, int], int]()
+    for rollout in rollouts:
+        for turn, (_, action) in enumerate(rollout.turns):
+            if action.sampled:
+                key = turn, action.rng_key or id(action)
+                lengths[key] = max(lengths.get(key, 0), len(action.items))
+    return lengths
+
+
+def _unfinished_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Number of rollouts that a later step will continue."""
+    count = sum(rollout.unfinished for rollout in rollouts)
+    return {"rollouts/unfinished": float(count)} if count else {}
 
 
 def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:

@@ -137,7 +137,7 @@ class RunChecker:
         marks = journal_marks(saved) if saved else dict.fromkeys(JOURNALS, JournalMark())
         for name, mark in marks.items():
             journal = Journal(self.folder / f"{name}.jsonl")
-            note = f"{len(mark.checksums)} lines verified"
+            note = f"{mark.sums.num_lines} lines verified"
             if later := journal.length() - mark.length:
                 note += f"; {later} bytes after the last intact checkpoint, without a checksum"
             yield _result(journal.path.name, partial(journal.verify, mark, self.on_bytes), note)

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +24,7 @@ from grupo.storage.atomic_files import make_folder, remove_unfinished, write_ato
 from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.journal import DamagedJournal, Journal, JournalMark
+from grupo.storage.line_sums import LineSums
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
 
@@ -33,7 +33,7 @@ RECIPE = "recipe.json"
 SUMMARY = "summary.json"
 CHECKPOINTS = "checkpoints"
 JOURNALS = ("metrics", "rollouts", "actions")
-JOURNAL_CHECKSUMS = "journal_checksums"  # tensors of a checkpoint: the CRC-32 of each line
+JOURNAL_CHECKSUMS = "journal_checksums"  # tensors of a checkpoint: `LineSums` of each journal
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class RunFolder:
                 journal.fsync()
         marks = {name: journal.mark(step) for name, journal in self.journals.items()}
         lengths = {name: mark.length for name, mark in marks.items()}
-        checksums = {name: _to_tensor(mark.checksums) for name, mark in marks.items()}
+        checksums = {name: _to_tensor(mark.sums) for name, mark in marks.items()}
         checkpoint.save(
             self.folder / CHECKPOINTS,
             step,
@@ -234,13 +234,20 @@ def journal_marks(saved: Checkpoint) -> dict[str, JournalMark]:
     lengths = saved.data["lengths"]
     checksums = saved.tensors[JOURNAL_CHECKSUMS]
     return {
-        name: JournalMark(saved.step, lengths[name], array("I", checksums[name].numpy().tobytes()))
-        for name in JOURNALS
+        name: JournalMark(saved.step, lengths[name], _to_sums(checksums[name])) for name in JOURNALS
     }
 
 
-def _to_tensor(checksums: Sequence[int]) -> Tensor:
-    return torch.from_numpy(np.array(checksums, dtype=np.uint32))
+def _to_tensor(sums: LineSums) -> Tensor:
+    """The sums of the blocks in two columns, after the number of lines: (1 + blocks, 2)."""
+    rows = [(sums.num_lines, 0), *zip(sums.crcs, sums.weighted, strict=True)]
+    return torch.tensor(rows, dtype=torch.int64)
+
+
+def _to_sums(rows: Tensor) -> LineSums:
+    num_lines = int(rows[0, 0])
+    crcs, weighted = rows[1:].T.tolist()
+    return LineSums(num_lines, array("q", crcs), array("q", weighted))
 
 
 def _recipe_text(fingerprint: str, recipe: Any) -> str:

@@ -9,18 +9,23 @@ from grupo.recipe import Recipe
 def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str, Any]:
     """The summary of a run.
 
+    `tokens` includes the steps that asynchronous rollouts generated ahead and that the run, stopped
+    early, never trained on; the ledger has them as `tokens/generated_ahead`.
+
     Args:
         recipe: The recipe of the run.
         step: The number of steps.
         data: The plain data of the state after them, as a checkpoint holds it.
     """
+    ahead = sum(sum(tokens.values()) for _, _, tokens in data["rollout_queue"])
+    ledger = data["ledger"] | ({"tokens/generated_ahead": float(ahead)} if ahead else {})
     return {
         "method": repr(recipe.method),
         "model": recipe.policy.model,
         "steps": step,
         "seconds": round(data["seconds"], 2),
-        "tokens": data["generated_tokens"],
-        "ledger": {name: round(x, 3) for name, x in data["ledger"].items()},
+        "tokens": data["generated_tokens"] + ahead,
+        "ledger": {name: round(x, 3) for name, x in ledger.items()},
         "failed_rollouts": data["failed_rollouts"],
         "held_out": data["eval_scores"],
     }

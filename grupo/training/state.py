@@ -8,11 +8,13 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from grupo.algo.optimizer import optimizer_tensors, restore_optimizer
+from grupo.core.controllers import GROUP_REWARD
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.base import AuxModels, Policy
+from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.checkpoint import Checkpoint
@@ -73,7 +75,10 @@ class State:
             ConfigError: A controller of the method reads a metric that does not exist.
         """
         self.history.append_groups(self.step, groups, method.requires.replays)
-        self.history.append_metrics(_controlled_metrics(metrics, method.controlled_metrics))
+        names = method.controlled_metrics
+        self.history.append_metrics(_controlled_metrics(metrics, names - {GROUP_REWARD}))
+        if GROUP_REWARD in names:
+            self.history.append_group_rewards(groups)
         self.aux_models.update_reference(self.step + 1, self.policy)
         self.generated_tokens += int(metrics["tokens/generated"])
         self.failed_rollouts += int(metrics["rollouts/failed"])
@@ -86,6 +91,19 @@ class State:
             if name.startswith(("time/", "tokens/")):
                 self.ledger[name] = self.ledger.get(name, 0.0) + value
         self.step += 1
+
+    def record_evaluation(self, label: str, result: EvalResult, seconds: float) -> None:
+        """Record an evaluation; its tokens are apart from those of training.
+
+        Args:
+            label: Name of the evaluation.
+            result: Its scores.
+            seconds: Its duration.
+        """
+        self.eval_scores[label] = result.to_data()
+        self.seconds += seconds
+        name = "tokens/evaluation"
+        self.ledger[name] = self.ledger.get(name, 0.0) + result.num_generated
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """The tensors of a checkpoint, by file."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
+from grupo.algo.minibatches import SingleUpdate
 from grupo.envs import MultiplayerEnv
 from grupo.envs.games import TextArena, TextArenaTasks
 from grupo.envs.games.text_arena import Message
@@ -41,7 +42,7 @@ RECIPE = Recipe(
     ),
     tasks=TextArenaTasks(GAME, 1000),
     eval_tasks=TextArenaTasks(GAME, 100, versus_opponent=True),
-    method=mars_selfplay(games=16, kl_coef=0.0),
+    method=mars_selfplay(games=16, kl_coef=0.0).replace(updates=SingleUpdate()),  # of 4 groups
     max_steps=100,
     prompts_per_step=4,
     learning_rate=Warmup(0.05, Linear(3e-3, 3e-4)),

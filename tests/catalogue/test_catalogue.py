@@ -5,12 +5,14 @@ import io
 import json
 import pkgutil
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 import grupo.methods
 from grupo.catalogue import (
+    fidelity_page,
     find_entry,
     index_page,
     method_page,
@@ -22,7 +24,7 @@ from grupo.catalogue import (
 )
 from grupo.catalogue.entries import parse_first_line
 from grupo.core.errors import ConfigError
-from grupo.core.paper import TAGS
+from grupo.core.paper import TAGS, Source
 from grupo.core.ranges import range_violation
 from grupo.method import Method
 from grupo.methods.dapo import dapo
@@ -78,6 +80,7 @@ def test_the_changed_slots_are_computed():
     assert find_entry("dr_grpo").changes == (
         ("advantage", "Center()"),
         ("aggregation", "ConstantLength(max_length=64)"),
+        ("updates", "Updates(epochs=1, minibatches=8)"),
     )
 
 
@@ -278,7 +281,17 @@ def test_the_index_lists_the_methods_of_each_tag():
 
 def test_the_committed_pages_are_up_to_date():
     written = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
-    assert written == method_pages(), "run: python -m grupo.catalogue docs/methods"
+    assert written == method_pages(), "run: make docs"
+    fidelity = (DOCS.parent / "fidelity.md").read_text(encoding="utf-8")
+    assert fidelity == fidelity_page(), "run: make docs"
+
+
+def test_the_fidelity_page_has_a_row_of_each_method():
+    page = fidelity_page()
+    for entry in methods():
+        (row,) = re.findall(rf"^\| \[{entry.key}\]\(methods/.*$", page, re.MULTILINE)
+        assert row.count(" | ") == 5
+        assert (entry.source.kind if entry.source else "not compared yet") in row
 
 
 def without_kl(entry):
@@ -299,3 +312,26 @@ KL_PENALISED = [e for e in methods() if "kl_coef" in inspect.signature(e.functio
 def test_a_kl_coef_of_0_requires_no_reference_policy(entry):
     signals = without_kl(entry).requires.all_signals
     assert not [name for name in signals if name.endswith("@ref")]
+
+
+def test_a_page_marks_sources_other_than_paper_and_code():
+    audited = replace(
+        find_entry("cispo"),
+        source=Source("abstract", "arXiv listing"),
+        plan="run.sh: batch 512, minibatch 64",
+        missing=("The cold start.",),
+        equals_grpo_when="there is one update per step",
+    )
+    page = method_page(audited)
+    assert "* **Not the paper itself**: the abstract alone (arXiv listing).\n" in page
+    assert "* Update plan: run.sh: batch 512, minibatch 64.\n" in page
+    assert "* The gradient equals that of GRPO, with this KL divergence and mean over" in page
+    assert "tokens, when there is one update per step.\n" in page
+    assert page.count("Missing: The cold start.") == 1
+    assert "Not the paper" not in method_page(replace(audited, source=Source("paper", "eq. 4")))
+
+
+def test_an_unknown_kind_of_source_is_an_error():
+    message = r"Source.kind: 'papers' is no kind of source. Did you mean 'paper'\?"
+    with pytest.raises(ConfigError, match=message):
+        Source("papers", "eq. 4")

@@ -21,7 +21,7 @@ TOY_MODEL_SIZE = {
     "num_layers": 1,
     "num_heads": 2,
     "intermediate_size": 32,
-    "prompts_per_step": 4,
+    "prompts_per_step": 16,
     "max_steps": 2,
 }
 
@@ -34,7 +34,7 @@ def small_quickstart(tmp_path, monkeypatch):
     model = str(toy_model.model_dir)
     policy = replace(quickstart.RECIPE.policy, model=model, max_new_tokens=8)
     recipe = quickstart.RECIPE.replace(
-        policy=policy, eval_tasks=eval_tasks, max_steps=1, prompts_per_step=2
+        policy=policy, eval_tasks=eval_tasks, max_steps=1, prompts_per_step=16
     )
     monkeypatch.setattr(quickstart, "TOY_MODEL", toy_model)
     monkeypatch.setattr(quickstart, "RECIPE", recipe)

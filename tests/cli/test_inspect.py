@@ -113,7 +113,23 @@ def test_methods_list_json_has_the_fields_of_an_entry(grupo):
     assert set(entry) == {
         *("key", "name", "claim", "authors", "year", "arxiv", "venue", "title", "example"),
         *("changes", "use", "tags", "trl", "verl", "checked", "catalogue"),
+        *("source", "plan", "missing", "deviations", "audit", "equals_grpo_when", "reward_range"),
     }
+
+
+def test_methods_list_json_has_plan_and_reward_range(grupo):
+    entries = {key: json.loads(grupo("methods", key, "--json")[1])[0] for key in ("gspo", "dapo")}
+    plan = entries["gspo"]["plan"]
+    assert (plan["code"], plan["updates_per_step"]) == ("Updates(epochs=1, minibatches=4)", 4)
+    assert set(plan) == {"code", "updates_per_step", "source"}
+    assert [entry["reward_range"] for entry in entries.values()] == [None, [0.0, 1.0]]
+
+
+def test_methods_list_prints_source_plan_and_equality(grupo):
+    text = " ".join(grupo("methods", "list", "gspo")[1].replace("│", " ").split())
+    assert "source: " in text
+    assert "plan: Updates(epochs=1, minibatches=4) (4 updates per step)" in text
+    assert "when there is one update per step" in text
 
 
 def listed_methods(grupo, *arguments: str) -> list[dict]:
@@ -157,11 +173,12 @@ def test_method_is_no_command(grupo):
 def test_methods_check_tests_the_properties_of_a_file_s_method(grupo):
     code, out, _ = grupo("methods", "check", "method.py:half")
     assert code == 0
-    assert out.splitlines()[-1] == "19 properties hold, 0 failed"
+    assert out.splitlines()[-1] == "20 properties hold, 0 failed"
+    assert "angle to the gradient of the expected reward: 0.0 degrees between tasks, " in out
     code, out, _ = grupo("methods", "check", "method.py:BROKEN")
     assert code == 1
     assert "FAILED  group_numbering_does_not_matter: " in out
-    assert out.splitlines()[-1] == "17 properties hold, 2 failed"
+    assert out.splitlines()[-1] == "18 properties hold, 2 failed"
 
 
 def test_check_verifies_every_file_of_a_run(grupo, home):

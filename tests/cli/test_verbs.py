@@ -165,7 +165,7 @@ def test_train_help_lists_every_field_with_its_meaning_and_three_examples(grupo)
     options = re.findall(r"^  (--[a-z-]+)", out, re.MULTILINE)
     assert {f"--{name.replace('_', '-')}" for name in component_fields(RECIPE)} <= {*options}
     assert all(field_help(Recipe).values())
-    assert re.search(r"--max-steps, --steps +Training steps", out)
+    assert re.search(r"--max-steps, --steps +Rollout steps", out)
     assert out.count("$ grupo train ") == 3
 
 

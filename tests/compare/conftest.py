@@ -65,7 +65,8 @@ def measured(recipe: Recipe) -> Callable[..., ComparisonResult]:
     """Makes a result with given values: for each recipe, the metric or the status of each seed."""
 
     def make(values: dict[str, list[float | str]], **changes) -> ComparisonResult:
-        recipes = dict.fromkeys(values, recipe)
+        controls = [control.name for control in changes.get("controls", ())]
+        recipes = dict.fromkeys((name for name in values if name not in controls), recipe)
         seeds = max(map(len, values.values()))
         compared = Comparison(recipes, **{"budget": Steps(3), "seeds": seeds, **changes})
         statuses = [_run_status(run, values) for run in run_specs(compared, Path("out"))]

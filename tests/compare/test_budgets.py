@@ -4,8 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.compare import Seconds, Steps, Tokens, Usage, parse_budget
+from grupo.algo.minibatches import Updates
+from grupo.compare import (
+    Comparison,
+    OptimizerUpdates,
+    Seconds,
+    Steps,
+    Tokens,
+    Usage,
+    parse_budget,
+)
 from grupo.compare.budget import used_fraction
+from grupo.compare.validate import validate_comparison
 from grupo.core.errors import ConfigError
 from grupo.core.schedules import Linear
 from grupo.recipe import EarlyStopping
@@ -95,3 +105,30 @@ def test_run_ends_after_the_step_that_exceeds_its_seconds(recipe, tmp_path):
 def test_negative_budgets_are_rejected(recipe, name, value):
     with pytest.raises(ConfigError, match=f"EarlyStopping.{name}: {value}. Allowed: 0 or more"):
         replace(recipe.early_stopping, **{name: value})
+
+
+@pytest.fixture
+def two_updates(recipe):
+    """The recipe with two updates per step."""
+    return recipe.replace(method=recipe.method.replace(updates=Updates(minibatches=2)))
+
+
+def test_an_equal_number_of_updates_is_a_number_of_steps(two_updates):
+    assert parse_budget("updates=6") == OptimizerUpdates(6)
+    assert two_updates.updates_per_step == 2
+    assert OptimizerUpdates(6).limit_recipe(two_updates).max_steps == 3
+    assert used_fraction(OptimizerUpdates(8), Usage(updates=2)) == 0.25
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_budget_of_updates_that_ends_within_a_step_is_rejected(two_updates, count):
+    message = f"budget: updates={count} ends within a step. Allowed: multiples of 2, the updates"
+    with pytest.raises(ConfigError, match=message):
+        OptimizerUpdates(count).limit_recipe(two_updates)
+
+
+def test_a_budget_of_tokens_that_ends_before_the_first_update_is_rejected(recipe):
+    message = r"budget: tokens=15 ends before the first update\. Allowed: 16 or more, one token"
+    with pytest.raises(ConfigError, match=message):
+        validate_comparison(Comparison({"grpo": recipe}, Tokens(15)))
+    validate_comparison(Comparison({"grpo": recipe}, Tokens(16)))  # 2 prompts x 8 rollouts

@@ -11,18 +11,20 @@ import pytest
 
 from grupo.compare import TaskSet, summary_text, table_formats, tables
 from grupo.compare.budget import Tokens
-from grupo.compare.result import INCONCLUSIVE, ComparisonResult
+from grupo.compare.differences import INCONCLUSIVE
+from grupo.compare.result import ComparisonResult
 from grupo.storage import strict_json
 
 NAN = math.nan
 
 
 def test_differences_are_paired_by_seed(measured):
-    (one,) = measured({"base": [0.1, 0.5, 0.3], "mine": [0.2, 0.7, 0.3]}).differences
+    result = measured({"base": [0.1, 0.5, 0.3], "mine": [0.2, 0.7, 0.3]})
+    (one,) = result.differences
     assert one.pairs == 3
     assert one.mean_difference.value == pytest.approx((0.1 + 0.2 + 0.0) / 3)
     assert (one.mean_difference.low, one.mean_difference.high) == (0.0, pytest.approx(0.2))
-    assert one.probability_of_improvement.value == pytest.approx(
+    assert result.probability_of_improvement("mine").value == pytest.approx(
         (1 + 1.5 + 3) / 9
     )  # 0.2 beats 1, 0.3 beats 1 and ties 1, 0.7 beats 3
 
@@ -36,19 +38,19 @@ def test_default_baseline_is_the_first_recipe(measured):
 def test_three_seeds_are_never_significant_in_the_sign_test(measured):
     result = measured({"base": [0.1, 0.1, 0.1], "mine": [0.9, 0.85, 0.8]})
     (one,) = result.differences
-    assert one.sign_test_p == one.sign_test_p_holm == 0.25
+    assert one.tests["sign_test_p"] == one.tests["sign_test_p_holm"] == 0.25
     assert one.verdict == "more, if differences are normal"  # 0.75 +- 0.05: t = 26, p = 0.0015
     text = " ".join(summary_text.caveats(result))
     assert "3 pairs cannot be significant in the sign test" in text
     assert "6 pairs are needed." in text
-    assert "misses the mean about once in four times" in text
+    assert "the bootstrap interval of a mean misses it about 25 times in 100, not 5" in text
 
 
 def test_six_seeds_with_equal_signs_are_significant(measured):
     values = [0.5 + 0.01 * seed for seed in range(6)]
     result = measured({"base": [0.1] * 6, "mine": values})
     (one,) = result.differences
-    assert one.sign_test_p == 2 / 64
+    assert one.tests["sign_test_p"] == 2 / 64
     assert one.verdict == "more"
     assert summary_text.conclusions(result)[0].startswith(
         "mine has more `sampled` than base: +42.5 ["
@@ -59,7 +61,8 @@ def test_six_seeds_are_not_significant_after_correction_for_two_comparisons(meas
     values = [0.5 + 0.01 * seed for seed in range(6)]
     result = measured({"base": [0.1] * 6, "mine": values, "same": [0.1, 0.2, 0.0, 0.1, 0.05, 0.15]})
     mine = result.differences[0]
-    assert (mine.name, mine.sign_test_p, mine.sign_test_p_holm) == ("mine", 2 / 64, 4 / 64)
+    assert (mine.name, mine.tests["sign_test_p"]) == ("mine", 2 / 64)
+    assert mine.tests["sign_test_p_holm"] == 4 / 64
     assert mine.verdict == "more, if differences are normal"
     assert result.differences[1].verdict == INCONCLUSIVE
     assert "Not significantly different from base: same." in summary_text.conclusions(result)[-1]
@@ -146,7 +149,7 @@ def test_report_has_every_section(measured):
     )
     headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
     assert headings == ["Comparison", "Conclusions", "Caveats", "Figures", "Runs"]
-    assert "2 recipes, 2 seeds, 1 task set; 3 steps each; 2 updates per step by" in page
+    assert "2 recipes, 2 seeds, 1 task set; 3 steps each; updates shared: 1 update" in page
     assert "![a.svg](a.svg)" in page
     assert "nan" not in page
 

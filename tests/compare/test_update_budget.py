@@ -17,6 +17,7 @@ from grupo.compare import (
     tables,
 )
 from grupo.compare.experiment import run_specs
+from grupo.compare.inert_methods import inert_method_caveats
 from grupo.compare.run import estimate_cost
 from grupo.compare.update_budget import (
     FixedUpdates,
@@ -103,10 +104,9 @@ def test_folder_without_a_rule_has_per_method_plans(both, tmp_path):
 
 def test_updates_are_described_once_or_by_recipe(both):
     assert describe_all_updates(both.run_recipes) == "1 update per step by SingleUpdate()"
-    # a step has two prompts, which allow two of the four minibatches
     assert describe_all_updates(replace(both, updates=per_method).run_recipes) == (
         "1 update per step by SingleUpdate(): grpo;"
-        " 2 updates per step by Updates(epochs=1, minibatches=4): gspo"
+        " 4 updates per step by Updates(epochs=1, minibatches=4): gspo"
     )
 
 
@@ -116,7 +116,8 @@ def test_caption_has_the_shared_updates(both, measured):
     caption = summary_text.caption(result)
     assert (
         caption
-        == "2 recipes, 2 seeds, 1 task set; 3 steps each; 1 update per step by SingleUpdate()."
+        == "2 recipes, 2 seeds, 1 task set; 3 steps each; updates shared: 1 update per step by"
+        " SingleUpdate()."
     )
     assert caption in summary_text.report_markdown(result, [])
     assert rf"\caption{{{caption}}}" in table_formats.latex(tables.main_table(result), caption)
@@ -136,7 +137,7 @@ def test_per_method_plans_are_in_the_conclusions(both, measured):
     result.comparison.recipes.update(both.recipes)
     assert summary_text.conclusions(result)[-1] == (
         "The differences of these recipes include the effect of their update plans, because grpo"
-        " has 1 update per step by SingleUpdate(): gspo, 2 updates per step by Updates(epochs=1,"
+        " has 1 update per step by SingleUpdate(): gspo, 4 updates per step by Updates(epochs=1,"
         " minibatches=4). `--updates-per-step shared` separates the two."
     )
     assert not any(
@@ -149,3 +150,41 @@ def test_cost_estimate_has_the_updates(both, tmp_path):
         estimate = estimate_cost(replace(both, seeds=1), tmp_path / "new", workers=2)
     assert estimate.lines()[1] == "1 update per step by SingleUpdate()"
     assert {run.recipe.method.updates for run in estimate.remaining_runs} == {SingleUpdate()}
+
+
+def caveats_under(both, plan) -> list[str]:
+    """The caveats on inert methods of a comparison in which every recipe has one plan."""
+    return list(inert_method_caveats(replace(both, updates=FixedUpdates(plan)).run_recipes))
+
+
+def test_a_method_whose_ratios_cannot_act_is_named_before_the_run_and_in_the_report(both, measured):
+    (caveat,) = inert_method_caveats(both.run_recipes)
+    assert caveat.startswith(
+        "With 1 update per step by SingleUpdate() every ratio is 1, and the gradient of gspo is"
+    )
+    result = measured({"grpo": [0.2, 0.4], "gspo": [0.3, 0.4]})
+    result.comparison.recipes.update(both.recipes)
+    assert f"* {caveat}" in summary_text.report_markdown(result, []).splitlines()
+
+
+@pytest.mark.parametrize("plan", [Updates(epochs=2), Updates(minibatches=2)])
+def test_with_several_updates_no_method_is_inert(both, plan):
+    assert caveats_under(both, plan) == []
+    assert len(caveats_under(both, SingleUpdate())) == 1  # the positive control
+
+
+def test_a_method_that_cannot_be_evaluated_has_no_caveat(both):
+    unknown = both.recipes["grpo"].method.replace(advantage=lambda x, batch: 1 / 0)
+    recipes = recipes_with_methods(both.recipes["grpo"], {"unknown": unknown})
+    assert list(inert_method_caveats(recipes)) == []
+
+
+def test_a_plan_with_more_minibatches_than_groups_names_recipe_and_remedy(both):
+    with pytest.raises(ConfigError) as error:
+        validate_comparison(replace(both, updates=per_method))
+    assert str(error.value) == (
+        "gspo: method.updates.minibatches: 4. Allowed: at most 2, the groups of a step"
+        " (prompts_per_step), because no group is split. Set prompts_per_step to 4 or more, or"
+        " method.updates to Updates(epochs=1, minibatches=2)."
+    )
+    validate_comparison(replace(both, updates=FixedUpdates(Updates(minibatches=2))))

@@ -202,7 +202,11 @@ def test_field_paths_of_every_method_s_recipe_are_unique():
         (float | None, "a number or None"),
         (Lora | None, "Lora(…) or None"),
         (tuple[str, ...], "a tuple (…,) of which each is a string"),
-        (Schedule, "Cosine(…) or Exponential(…) or Linear(…) or Switch(…) or Warmup(…)"),
+        (
+            Schedule,
+            "Cosine(…) or CosineRestarts(…) or Exponential(…) or Linear(…) or Switch(…)"
+            " or Warmup(…)",
+        ),
         (GroupSampler, "GroupSampler(…)"),
     ],
 )

@@ -66,7 +66,12 @@ def with_policy(**changes):
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
 def test_recipe_of_every_method_is_valid(entry):
-    check_recipe(smoke_run.echo_recipe(entry.method).replace(method=entry.method))
+    recipe = smoke_run.echo_recipe(entry.method).replace(prompts_per_step=48)
+    check_recipe(recipe.replace(method=entry.method))
+
+
+def test_a_plan_of_as_many_minibatches_as_groups_is_valid():
+    check_recipe(with_method(updates=Updates(3, 32)))  # 32 prompts per step
 
 
 def test_recipe_of_the_toy_model_is_valid(tmp_path):
@@ -110,7 +115,7 @@ def test_valid_recipes_pass(recipe):
             lambda: RECIPE.replace(prompts_per_step=2.0),
             "Recipe.prompts_per_step: 2.0. Allowed: a whole number.",
         ),
-        (lambda: RECIPE.replace(save_every=0), "save_every: 0. Allowed: 1 or more."),
+        (lambda: RECIPE.replace(save_every=0), "save_every: 0. Allowed: 1 or more; rollout steps."),
         (
             lambda: RECIPE.replace(max_grad_norm=math.nan),
             "max_grad_norm: nan. Allowed: above 0; inf clips nothing.",
@@ -153,7 +158,7 @@ def test_valid_recipes_pass(recipe):
         ),
         (
             lambda: RECIPE.replace(evaluation=Evaluation(every=-1)),
-            "Evaluation.every: -1. Allowed: 0 or more.",
+            "Evaluation.every: -1. Allowed: 0 or more; rollout steps.",
         ),
         (
             lambda: RECIPE.replace(evaluation=Evaluation(success=SuccessCriterion("corect"))),
@@ -196,6 +201,12 @@ def test_valid_recipes_pass(recipe):
             lambda: with_method(curriculum=DynamicSampling(ShuffledTasks(), 0)),
             "DynamicSampling.max_resample_rounds: 0. Allow",
         ),
+        (
+            lambda: with_method(updates=Updates(2, 33)),
+            "method.updates.minibatches: 33. Allowed: at most 32, the groups of a step"
+            " (prompts_per_step), because no group is split. Set prompts_per_step to 33 or more, or"
+            " method.updates to Updates(epochs=2, minibatches=32).",
+        ),
         (lambda: with_method(updates=Updates(1, 0)), "Updates.minibatches: 0. Allowed: 1 or more."),
         (
             lambda: with_method(aggregation=ConstantLength(-4)),
@@ -224,7 +235,7 @@ def test_valid_recipes_pass(recipe):
         ),
         (
             lambda: with_method(reference=ReferenceUpdate(every=0)),
-            "ReferenceUpdate.every: 0. Allowed: 1 or more.",
+            "ReferenceUpdate.every: 0. Allowed: 1 or more; rollout steps.",
         ),
         (
             lambda: RECIPE.replace(aux_models=(AuxModel("ref"),)),

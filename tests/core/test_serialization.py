@@ -29,6 +29,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.rewards import ExactMatch
 from grupo.rollouts.curricula import ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
+from grupo.storage import strict_json
 from grupo.tasks import DatasetTasks, ReasoningGym
 from grupo.toy.quickstart import RECIPE
 
@@ -44,6 +45,8 @@ VALUES: Mapping[str, Any] = {
     "estimators": (Center(), Center(group_ops.median)),
     "estimator": Center(),
     "first": Center(),
+    "later": Center(),
+    "kind": "paper",
     "second": Center(group_ops.median),
     "weights": (("right", 0.5), ("short", -1.0)),
     "labels": zero_reward,
@@ -79,6 +82,7 @@ VALUES: Mapping[str, Any] = {
     "opponent": RandomOpponent(),
     "on_context_loss": Clip(),
     "off_context_loss": Clip(),
+    "within": Center(),
 }
 SCALARS = (3, 0.25, "text", True)
 
@@ -174,6 +178,7 @@ class Holder:
     [
         0.1,
         float("inf"),
+        float("-inf"),
         -3,
         True,
         None,
@@ -186,6 +191,11 @@ class Holder:
 )
 def test_values_survive_a_round_trip(value):
     assert round_trip(Holder(path=value)) == Holder(path=value)
+
+
+def test_infinity_is_written_as_json_can_hold_it():
+    text = json.dumps(to_data(Holder(path=(float("inf"), 1.0))), allow_nan=False)
+    assert from_data(strict_json.from_json(text)) == Holder(path=(float("inf"), 1.0))
 
 
 def test_strings_are_not_mistaken_for_the_names_of_json_data():

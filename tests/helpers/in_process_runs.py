@@ -7,7 +7,13 @@ import pytest
 
 from grupo.compare.experiment import RunSpec
 from grupo.compare.run_status import WAITING, status_of
-from grupo.compare.scheduler import NullQueueCallback, QueueCallback, Resources
+from grupo.compare.scheduler import (
+    AllRuns,
+    NullQueueCallback,
+    QueueCallback,
+    Resources,
+    RunSelection,
+)
 from grupo.training.run_dir import RunFolder
 from grupo.training.trainer import resume
 
@@ -16,14 +22,19 @@ def train_one_by_one(
     run_specs: Sequence[RunSpec],
     resources: Resources,
     queue_callback: QueueCallback = NullQueueCallback(),
+    selection: RunSelection = AllRuns(),
 ) -> None:
     """Train runs in order, with the notifications of `train_all`; an error ends all of them."""
     for run_spec in run_specs:
+        if not selection.is_needed(run_spec):
+            queue_callback.on_run_skip(run_spec)
+            continue
         if status_of(run_spec).status == WAITING:
             with RunFolder.create(run_spec.folder, run_spec.recipe)[1]:
                 pass  # release the lock
         queue_callback.on_run_start(run_spec)
         resume(run_spec.folder)
+        selection.on_run_end(status_of(run_spec))
         queue_callback.on_run_end(status_of(run_spec))
         queue_callback.on_poll()
 

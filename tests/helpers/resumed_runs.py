@@ -11,7 +11,8 @@ def assert_same_outcome(
 ) -> None:
     """Kill the run at each point in turn, resume it, and compare it with the uninterrupted one."""
     for kill in kills:
-        assert training_process.resume_or_train(run, recipe, kill=kill).killed, kill
+        result = training_process.resume_or_train(run, recipe, kill=kill)
+        assert result.killed, (kill, result.error)
     result = training_process.resume_or_train(run, recipe)
     assert result.succeeded, result
     assert differences(training_process.uninterrupted(recipe).outcome, outcome(run)) == []

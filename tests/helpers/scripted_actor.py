@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from grupo.core.interfaces import TokenScores
 from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Action, RewardResult, Rollout, Task
 
@@ -51,6 +52,9 @@ class Script:
 
     async def prefill_forced(self, rollout, observation, text):
         return self._unsampled_action(observation, text, in_loss=False)
+
+    async def score(self, rollout):
+        return TokenScores((-2.0,) * len(rollout.turns[-1][1].items))
 
     def truncate(self, rollout, num_items):
         *before, (observation, action) = rollout.turns

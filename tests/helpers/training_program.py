@@ -68,6 +68,7 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
             history, "task_histories", TaskHistoryStore(history.task_histories.folds)
         ),
         "replays": history.replay_rollouts.clear,
+        "unfinished": history.unfinished_rollouts.clear,
         "scores": state.eval_scores.clear,
         "counts": lambda: setattr(state, "generated_tokens", 0),
         "step": lambda: setattr(state, "step", state.step - 1),

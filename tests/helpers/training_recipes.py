@@ -6,7 +6,7 @@ from typing import Any
 from grupo.algo.advantages import Center, chain
 from grupo.algo.filters import Replay, keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Entropy
-from grupo.algo.minibatches import Updates
+from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.algo.optimizer import Adam
 from grupo.core.controllers import AdaptiveKL
 from grupo.core.reference_update import ReferenceUpdate
@@ -108,7 +108,9 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "lora": {"method": METHOD.replace(loss=Clip() + 0.5 * KL())},
     "bfloat16": {},
     "dapo": {
-        "method": dapo(max_length=6, overlong_buffer=4, group_size=4, max_resample_rounds=3),
+        "method": dapo(
+            max_length=6, overlong_buffer=4, group_size=4, max_resample_rounds=3
+        ).replace(updates=SingleUpdate()),  # a step has two groups
         "env": env_with_reward(coarse),
     },
     "epochs": {

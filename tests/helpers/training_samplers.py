@@ -1,26 +1,33 @@
 """Recipes with every sampler, curriculum and turn strategy, as changes of the basic recipe."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage
+from grupo.algo.minibatches import Updates
+from grupo.core.controllers import Quantile
 from grupo.core.schedules import Switch
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.methods.arrol import arrol
 from grupo.methods.critique_grpo import critique_grpo
+from grupo.methods.gfpo import KeepBestByDifficulty, gfpo
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.methods.r3 import r3
 from grupo.methods.scaf_grpo import scaf_grpo
 from grupo.methods.spo_single_stream import spo_single_stream
+from grupo.methods.t_ppo import t_ppo
 from grupo.methods.vade import vade
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     EarlyExits,
     EntropyBranching,
     FirstTurnTree,
+    GroupPart,
     GroupSampler,
     ResampleUntilInformative,
     SegmentTree,
+    SplitGroup,
     WithCritique,
     WithHint,
     WithReflection,
@@ -39,6 +46,7 @@ from tests.helpers.training_components import (
     late,
 )
 
+QUARTILES = tuple(Quantile("group/reward", q, inf, min_values=2) for q in (0.25, 0.5, 0.75))
 SAMPLED: Mapping[str, Mapping[str, Any]] = {
     "again": {
         "method": METHOD.replace(sampler=ResampleUntilInformative(GroupSampler(4), 3)),
@@ -57,6 +65,19 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
             sampler=AnytimeBudgets(2, (1, 3), 2, 2, ",", ".", ""),
             advantage=BudgetRelativeAdvantage((1.0, 1.0), 2),
         )
+    },
+    "windows": {
+        "method": t_ppo(4, window=2, max_length=6),
+        "env": env_with_reward(late),
+    },
+    "split": {
+        "method": METHOD.replace(
+            sampler=SplitGroup(4, parts=(GroupPart(0.0, ","), GroupPart(1.0, ".", "!")))
+        )
+    },
+    "quartiles": {
+        "method": gfpo(4, 2).replace(filter=KeepBestByDifficulty((4, 3, 2, 1), QUARTILES)),
+        "env": env_with_reward(late),
     },
     "pruned": {
         "method": arrol(4, prune_at=2, max_new_tokens_after=4, always_keep=1),
@@ -77,7 +98,8 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
     },
     "scaffolded": {
         "method": scaf_grpo(4, warmup_fraction=0.3).replace(
-            sampler=WithScaffold(GroupSampler(4), Switch(0.3, 0.0, 3.0), prefix_text="!")
+            sampler=WithScaffold(GroupSampler(4), Switch(0.3, 0.0, 3.0), prefix_text="!"),
+            updates=Updates(minibatches=2),  # a step has two groups
         ),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(hinted_tasks),
@@ -102,7 +124,7 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
         "tasks": FromFunction(few_tasks),
     },
     "single": {
-        "method": spo_single_stream(2),
+        "method": spo_single_stream(2).replace(updates=Updates(minibatches=2)),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
     },

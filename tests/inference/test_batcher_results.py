@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from threading import Event
 
 import pytest
@@ -119,3 +120,35 @@ def test_batcher_works_in_a_second_event_loop():
 
     run_coroutine(leave_early())
     assert run_coroutine(asyncio.wait_for(batcher(2), 10)) == 4
+
+
+@pytest.mark.parametrize(("fails", "answered"), [(False, [0, 1, 2, 3]), (True, [0, 1])])
+def test_cancelled_requests_are_answered_to_the_end_unless_the_coroutine_failed(fails, answered):
+    """The number of replies does not depend on the moment of the cancellation."""
+    ended, replies = Event(), []
+
+    def handler(requests: Sequence[int]) -> Iterator[tuple[int, int]]:
+        for i in requests:
+            assert i == 0 or ended.wait(10)
+            replies.append(i)
+            yield i, i
+
+    async def notice_end() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            ended.set()
+
+    async def run_all() -> asyncio.Task[None]:
+        batcher = DynamicBatcher(handler)
+        waiting = asyncio.create_task(notice_end())  # cancelled when the event loop ends
+        requests = [asyncio.create_task(batcher(i)) for i in range(4)]
+        await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
+        for request in requests:
+            request.cancel()
+        await asyncio.sleep(0)
+        return waiting if not fails else 1 / 0
+
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+        run_coroutine(run_all())
+    assert replies == answered

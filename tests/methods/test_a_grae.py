@@ -4,6 +4,7 @@ from math import sqrt
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.a_grae import DifficultyWeightedAdvantage, a_grae
 from grupo.testing.batches import make_batch
 
@@ -46,3 +47,7 @@ def test_groups_of_equal_rewards_have_advantage_0(reward):
 
 def test_the_default_is_that_of_mathematics():
     assert a_grae().advantage.target_accuracy == 1.0
+
+
+def test_update_plan_is_the_released_one():
+    assert a_grae().updates == Updates(minibatches=4)

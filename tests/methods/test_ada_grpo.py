@@ -2,6 +2,7 @@
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.core.schedules import resolve_schedules
 from grupo.methods.ada_grpo import RarityScale, ada_grpo
 from grupo.testing.batches import make_batch
@@ -44,3 +45,7 @@ def test_formats_are_counted_within_the_group():
         group=[0, 0, 1, 1], reward=[1.0] * 4, reward_terms={"mode": [1.0, 2.0, 1.0, 1.0]}
     )
     assert RarityScale(1.0)(batch.reward, batch).tolist() == [2.0, 2.0, 1.0, 1.0]
+
+
+def test_update_plan_is_the_released_one():
+    assert ada_grpo().updates == Updates(minibatches=6)

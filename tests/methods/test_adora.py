@@ -5,6 +5,7 @@ from math import sqrt
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.adora import LongCorrectGroupWeight, adora
 from grupo.testing.batches import make_batch
 
@@ -55,3 +56,7 @@ def test_defaults_are_the_authors():
         max_length=3900, reduced_weight=0.1
     )
     assert method.loss.right.factor == 0.001
+
+
+def test_update_plan_is_the_released_one():
+    assert adora().updates == Updates(minibatches=2)

@@ -3,6 +3,7 @@ from math import exp, sqrt
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.core.controllers import BangBang
 from grupo.core.schedules import resolve_schedules
 from grupo.methods.aepo import IsTempered, IsUntempered, TemperedRolloutWeight, aepo
@@ -63,7 +64,11 @@ def test_masks_declare_the_reward_term_that_they_read():
 def test_defaults_are_the_authors():
     method = aepo()
     assert (method.sampler.inner.group_size, method.sampler.extra_rollouts) == (
-        8,
+        5,
         2,
-    )  # a quarter more
+    )
     assert method.sampler.temperature == BangBang(0.5, 1.2, 0.8)
+
+
+def test_update_plan_is_the_released_one():
+    assert aepo().updates == Updates(minibatches=4)

@@ -6,6 +6,7 @@ import torch
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import DualConstraint
 from grupo.algo.losses.entropy_aware import high_entropy_mask
+from grupo.algo.minibatches import Updates
 from grupo.methods.archer import archer
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -47,3 +48,7 @@ def test_defaults_are_the_released_ones():
     )
     assert archer().filter is keep_nonzero_std
     assert archer().requires.signals == {"logp@ref"}
+
+
+def test_update_plan_is_the_released_one():
+    assert archer().updates == Updates(epochs=3, minibatches=2)

@@ -6,6 +6,7 @@ import torch
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.arpo_agentic import SharedNodeMean, arpo_agentic
 from grupo.rollouts.samplers import EntropyBranching
 from grupo.testing.batches import make_batch, perturb_logp
@@ -72,3 +73,7 @@ def test_defaults_are_those_of_the_released_run():
     )
     assert (method.loss, method.aggregation) == (Clip(0.2, 0.2), token_mean)
     assert method.advantage == chain(Center(), ScaleByStd())
+
+
+def test_update_plan_is_the_released_one():
+    assert arpo_agentic().updates == Updates(minibatches=8)

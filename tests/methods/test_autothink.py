@@ -4,7 +4,8 @@ from math import exp
 
 import pytest
 
-from grupo.methods.autothink import BalancedModeReward
+from grupo.algo.minibatches import Updates
+from grupo.methods.autothink import BalancedModeReward, autothink
 from grupo.testing.batches import make_batch
 
 
@@ -45,3 +46,7 @@ def test_last_stage_rewards_short_correct_and_long_incorrect_answers():
 
 def test_malformed_answers_have_reward_0():
     assert rewards([1, 1, 1, 1], [1, 1, 0, 0], format=[1, 0, 1, 0]) == [1.0, 0.0, 2.0, 0.0]
+
+
+def test_update_plan_is_the_released_one():
+    assert autothink().updates == Updates(minibatches=2)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.losses import AdaptiveClip
+from grupo.algo.minibatches import Updates
 from grupo.core.requires import merged_requires
 from grupo.methods.bapo import bapo
 from grupo.testing.batches import make_batch, perturb_logp
@@ -56,3 +57,7 @@ def test_defaults_are_those_of_the_readme_and_the_minibatch_is_seen_whole():
         narrow_bounds=(0.6, 1.2), wide_bounds=(0.9, 3.0), positive_share=0.5
     )
     assert merged_requires(loss).coupled_rows
+
+
+def test_update_plan_is_the_released_one():
+    assert bapo().updates == Updates(epochs=2, minibatches=4)

@@ -7,6 +7,7 @@ from grupo.algo.advantages import chain
 from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage, anytime_advantages
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.brpo import brpo
 from grupo.rollouts.samplers import AnytimeBudgets
 from grupo.testing.batches import make_batch
@@ -102,7 +103,8 @@ def training_rewards(estimator, steps: int = 30) -> list[float]:
     method = brpo(4, (1, 2), 2, 2, (1.0, 1.0)).replace(sampler=sampler)
     if estimator:
         method = method.replace(advantage=chain(method.advantage, estimator))
-    learner = Learner(echo_recipe(method, max_steps=steps))
+    recipe = echo_recipe(method, max_steps=steps).replace(method=method)  # it fits Echo as it is
+    learner = Learner(recipe)
     return [learner.step().metrics["reward/mean"] for _ in range(steps)]
 
 
@@ -110,3 +112,7 @@ def test_training_raises_the_reward_and_with_flipped_sign_does_not():
     rises, falls = training_rewards(None), training_rewards(negate)
     assert sum(rises[-5:]) / 5 > rises[0] + 0.2
     assert sum(falls[-5:]) / 5 < falls[0] + 0.05
+
+
+def test_update_plan_is_the_released_one():
+    assert brpo().updates == Updates(minibatches=2)

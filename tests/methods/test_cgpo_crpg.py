@@ -33,12 +33,20 @@ def test_kl_factor_applies_before_the_batch_mean():
     assert A[:, 0].tolist() == pytest.approx([-BEATS / 2, BEATS / 2])
 
 
-def test_loss_is_a_mean_over_answers_and_their_tokens():
+def test_loss_is_a_mean_over_answers_of_the_sum_of_their_tokens():
     method = cgpo_crpg()
-    batch = batch_of_two().with_advantage(method.advantage)
-    logp = torch.full((2, 2), -3.0, dtype=torch.float64, requires_grad=True)
+    batch = make_batch(
+        group=[0, 0],
+        reward=[3.0, -1.0],
+        length=[2, 10],
+        reward_terms={"feasible": [1.0, 1.0], "baseline": [1.0, 1.0]},
+        signals={"logp@ref": [[-1.0] * 10] * 2},
+    ).with_advantage(method.advantage)
+    a = (1 / (1 + exp(-2)) - 1 / (1 + exp(2))) / 2  # 0.3808, half the difference of the rewards
+    logp = torch.full((2, 10), -3.0, dtype=torch.float64, requires_grad=True)
     loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
-    assert loss.item() == pytest.approx(0.0)
+    assert loss.item() == pytest.approx((2 * a * 3 - 10 * a * 3) / 2)
     (gradient,) = torch.autograd.grad(loss, logp)
-    a = BEATS / 4
-    assert gradient.flatten().tolist() == pytest.approx([-a / 4, -a / 4, a / 2, 0.0])
+    # a token of the long answer counts as much as one of the short answer: 0.1904 each
+    expected = [-a / 2] * 2 + [0.0] * 8 + [a / 2] * 10
+    assert gradient.flatten().tolist() == pytest.approx(expected)

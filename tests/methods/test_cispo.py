@@ -3,6 +3,7 @@ from math import exp
 import pytest
 
 from grupo.algo.aggregation import token_mean
+from grupo.algo.minibatches import Updates
 from grupo.methods.cispo import cispo
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -36,3 +37,7 @@ def test_defaults_are_one_sided():
     assert cispo().loss.weight.clip_high == 4.0
     assert cispo().aggregation is token_mean
     assert cispo().requires.stop_gradient
+
+
+def test_update_plan_is_the_released_one():
+    assert cispo().updates == Updates(minibatches=16)

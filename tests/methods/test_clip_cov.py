@@ -3,6 +3,7 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.clip_cov import DropHighCovariance, clip_cov
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -51,3 +52,7 @@ def test_defaults_are_the_released_ones():
         drop_fraction=2e-4, min_covariance=1.0, max_covariance=5.0
     )
     assert clip_cov().requires.coupled_rows
+
+
+def test_update_plan_is_the_released_one():
+    assert clip_cov().updates == Updates(minibatches=8)

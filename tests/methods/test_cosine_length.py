@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.advantages.reward_shaping import repeated_ngrams
+from grupo.algo.minibatches import Updates
 from grupo.methods.cosine_length import CosineLengthReward, cosine_length
 from grupo.testing.batches import make_batch
 
@@ -64,3 +65,7 @@ def test_defaults_are_the_papers():
         (-10.0, 0.0),
         -10.0,
     )
+
+
+def test_update_plan_is_the_released_one():
+    assert cosine_length(max_length=64).updates == Updates(epochs=2, minibatches=16)

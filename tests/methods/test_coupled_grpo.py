@@ -39,6 +39,7 @@ def test_defaults_are_the_released_ones():
     method = coupled_grpo()
     assert method.sampler == GroupSampler(10)
     assert method.updates == Updates(epochs=2, minibatches=1)
-    assert method.reference == ReferenceUpdate(rate=1.0, every=64)
+    # 64 optimizer steps of the release are 32 steps of two updates
+    assert method.reference == ReferenceUpdate(rate=0.6, every=32)
     assert method.requires.all_signals == {"logp@ref"}
     assert coupled_grpo(kl_coef=0.0).requires.all_signals == frozenset()

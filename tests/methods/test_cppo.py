@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.cppo import TopAdvantageMean, cppo
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
@@ -57,3 +58,7 @@ def test_defaults():
     assert cppo().sampler == GroupSampler(16)
     assert cppo().aggregation == TopAdvantageMean(0.5)
     assert cppo().loss == Clip(0.2, 0.2) + 0.04 * KL()
+
+
+def test_update_plan_is_the_released_one():
+    assert cppo().updates == Updates(epochs=2)

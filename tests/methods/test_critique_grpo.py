@@ -5,6 +5,7 @@ from math import exp, log
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.critique_grpo import critique_grpo
 from grupo.rollouts.samplers import GroupSampler, WithCritique
 from grupo.testing.batches import make_batch, perturb_logp
@@ -52,3 +53,7 @@ def test_defaults():
     method = critique_grpo(max_length=4)
     assert method.sampler == WithCritique(GroupSampler(8))
     assert method.requires.all_signals == {"off_context", "entropy"}
+
+
+def test_update_plan_is_the_released_one():
+    assert critique_grpo(max_length=64).updates == Updates(minibatches=2)

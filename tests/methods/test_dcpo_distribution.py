@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from grupo.algo.advantages.kl_in_reward import TemperatureRatioBonus
+from grupo.algo.minibatches import Updates
 from grupo.core.controllers import LastValue
 from grupo.core.schedules import resolve_schedules
 from grupo.methods.dcpo_distribution import dcpo_distribution
@@ -52,3 +53,7 @@ def test_defaults_are_these():
         == 0.7
     )
     assert method.requires.all_signals == {"logp@t=1.2", "logp@t=0.8"}
+
+
+def test_update_plan_is_the_released_one():
+    assert dcpo_distribution().updates == Updates(minibatches=4)

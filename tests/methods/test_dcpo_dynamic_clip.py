@@ -6,6 +6,7 @@ import torch
 
 from grupo.algo.aggregation import group_sum
 from grupo.algo.losses import DynamicClipBounds
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import TaskHistory
 from grupo.methods.dcpo_dynamic_clip import SmoothStandardise, dcpo_dynamic_clip
 from grupo.testing.batches import make_batch, perturb_logp
@@ -79,3 +80,7 @@ def test_aggregation_sums_answers_within_their_group():
 def test_defaults_are_the_authors():
     assert dcpo_dynamic_clip().loss.bounds == DynamicClipBounds(clip_low=0.16, clip_high=0.2)
     assert dcpo_dynamic_clip().loss.ratio.cap == 10.0
+
+
+def test_update_plan_is_the_released_one():
+    assert dcpo_dynamic_clip().updates == Updates(minibatches=16)

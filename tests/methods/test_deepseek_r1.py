@@ -29,4 +29,9 @@ def test_defaults_are_the_papers():
     assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(10.0, 10.0) + 0.001 * KL()
     assert method.updates == Updates(epochs=1, minibatches=16)
-    assert method.reference == ReferenceUpdate(rate=1.0, every=400)
+    assert method.reference == ReferenceUpdate(rate=1.0, every=25)
+
+
+def test_the_reference_is_replaced_after_400_optimizer_updates():
+    method = deepseek_r1()
+    assert method.reference.every * method.updates.minibatches == 400

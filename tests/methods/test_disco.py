@@ -5,6 +5,7 @@ import torch
 
 from grupo.algo.losses import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.contrastive import mean_ratio
+from grupo.algo.minibatches import Updates
 from grupo.methods.disco import disco
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -53,3 +54,7 @@ def test_groups_without_both_outcomes_stay_in_the_denominator():
 def test_defaults_are_the_released_ones():
     assert disco().loss.left == DiscriminativeLoss(tau=10.0)
     assert disco().loss.right == TrustRegion(beta=1000.0, delta=1e-4)
+
+
+def test_update_plan_is_the_released_one():
+    assert disco().updates == Updates(minibatches=4)

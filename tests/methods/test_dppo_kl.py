@@ -2,6 +2,7 @@ from math import log
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.dppo_kl import BinaryKLTrustRegion, dppo_kl
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -44,3 +45,7 @@ def test_required_signals_and_defaults():
     assert dppo_kl().loss.weight == BinaryKLTrustRegion(
         threshold_low=0.05, threshold_high=0.05, cap=20.0
     )
+
+
+def test_update_plan_is_the_released_one():
+    assert dppo_kl().updates == Updates(minibatches=8)

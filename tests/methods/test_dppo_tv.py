@@ -2,6 +2,7 @@ from math import log
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.dppo_tv import BinaryTVTrustRegion, dppo_tv
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -46,3 +47,7 @@ def test_required_signals_and_defaults():
     assert dppo_tv().loss.weight == BinaryTVTrustRegion(
         threshold_low=0.15, threshold_high=0.15, cap=20.0
     )
+
+
+def test_update_plan_is_the_released_one():
+    assert dppo_tv().updates == Updates(minibatches=8)

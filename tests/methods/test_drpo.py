@@ -3,6 +3,7 @@ from math import exp, log
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.disco import disco
 from grupo.methods.drpo import LengthWeight, drpo
 from grupo.testing.batches import make_batch, perturb_logp
@@ -38,3 +39,7 @@ def test_large_length_temperature_is_disco():
     assert learn(drpo(max_length=4, length_temperature=1e9, trust_region_coef=5.0))[
         0
     ] == pytest.approx(learn(disco(trust_region_coef=5.0))[0])
+
+
+def test_update_plan_is_the_released_one():
+    assert drpo(max_length=64).updates == Updates(minibatches=4)

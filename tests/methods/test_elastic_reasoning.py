@@ -5,6 +5,7 @@ import torch
 
 from grupo.algo.aggregation import sequence_mean
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.methods.elastic_reasoning import elastic_reasoning
 from grupo.rollouts.samplers import GroupSampler
@@ -28,3 +29,7 @@ def test_defaults_match_paper():
     assert method.sampler == GroupSampler(8, ThinkingBudget(1024, 1024, "</think>"))
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
     assert elastic_reasoning(kl_coef=0.0).loss == Clip(0.2, 0.2)
+
+
+def test_update_plan_is_the_released_one():
+    assert elastic_reasoning().updates == Updates(minibatches=2)

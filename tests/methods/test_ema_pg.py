@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Signals
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.methods.ema_pg import ema_pg
@@ -26,3 +27,7 @@ def test_reference_is_exponential_moving_average():
 def test_defaults_match_release():
     assert ema_pg().requires.all_signals == {"reverse_kl@ref"}
     assert ema_pg().requires.signals == frozenset()
+
+
+def test_update_plan_is_the_released_one():
+    assert ema_pg().updates == Updates(minibatches=2)

@@ -4,6 +4,7 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.core.aux_heads import LinearHead
 from grupo.methods.flowrl import FlowBalanceLoss, flowrl
 from grupo.testing.batches import make_batch, perturb_logp
@@ -48,3 +49,7 @@ def test_requires_partition_head_and_reference():
 
 def test_defaults_match_reference_implementation():
     assert flowrl().loss == FlowBalanceLoss(reward_scale=15.0, clip_eps=0.2)
+
+
+def test_update_plan_is_the_released_one():
+    assert flowrl().updates == Updates(minibatches=16)

@@ -5,8 +5,13 @@ import torch
 
 from grupo.algo.aggregation import TopEntropyMask, token_mean
 from grupo.algo.filters import keep_nonzero_std
+from grupo.algo.minibatches import Updates
 from grupo.methods.forking_tokens import forking_tokens
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
+from grupo.testing.smoke.run import echo_recipe
+from grupo.training.learner import Learner
 
 ENTROPY = [[0.1, 2.0, 0.3], [1.5, 0.05, 9.0]]  # 9: padding
 
@@ -30,3 +35,12 @@ def test_remaining_components_match_dapo():
     assert (paper.loss.clip_low, paper.loss.clip_high) == (0.2, 0.28)
     assert paper.filter is keep_nonzero_std
     assert paper.requires.all_signals == {"entropy"}
+    assert paper.curriculum == DynamicSampling(ShuffledTasks(), 10)
+    assert paper.updates == Updates(minibatches=16)
+
+
+def test_dropped_groups_are_refilled():
+    recipe = echo_recipe(forking_tokens(max_length=4, overlong_buffer=2), max_steps=1)
+    result = Learner(recipe.replace(method=recipe.method.replace(sampler=GroupSampler(2)))).step()
+    assert result.metrics["groups/sampled"] > 8 == result.metrics["groups/trained"]
+    assert all(group.has_reward_variance for group in result.collected.kept_groups)

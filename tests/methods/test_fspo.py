@@ -25,4 +25,4 @@ def test_sequence_ratio_is_clipped_to_band():
 
 
 def test_default_clip_width():
-    assert fspo().loss.bounds == RootLengthBounds(0.01)
+    assert fspo().loss.bounds == RootLengthBounds(0.03)

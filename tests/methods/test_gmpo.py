@@ -4,7 +4,8 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.gmpo import gmpo
+from grupo.algo.minibatches import Updates
+from grupo.methods.gmpo import GeometricClip, TopEntropyTokens, gmpo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
@@ -37,3 +38,13 @@ def test_zero_advantage_has_no_gradient_and_padding_is_ignored():
 
 def test_defaults_match_reference_implementation():
     assert (gmpo().loss.clip_low, gmpo().loss.clip_high) == (0.4, 0.4)
+    assert gmpo().updates == Updates(epochs=1, minibatches=8)
+
+
+def test_mean_over_the_tokens_of_highest_entropy():
+    entropy = {"entropy": [[0.1, 2.0, 3.0], [0.2, 0.3, 0.1]]}
+    batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, 1.0], signals=entropy)
+    loss = GeometricClip(tokens=TopEntropyTokens(1 / 3))
+    values = loss(perturb_logp(batch, [[0.4, 0.1, 0.3], [0.2, 0.2, 0.2]]), batch)
+    # the two highest of six are in the first row; the second row has none
+    assert values.tolist() == [pytest.approx([-exp(0.2)] * 3), [-1.0] * 3]

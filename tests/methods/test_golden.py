@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from grupo.algo.filters import keep_nonzero_std
-from grupo.algo.minibatches import SingleUpdate
+from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.methods.dapo import dapo
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.grpo import grpo
@@ -80,4 +80,5 @@ def test_defaults_match_paper():
     assert (paper.loss.clip_low, paper.loss.clip_high) == (0.2, 0.28)
     assert paper.filter is keep_nonzero_std
     assert paper.curriculum.max_resample_rounds == 10
+    assert paper.updates == Updates(minibatches=16)
     assert grpo().updates == SingleUpdate()  # "a single update following each exploration stage"

@@ -4,6 +4,7 @@ import pytest
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, ClipPreserveGradient
+from grupo.algo.minibatches import Updates
 from grupo.methods.gppo import gppo
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -20,12 +21,12 @@ def gradient(loss):
 
 def test_clipped_tokens_keep_gradient_at_clip_bound():
     assert gradient(gppo().loss) == pytest.approx(
-        [-1.2, -exp(0.1), -exp(-0.5), 0.8, exp(0.1), exp(0.5)]
+        [-1.28, -exp(0.1), -exp(-0.5), 0.8, exp(0.1), exp(0.5)]
     )
 
 
 def test_unclipped_gradient_matches_ppo():
-    gppo_gradient, clip_gradient = gradient(gppo().loss), gradient(Clip(0.2, 0.2))
+    gppo_gradient, clip_gradient = gradient(gppo().loss), gradient(Clip(0.2, 0.28))
     assert [clip_gradient[0], clip_gradient[3]] == [0, 0]
     assert [gppo_gradient[i] for i in (1, 2, 4, 5)] == pytest.approx(
         [clip_gradient[i] for i in (1, 2, 4, 5)]
@@ -33,7 +34,8 @@ def test_unclipped_gradient_matches_ppo():
 
 
 def test_default_hyperparameters():
+    assert gppo().updates == Updates(minibatches=8)
     assert gppo().loss.weight == ClipPreserveGradient(
-        clip_low=0.2, clip_high=0.2, low_scale=1.0, high_scale=1.0
+        clip_low=0.2, clip_high=0.28, low_scale=1.0, high_scale=1.0
     )
     assert gppo().aggregation is token_mean

@@ -5,6 +5,7 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.grpo import grpo
 from grupo.methods.grpo_released import grpo_released
 from grupo.rollouts.samplers import GroupSampler
@@ -39,3 +40,7 @@ def test_defaults_match_release():
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
     assert method.aggregation is token_mean
     assert method.advantage == grpo().advantage
+
+
+def test_step_has_4_minibatches():
+    assert grpo_released().updates == Updates(minibatches=4)

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.gvpo import gvpo
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -49,3 +50,7 @@ def test_single_rollout_has_no_gradient():
 
 def test_default_beta():
     assert gvpo().loss.reward_temperature == 0.1
+
+
+def test_step_has_4_minibatches():
+    assert gvpo().updates == Updates(minibatches=4)

@@ -7,6 +7,7 @@ import torch
 
 from grupo.algo.losses import EntropyAdaptiveClip
 from grupo.algo.losses.entropy_aware import scaled_log_entropy
+from grupo.algo.minibatches import Updates
 from grupo.methods.hapo_token import StandardiseOnTokens, hapo_token
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -80,3 +81,7 @@ def test_extreme_advantages_fall_back_to_grpo():
 def test_defaults_match_reference_implementation():
     assert (hapo_token().loss.clip_eps, hapo_token().loss.dual_clip) == (0.2, 10.0)
     assert hapo_token().sampler.group_size == 16
+
+
+def test_step_has_16_minibatches():
+    assert hapo_token().updates == Updates(minibatches=16)

@@ -1,13 +1,18 @@
 """HBPO: hand-computed budget rewards and two-level advantages."""
 
+import asyncio
 from dataclasses import replace
 from math import cos, pi, sqrt
 
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
+from grupo.core.errors import ConfigError
 from grupo.methods.hbpo import ZSCORE, BudgetReward, hbpo
 from grupo.testing.batches import make_batch
+from grupo.training.collate import collate
+from tests.helpers.scripted_actor import TASK, Once, script
 
 PAPER = BudgetReward(4096, 4.0, 1 / 4096)
 
@@ -85,6 +90,35 @@ def test_matches_reference_implementation():
 def test_defaults_match_paper():
     method = hbpo()
     assert method.sampler.group_size == 16
+    assert method.updates == Updates(minibatches=4)
     assert method.advantage == PAPER
     assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)
     assert method.requires.all_signals == frozenset()
+
+
+def test_each_quarter_of_a_group_states_its_budget():
+    group = asyncio.run(hbpo().sampler(TASK, Once(), script(lambda context, key: ".")))
+    stated = [
+        f"<think> I will answer the question with {n} tokens." for n in (512, 1024, 2048, 2560)
+    ]
+    assert [rollout.text for rollout in group.rollouts] == [text for text in stated for _ in "4444"]
+    values = [rollout.reward_terms["budget"] for rollout in group.rollouts]
+    assert values == [512.0] * 4 + [1024.0] * 4 + [2048.0] * 4 + [2560.0] * 4
+    batch = collate([group], lambda rows: {})
+    assert batch.lengths.tolist() == [len(text) for text in stated for _ in "4444"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"group_size": 6}, r"SplitGroup.group_size: 6. Allowed: a multiple of 4"),
+        ({"max_length": 2048}, r"hbpo.budgets: .*2560\). Allowed: at most max_length, 2048"),
+        ({"prefix": "short"}, r"hbpo.prefix: 'short'. Allowed: .*\{budget\}"),
+        ({"budgets": ()}, r"SplitGroup.parts: \(\). Allowed: one or more"),
+        ({"budgets": (8, 8)}, r"SplitGroup.parts: .* a value of its own"),
+    ],
+)
+def test_budgets_that_do_not_fit_are_errors(arguments, message):
+    assert hbpo(group_size=2, budgets=(8, 16)).sampler.group_size == 2
+    with pytest.raises(ConfigError, match=message):
+        hbpo(**arguments)

@@ -1,11 +1,15 @@
 """HGPO: hand-computed advantages between and within thinking modes."""
 
+import asyncio
 from math import sqrt
 
 import pytest
 
+from grupo.core.errors import ConfigError
 from grupo.methods.hgpo_hybrid import HybridModeAdvantage, hgpo_hybrid
 from grupo.testing.batches import make_batch
+from grupo.training.collate import collate
+from tests.helpers.scripted_actor import TASK, Once, script
 
 THINK, NO = 1.0, 0.0
 
@@ -16,6 +20,7 @@ def mode_batch(reward, mode=(THINK, THINK, NO, NO)):
         reward=reward,
         length=[2] * len(reward),
         reward_terms={"mode": list(mode)},
+        signals={"step/forced": [[1.0, 0.0]] * len(reward)},
     )
 
 
@@ -64,3 +69,31 @@ def test_defaults_match_paper():
     assert method.advantage == HybridModeAdvantage(mode_coef=1.0, margin=0.2)
     assert method.loss.left.clip_low == method.loss.left.clip_high == 0.5
     assert method.loss.right.factor == 0.001
+
+
+def test_half_a_group_is_forced_into_each_mode_and_its_whole_tag_is_trained():
+    method = hgpo_hybrid(think_tag="ab", no_think_tag="c")
+    env = Once(lambda text: text == "ab.")
+    group = asyncio.run(method.sampler(TASK, env, script(lambda context, key: ".")))
+    assert [rollout.text for rollout in group.rollouts] == ["ab.", "ab.", "c.", "c."]
+    batch = collate([group], lambda rows: {}).with_advantage(method.advantage)
+    # thinking wins by 1: r_inter = [1, 1, 0, 0]; all are the best of their mode: r_intra is 1/2
+    A = 0.5 / (sqrt(1 / 3) + 1e-6)
+    assert batch.advantage.tolist() == [
+        pytest.approx([A, A, 0.0]),
+        pytest.approx([A, A, 0.0]),
+        pytest.approx([-A, 0.0, 0.0]),
+        pytest.approx([-A, 0.0, 0.0]),
+    ]
+    assert batch.old_logp[2].tolist() == [-2.0, -1.0, 0.0]  # scored, generated, padding
+
+
+@pytest.mark.parametrize("tags", [("", "b"), ("a", ""), ("a", "a")])
+def test_tags_that_do_not_differ_are_errors(tags):
+    with pytest.raises(ConfigError, match=r"hgpo_hybrid.no_think_tag: .* two different tags"):
+        hgpo_hybrid(4, 1.0, 0.2, *tags)
+
+
+def test_an_odd_group_cannot_be_halved():
+    with pytest.raises(ConfigError, match=r"SplitGroup.group_size: 5. Allowed: a multiple of 2"):
+        hgpo_hybrid(5)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from grupo.algo.advantages import chain, identity
 from grupo.algo.losses import NLL, Clip
+from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.core.batch import Batch
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -197,7 +198,8 @@ ASKING = WithSelfHint(
     extract_hint=str.strip,
     prefix_text="",
 )
-HILL = hill(transfer_temperature=100.0).replace(sampler=ASKING)
+# a minibatch of two of the four tasks seldom has hints that differ in value
+HILL = hill(transfer_temperature=100.0).replace(sampler=ASKING, updates=SingleUpdate())
 FLIPPED = HILL.replace(advantage=chain(HILL.advantage, negative))
 HINTS = [Task(d, f"={d}", h) for h, d in ANSWER.items()]  # the correct hint where d is the answer
 HINTED = [Task(d, f"?{h}", d) for h, d in ANSWER.items()]  # the answer given a hint
@@ -258,3 +260,7 @@ def test_trains_hinter_and_reasoner_and_flipped_sign_does_not(pretrained_model):
     assert same == reasoner
     assert ignores < reasoner - 0.05
     assert misleads < hinter - 0.05
+
+
+def test_step_has_2_minibatches():
+    assert hill().updates == Updates(minibatches=2)

@@ -1,5 +1,6 @@
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.hpt import DemonstrationsWhereFailing, hpt
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -60,3 +61,7 @@ def test_defaults_match_release():
     assert hpt().sampler == WithExpertSolution(GroupSampler(8))
     assert hpt().filter == DemonstrationsWhereFailing(min_correct=1)
     assert hpt().requires.all_signals == {"sampled"}
+
+
+def test_step_has_2_minibatches():
+    assert hpt().updates == Updates(minibatches=2)

@@ -6,6 +6,7 @@ import torch
 from grupo.algo.advantages import chain
 from grupo.algo.advantages.turn_table import CenterTurns
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.igpo import InformationGainReturn, igpo, information_gains, unscaled
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
 from grupo.testing.batches import make_batch
@@ -93,3 +94,7 @@ def test_defaults_match_release():
     assert method.advantage == InformationGainReturn(1.0)
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
     assert method.requires.all_signals == {"step/belief", "logp@ref"}
+
+
+def test_step_has_16_minibatches():
+    assert igpo().updates == Updates(minibatches=16)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.losses.entropy_aware import logp_advantage_covariance
+from grupo.algo.minibatches import Updates
 from grupo.methods.kl_cov import kl_cov
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -34,6 +35,17 @@ def test_penalized_token_count_is_fraction_with_minimum_one():
         assert int((free != bound)[BATCH.mask].sum()) == penalized
 
 
+def test_penalty_is_computed_in_double_precision():
+    pi = perturb_logp(BATCH, MOVES)
+    free, bound = (kl_cov(penalized_fraction=1.0, kl_coef=b).loss(pi, BATCH) for b in (0.0, 0.1))
+    # 0.1 in single precision is off by 1e-9
+    assert (bound - free)[0, 0].item() == pytest.approx(0.1 * 0.3, rel=1e-14)
+
+
 def test_defaults_match_release():
     assert (kl_cov().loss.penalized_fraction, kl_cov().loss.kl_coef) == (2e-4, 1.0)
     assert kl_cov().requires.coupled_rows
+
+
+def test_step_has_8_minibatches():
+    assert kl_cov().updates == Updates(minibatches=8)

@@ -3,6 +3,7 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.core.schedules import resolve_schedules
 from grupo.methods.grpo import grpo
 from grupo.methods.kl_in_reward import kl_in_reward
@@ -62,3 +63,7 @@ def test_kl_coef_after_a_step_matches_verl():
     # answers of means; grupo measures k3 at the update, a mean over tokens
     kl_coef = method_with_kl_coef([0.45]).advantage.estimators[0].kl_coef
     assert kl_coef == pytest.approx(0.102)
+
+
+def test_step_has_4_epochs():
+    assert kl_in_reward().updates == Updates(epochs=4)

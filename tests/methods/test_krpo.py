@@ -6,6 +6,7 @@ import torch
 
 from grupo.algo.aggregation import sequence_mean
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.krpo import KalmanAdvantage, krpo
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
@@ -51,3 +52,7 @@ def test_defaults_match_reference_implementation():
     assert method.loss == Clip(0.2, 0.2) + 0.01 * KL()
     assert method.aggregation is sequence_mean
     assert krpo(kl_coef=0.0).requires.all_signals == frozenset()
+
+
+def test_step_has_24_minibatches():
+    assert krpo().updates == Updates(minibatches=24)

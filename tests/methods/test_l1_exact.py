@@ -2,6 +2,7 @@
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.l1_exact import BudgetDistancePenalty, l1_exact
 from grupo.testing.batches import make_batch
 
@@ -24,3 +25,7 @@ def test_closest_to_budget_has_highest_advantage():
     batch = make_batch([0, 0], [1.0, 1.0], length=[2, 4], reward_terms={"budget": [4.0, 4.0]})
     advantage = batch.with_advantage(l1_exact().advantage).advantage[:, 0]
     assert advantage.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-2)
+
+
+def test_step_has_2_minibatches():
+    assert l1_exact().updates == Updates(minibatches=2)

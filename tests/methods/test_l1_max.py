@@ -2,6 +2,7 @@
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.l1_max import SoftBudgetLimit, l1_max
 from grupo.testing.batches import make_batch
 
@@ -28,3 +29,7 @@ def test_thousand_tokens_over_budget_cost_three_tenths():
     (step, *_) = l1_max().advantage.estimators
     batch = make_batch([0], [1.0], length=[2000], reward_terms={"budget": [1000.0]})
     assert step(batch.reward, batch).item() == pytest.approx(0.2)
+
+
+def test_step_has_2_minibatches():
+    assert l1_max().updates == Updates(minibatches=2)

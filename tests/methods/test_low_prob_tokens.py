@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.low_prob_tokens import ProbabilityWeight, low_prob_tokens
 from grupo.testing.batches import make_batch
 
@@ -22,4 +23,8 @@ def test_alpha_zero_reduces_to_grpo():
 
 
 def test_default_hyperparameters():
-    assert low_prob_tokens().advantage.estimators[-1] == ProbabilityWeight(0.3)
+    assert low_prob_tokens().advantage.estimators[-1] == ProbabilityWeight(0.2)
+
+
+def test_step_has_2_minibatches():
+    assert low_prob_tokens().updates == Updates(minibatches=2)

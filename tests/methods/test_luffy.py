@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.losses import PolicyShaping
+from grupo.algo.minibatches import Updates
 from grupo.methods.luffy import luffy
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 from grupo.testing.batches import make_batch, perturb_logp
@@ -45,3 +46,7 @@ def test_on_policy_tokens_use_clipped_ratio():
 def test_default_group_has_seven_own_and_one_expert_rollout():
     assert luffy(max_length=8).sampler == WithExpertSolution(GroupSampler(7))
     assert luffy(max_length=8).requires.all_signals == {"sampled"}
+
+
+def test_step_has_2_minibatches():
+    assert luffy(max_length=64).updates == Updates(minibatches=2)

@@ -3,6 +3,7 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.m2po import SecondMomentMask, m2po
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -46,3 +47,7 @@ def test_mask_may_keep_all_or_no_tokens():
 def test_defaults_match_release():
     assert m2po().loss == SecondMomentMask(max_second_moment=0.04)
     assert m2po().requires.coupled_rows
+
+
+def test_step_has_4_minibatches():
+    assert m2po().updates == Updates(minibatches=4)

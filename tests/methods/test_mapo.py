@@ -3,6 +3,7 @@ from math import sqrt
 import pytest
 
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.mapo import MixedScaleAdvantage, mapo
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
@@ -64,3 +65,7 @@ def test_default_hyperparameters():
     method = mapo()
     assert (method.sampler, method.loss) == (GroupSampler(12), Clip(0.2, 0.2) + 0.01 * KL())
     assert mapo(kl_coef=0.0).requires.all_signals == frozenset()
+
+
+def test_step_has_4_minibatches():
+    assert mapo().updates == Updates(minibatches=4)

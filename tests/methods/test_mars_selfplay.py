@@ -7,6 +7,7 @@ import pytest
 from torch import Tensor
 
 from grupo.algo.advantages import chain
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, Task
@@ -77,6 +78,12 @@ def test_negative_advantage_loss_is_capped():
     loss = mars_selfplay(kl_coef=0.0).loss(perturb_logp(batch, [[1.0], [1.0]]), batch)
     assert exp(1.0) > 1.4
     assert loss[:, 0].tolist() == pytest.approx([-1.2, 1.4])
+
+
+def test_loss_is_mean_over_rollouts_of_sum_over_tokens():
+    batch = make_batch(group=[0, 0], length=[1, 3])
+    weight = mars_selfplay().aggregation(batch)  # 1/2 for each of the 4 tokens
+    assert weight.tolist() == [[0.5, 0.0, 0.0], [0.5, 0.5, 0.5]]
 
 
 def test_defaults_match_release():
@@ -176,3 +183,7 @@ def test_trains_by_self_play_and_flipped_sign_trains_to_lose():
     assert before == initial_rate
     assert after > before + 0.2
     assert flipped < before + 0.05
+
+
+def test_step_has_48_minibatches():
+    assert mars_selfplay().updates == Updates(minibatches=48)

@@ -3,7 +3,8 @@ from math import exp
 import pytest
 import torch
 
-from grupo.algo.losses import Clip
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.mc_grpo import mc_grpo, sequence_mean_without_pivots
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
@@ -38,7 +39,7 @@ def test_pivot_rollout_is_dropped_from_loss():
 
 
 def test_loss_and_gradient_match_batch_without_pivot():
-    method = mc_grpo()
+    method = mc_grpo(kl_coef=0.0)
     batch = make_batch(group=[0] * 3, reward=[0.2, 0.9, 0.5]).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.1], [0.1], [0.1]])
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
@@ -57,4 +58,5 @@ def test_advantage_is_zero_for_equal_rewards_or_single_rollout():
 
 
 def test_default_hyperparameters():
-    assert (mc_grpo().sampler, mc_grpo().loss) == (GroupSampler(9), Clip(0.2, 0.2))
+    assert (mc_grpo().sampler, mc_grpo().loss) == (GroupSampler(9), Clip(0.2, 0.2) + 0.04 * KL())
+    assert mc_grpo().updates == Updates(epochs=2)

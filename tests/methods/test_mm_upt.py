@@ -3,6 +3,7 @@
 import pytest
 
 from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Updates
 from grupo.methods.mm_upt import MajorityClusterReward, mm_upt
 from grupo.testing.batches import make_batch
 
@@ -41,3 +42,7 @@ def test_advantage_ignores_environment_reward():
 
 def test_defaults_match_paper():
     assert mm_upt().loss == Clip(0.2, 0.2) + 0.01 * KL()
+
+
+def test_step_has_4_minibatches():
+    assert mm_upt().updates == Updates(minibatches=4)

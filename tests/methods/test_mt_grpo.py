@@ -4,6 +4,7 @@ from math import sqrt
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.mt_grpo import TurnLevelAdvantage, mt_grpo
 from grupo.testing.batches import make_batch
 
@@ -44,3 +45,7 @@ def test_single_turn_rollout_has_sum_of_both_rewards():
 def test_single_rollout_has_zero_advantage():
     batch = make_batch(group=[0], reward=[1.0], signals={"step/reward": [[1.0]]})
     assert batch.with_advantage(mt_grpo().advantage).advantage.item() == 0.0
+
+
+def test_step_has_2_epochs():
+    assert mt_grpo().updates == Updates(epochs=2)

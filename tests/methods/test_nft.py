@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.filters import keep_nonzero_std
+from grupo.algo.minibatches import Updates
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.nft import NegativeAwareLoss, nft
 from grupo.testing.batches import make_batch, perturb_logp
@@ -60,3 +61,7 @@ def test_uniform_groups_are_dropped():
     value, gradient = loss_and_gradient(NegativeAwareLoss(), [1.0, 1.0], [0.0, 0.0])
     assert gradient == pytest.approx([0.02, 0.02])  # p is clamped to 0.02: the gradient is finite
     assert value == pytest.approx([0.0, 0.0])
+
+
+def test_step_has_16_minibatches():
+    assert nft().updates == Updates(minibatches=16)

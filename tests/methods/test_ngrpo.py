@@ -4,6 +4,7 @@ import pytest
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.ngrpo import DropSolvedGroups, ngrpo
 from grupo.testing.batches import make_batch
@@ -44,6 +45,7 @@ def test_filter_drops_all_correct_and_keeps_all_wrong_groups():
 
 def test_defaults_match_paper():
     method = ngrpo()
+    assert method.updates == Updates(minibatches=4)
     assert (method.loss, method.filter) == (Clip(0.16, 0.24), DropSolvedGroups(1.0))
     assert method.aggregation is token_mean
     assert method.requires.all_signals == frozenset()

@@ -1,9 +1,14 @@
-from math import exp
+from math import exp, log
 
 import pytest
 
-from grupo.algo.losses import Reinforce
-from grupo.methods.optimal_token_baseline import SubtractTokenBaseline, optimal_token_baseline
+from grupo.algo.advantages import chain
+from grupo.algo.losses import ImportanceWeight, Reinforce, TruncatedIS
+from grupo.methods.optimal_token_baseline import (
+    RewardToGo,
+    SubtractTokenBaseline,
+    optimal_token_baseline,
+)
 from grupo.testing.batches import make_batch
 
 PI = exp(-1.0)  # of every action
@@ -70,3 +75,26 @@ def test_default_hyperparameters():
     method = optimal_token_baseline()
     assert method.loss == Reinforce()
     assert method.requires.all_signals == {"collision"}
+
+
+def test_baseline_of_rewards_to_go():
+    batch = make_batch(
+        group=[0, 0],
+        length=[2, 2],
+        signals={"collision": [[0.5, 0.5]] * 2, "step/reward": [[1.0, 2.0], [0.0, 4.0]]},
+    )
+    A = chain(RewardToGo(), SubtractTokenBaseline(eps=0.0))(batch.reward, batch)
+    # returns (3, 2) and (4, 4), equal weights
+    assert A.tolist() == [pytest.approx([-0.5, -1.0]), pytest.approx([0.5, 1.0])]
+
+
+def test_score_norms_are_scaled_by_the_squared_ratio_to_the_engine():
+    batch = make_batch(
+        group=[0, 0],
+        reward=[1.0, 0.0],
+        logp=-1.0,
+        signals={"collision": [[0.5], [0.5]], "logp@sampler": [[-1.0 - log(2.0)], [-1.0]]},
+    )
+    weight = ImportanceWeight(TruncatedIS(5.0))
+    A = SubtractTokenBaseline(eps=0.0, weight=weight)(batch.reward, batch)
+    assert A.flatten().tolist() == pytest.approx([1 - 4 / 5, -4 / 5])  # weights 2^2 and 1

@@ -3,6 +3,7 @@ from math import exp, log
 import pytest
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.pacs import pacs
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -45,3 +46,7 @@ def test_beta_scales_logits():
     assert loss_and_gradient([[0.5], [-0.5]], [1.0, 0.0], beta=2.0)[0] == pytest.approx(
         log(1 + exp(-2))
     )
+
+
+def test_step_has_4_minibatches():
+    assert pacs().updates == Updates(minibatches=4)

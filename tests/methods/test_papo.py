@@ -3,6 +3,7 @@ from math import exp
 import pytest
 
 from grupo.algo.losses import KL
+from grupo.algo.minibatches import Updates
 from grupo.methods.papo import PerceptionLoss, papo
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
@@ -53,10 +54,14 @@ def test_perception_kl_is_bounded():
 def test_loss_is_surrogate_with_two_kl_terms():
     batch = make_batch([0], advantage=[1.0], signals=SIGNALS)
     loss = papo().loss(perturb_logp(batch, [[0.0]]), batch)
-    assert loss.item() == pytest.approx(-1.0 - 0.02 * (exp(-2) + 1) + 0.03 * 4)
+    assert loss.item() == pytest.approx(-1.0 - 0.02 * (exp(-2) + 1) + 0.05 * 4)
     assert isinstance(papo().loss.left.right.loss, KL)
 
 
 def test_defaults_match_release():
     assert papo().sampler == GroupSampler(5)
     assert papo().requires.all_signals == {"logp@ref", "logp@masked"}
+
+
+def test_step_has_3_minibatches():
+    assert papo().updates == Updates(minibatches=3)

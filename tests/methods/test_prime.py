@@ -2,7 +2,11 @@
 
 import pytest
 
-from grupo.methods.prime import AddImplicitRewards, prime
+from grupo.algo.minibatches import Updates
+from grupo.core.errors import ConfigError
+from grupo.core.types import Group, Rollout, Task
+from grupo.methods.prime import AddImplicitRewards, KeepAccuracyWithin, prime
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.testing.batches import make_batch
 
 RATIOS = [[2.0, -1.0, 3.0], [1.0, 1.0, 0.0]]  # of the model to its reference, in nats
@@ -98,3 +102,25 @@ def advantages(ratios):
 
 def test_defaults_match_release():
     assert prime().requires.all_signals == {"logp@prm", "logp@ref"}
+    assert prime().updates == Updates(minibatches=4)
+    assert prime().curriculum == DynamicSampling(ShuffledTasks(), 10)
+    assert prime().filter == KeepAccuracyWithin(0.2, 0.8)
+
+
+def group(*rewards):
+    return Group(Task("t", "?"), tuple(Rollout(reward=r) for r in rewards))
+
+
+def test_groups_that_are_too_hard_or_too_easy_are_dropped():
+    groups = [group(*[1.0] * n, *[0.0] * (5 - n)) for n in range(6)]
+    assert KeepAccuracyWithin()(groups) == groups[1:5]  # 0.2 and 0.8 belong to the range
+
+
+def test_one_of_eight_is_below_the_range():
+    groups = [group(*[1.0] * n, *[0.0] * (8 - n)) for n in range(9)]
+    assert KeepAccuracyWithin()(groups) == groups[2:7]  # 0.25 to 0.75
+
+
+def test_an_empty_range_is_an_error():
+    with pytest.raises(ConfigError, match=r"KeepAccuracyWithin.low: 0.9. Allowed: at most high"):
+        KeepAccuracyWithin(0.9, 0.8)

@@ -2,8 +2,9 @@ from math import exp, log
 
 import pytest
 
+from grupo.algo import ratios
 from grupo.algo.minibatches import Updates
-from grupo.methods.sapo import sapo
+from grupo.methods.sapo import SoftGateLoss, sapo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
@@ -42,3 +43,15 @@ def test_gradient_decays_off_policy_but_never_vanishes():
 def test_defaults_match_paper():
     assert (sapo().loss.positive_temperature, sapo().loss.negative_temperature) == (1.0, 1.05)
     assert sapo().updates == Updates(minibatches=4)
+
+
+def test_temperatures_are_exact_in_double_precision():
+    loss, _ = loss_and_gradient([[0.0], [log(0.5)]], [1.0, -1.0])
+    expected = (-4 * 0.5 + 4 / 1.05 * sigmoid(1.05 * -0.5)) / 2
+    assert loss == pytest.approx(expected, rel=1e-14)
+
+
+def test_gate_of_the_sequence_ratio():
+    batch = make_batch(group=[0], length=[2], advantage=[1.0])
+    loss = SoftGateLoss(ratio=ratios.sequence)(perturb_logp(batch, [[log(4.0), 0.0]]), batch)
+    assert loss.flatten().tolist() == pytest.approx([-4 * sigmoid(2 - 1)] * 2)  # (4 x 1)^(1/2)

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from grupo.algo.advantages import ByRewardTerm, Center, ClampAdvantage, GroupedBy, ScaleByStd, chain
-from grupo.algo.losses import Clip
+from grupo.algo.losses import Clip, ReverseKL
 from grupo.core.types import Task
 from grupo.methods.flow_grpo import flow_grpo
-from grupo.methods.tempflow_grpo import NoiseWeighted, tempflow_grpo
+from grupo.methods.tempflow_grpo import ScaleByNoise, tempflow_grpo
 from grupo.rollouts.samplers import SingleStepBranching
 from grupo.testing.batches import make_batch, perturb_logp
 from grupo.training.collate import collate
@@ -23,19 +23,22 @@ MATTERS = (1.0, 0.8, 0.5, 0.0)
 def sampled_batch(method):
     """A group of sampled paths and its batch with advantages."""
     group = asyncio.run(method.sampler(Task("t", "go"), Weighed(MATTERS), Walk(len(MATTERS), 5)))
-    return group, collate([group], lambda rows: {}).with_advantage(method.advantage)
+    batch = collate([group], lambda rows: {})
+    batch = batch.with_signals({"step/std": torch.ones_like(batch.old_logp)})
+    return group, batch.with_advantage(method.advantage)
 
 
-def test_step_weights_follow_noise_with_mean_one():
+def test_advantages_follow_noise_with_mean_weight_one():
     batch = make_batch([0, 0, 0], signals={"step/std": [[0.3], [0.2], [0.1]]})
-    assert NoiseWeighted()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 1.0 / 3, 0.5 / 3])
+    A = ScaleByNoise()(torch.tensor([2.0, -2.0, 4.0]), batch)
+    assert A.flatten().tolist() == pytest.approx([1.5 * 2, 1.0 * -2, 0.5 * 4])
 
 
 def test_noise_weights_are_normalized_within_group():
     batch = make_batch([0, 0, 1], signals={"step/std": [[0.3], [0.1], [0.7]]})
-    assert NoiseWeighted()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 0.5 / 3, 1 / 3])
+    assert ScaleByNoise()(torch.ones(3), batch).flatten().tolist() == pytest.approx([1.5, 0.5, 1])
     silent = make_batch([0], signals={"step/std": [[0.0]]})
-    assert NoiseWeighted()(silent).tolist() == [[0.0]]
+    assert ScaleByNoise()(torch.ones(1), silent).tolist() == [[0.0]]
 
 
 def test_loss_and_gradient_of_two_branch_points():
@@ -55,7 +58,8 @@ def test_loss_and_gradient_of_two_branch_points():
     assert loss.item() == pytest.approx(surrogate + 0.04 * 0.5)
     expected = [0.0, 1.5 / 4 * exp(2e-4) * A, 0.0, 0.0]
     assert slopes[0].flatten().tolist() == pytest.approx(expected)
-    assert slopes[1].flatten().tolist() == pytest.approx([0.015, 0.015, 0.005, 0.005])
+    # the KL of every branch has the same weight, 0.04 / 4
+    assert slopes[1].flatten().tolist() == pytest.approx([0.01] * 4)
 
 
 def test_only_stochastic_step_of_each_rollout_is_trained():
@@ -84,9 +88,10 @@ def test_step_without_effect_has_zero_advantage():
 
 def test_default_hyperparameters():
     method = tempflow_grpo()
-    assert method.sampler == SingleStepBranching(8, ())
+    assert method.sampler == SingleStepBranching(6, ())
     within = chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))
-    assert method.advantage == GroupedBy(within, ByRewardTerm("branch_step"))
-    assert method.aggregation == NoiseWeighted()
+    per_step = GroupedBy(within, ByRewardTerm("branch_step"))
+    assert method.advantage == chain(per_step, ScaleByNoise())
+    assert method.loss == Clip(1e-4, 1e-4) + 0.004 * ReverseKL()
     assert method.requires.all_signals == {"reverse_kl@ref", "step/std"}
     assert tempflow_grpo(kl_coef=0.0).loss == Clip(1e-4, 1e-4)

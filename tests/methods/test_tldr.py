@@ -1,9 +1,13 @@
 """TLDR: the length penalty depends on the level."""
 
+import asyncio
+
 import pytest
 
-from grupo.methods.tldr import LevelLengthPenalty, tldr
+from grupo.core.errors import ConfigError
+from grupo.methods.tldr import INSTRUCTIONS, LevelLengthPenalty, tldr
 from grupo.testing.batches import make_batch
+from tests.helpers.scripted_actor import TASK, Once, script
 
 SHORT, MEDIUM, LONG = 0.0, 1.0, 2.0
 
@@ -34,3 +38,18 @@ def test_rollouts_are_compared_within_level():
     b = batch([SHORT, SHORT, LONG, LONG], [1.0] * 4, [1, 4, 1, 4])
     advantage = b.with_advantage(tldr(max_length=4).advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5), 0.0, 0.0], rel=1e-5)
+
+
+def test_each_third_of_a_group_has_the_instruction_of_its_level():
+    sampler = tldr(max_length=4, group_size=6).sampler
+    group = asyncio.run(sampler(TASK, Once(), script(lambda context, key: ".")))
+    prompts = [rollout.turns[0][0] for rollout in group.rollouts]
+    assert prompts == [TASK.prompt + text for text in INSTRUCTIONS for _ in range(2)]
+    assert [rollout.reward_terms["level"] for rollout in group.rollouts] == [0, 0, 1, 1, 2, 2]
+
+
+def test_every_level_needs_an_instruction_and_an_equal_part():
+    with pytest.raises(ConfigError, match=r"tldr.instructions: 2 texts. Allowed: 3"):
+        tldr(max_length=4, instructions=("briefly", "at length"))
+    with pytest.raises(ConfigError, match=r"SplitGroup.group_size: 8. Allowed: a multiple of 3"):
+        tldr(max_length=4, group_size=8)

@@ -1,6 +1,8 @@
 import pytest
 
+from grupo.algo.losses import Clip
 from grupo.methods.tw_grpo import DisagreementWeighted, tw_grpo
+from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
 
 
@@ -38,4 +40,5 @@ def test_reward_is_sum_of_answer_and_format_terms():
 
 def test_defaults_match_release():
     assert tw_grpo().aggregation == DisagreementWeighted(1.4)
-    assert tw_grpo().sampler.group_size == 8
+    assert tw_grpo().sampler == GroupSampler(8)
+    assert tw_grpo().loss == Clip(0.2, 0.28)

@@ -3,6 +3,9 @@ from math import exp
 import pytest
 
 from grupo.algo.aggregation import token_mean
+from grupo.algo.ratios import RatioTo
+from grupo.algo.token_level import row_sum
+from grupo.core.requires import merged_requires
 from grupo.methods.vespo import GammaKernel, vespo
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -37,3 +40,22 @@ def test_defaults_match_reference_implementation():
         positive_params=(2.0, 3.0), negative_params=(3.0, 2.0)
     )
     assert vespo().aggregation is token_mean
+
+
+def test_parameters_are_exact_in_double_precision():
+    kernel = GammaKernel((2.1, 3.3), (0.7, 0.1))(
+        perturb_logp(BATCH, [[0.3, -0.5], [0.2, 0.2]]), BATCH
+    )
+    expected = [exp(-0.2 * 2.1 + 3.3 * (1 - exp(-0.2))), exp(0.4 * 0.7 + 0.1 * (1 - exp(0.4)))]
+    assert kernel[:, 0].tolist() == pytest.approx(expected, rel=1e-14)
+
+
+def test_kernel_of_the_ratio_to_the_inference_engine():
+    batch = make_batch(
+        group=[0], length=[2], advantage=[1.0], logp=-1.0, signals={"logp@sampler": [[-1.5, -1.2]]}
+    )
+    kernel = GammaKernel(ratio=RatioTo("sampler", row_sum))
+    w = exp(0.5 + 0.2)
+    assert merged_requires(kernel).signals == {"logp@sampler"}
+    values = kernel(perturb_logp(batch, [[0.0, 0.0]]), batch)
+    assert values.flatten().tolist() == pytest.approx([w**2 * exp(3 * (1 - w))] * 2)

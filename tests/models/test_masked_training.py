@@ -91,7 +91,7 @@ def test_it_learns_and_with_negated_advantages_it_does_not(pretrained, which):
 def barely_trained(tmp_path_factory) -> str:
     """A model after two steps of pretraining."""
     toy = ToyMaskedLM(
-        hidden_size=16, num_layers=1, num_heads=2, max_steps=2, prompts_per_step=8, eval_every=0
+        hidden_size=16, num_layers=1, num_heads=2, max_steps=2, prompts_per_step=8, eval_every=2
     )
     return str(train_toy_model(toy, tmp_path_factory.mktemp("barely_trained") / "model"))
 

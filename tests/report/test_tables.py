@@ -85,8 +85,9 @@ SUMMARY = {
     "held_out": {},
     "ledger": {
         "tokens/generated": 11947.0,
+        "tokens/returned": 9000.0,
         "tokens/backpropagated": 8000.0,
-        "tokens/nonzero_advantage": 7500.0,
+        "tokens/with_advantage": 7500.0,
         "tokens/unused": 3947.0,
         "time/generate": 20.0,
         "time/score": 2.0,
@@ -102,8 +103,8 @@ def test_summary_lines_show_tokens_and_times():
     assert lines == [
         "Method() on org/[bold]model",
         "12 steps in 1:01, 11,947 tokens generated",
-        "tokens: 11,947 generated, 8,000 backpropagated, 7,500 with an advantage, 3,947 unused;"
-        " 239 tokens/s",
+        "tokens: 11,947 generated, 9,000 returned by the sampler, 8,000 backpropagated,"
+        " 7,500 with an advantage, 3,947 unused; 239 tokens/s",
         "time of a step: generating 40 %, scoring 4 %, log-probabilities 0 %, updating 48 %,"
         " other 8 %",
     ]

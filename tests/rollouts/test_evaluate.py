@@ -39,6 +39,10 @@ class ScriptedActor:
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         return Action((1,), (0.0,), text=text, sampled=False)
 
+    @property
+    def generated_tokens(self) -> dict[str, int]:
+        return {"": 5 if self.greedy_lines else 3}
+
     def fork(self, *label: object) -> "ScriptedActor":
         return replace(self, labels=(*self.labels, *label))
 

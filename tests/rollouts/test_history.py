@@ -258,3 +258,43 @@ def test_a_task_takes_100_bytes_and_8_more_per_number_and_a_further_group_none()
     assert one < 100
     assert after_four_visits - one < 1
     assert four - one < 3 * 8 * 1.13  # the array grows by an eighth at a time
+
+
+def cut(text: str) -> Rollout:
+    return Rollout((("?", Action((1,), (-0.1,), text=text)),), 0.0, unfinished=True, index=3)
+
+
+def test_unfinished_rollouts_are_kept_until_their_task_continues_them():
+    history = empty_history()
+    done = Rollout(reward=1.0)
+    history.append_groups(0, [Group(SUM, (done, cut("a"))), Group(RIDDLE, (cut("b"), cut("c")))])
+    kept = history.with_unfinished(SUM).unfinished
+    assert [(r.text, r.index) for r in kept] == [("a", -1)]
+    continued = Group(history.with_unfinished(RIDDLE), (cut("bb"), done))
+    history.append_groups(1, [continued])
+    assert [r.text for r in history.with_unfinished(RIDDLE).unfinished] == ["bb"]
+    assert [r.text for r in history.with_unfinished(SUM).unfinished] == ["a"]
+
+
+def test_unfinished_rollouts_are_no_scored_ones():
+    history = empty_history()
+    history.append_groups(0, [Group(SUM, (Rollout(reward=1.0), cut("a"))), Group(SUM, (cut("b"),))])
+    assert states(history, SUM)[1] == (0.0, 1.0, 0.0)  # the last scored group had one rollout
+
+
+def test_unfinished_rollouts_are_taken_once_and_copies_are_independent():
+    history = empty_history()
+    history.append_groups(0, [Group(SUM, (cut("a"),))])
+    snapshot = history.copy()
+    taken = snapshot.take_unfinished(SUM)
+    assert [r.text for r in taken.unfinished] == ["a"]
+    assert snapshot.take_unfinished(taken).unfinished == ()
+    assert history.with_unfinished(SUM).unfinished == taken.unfinished
+
+
+def test_unfinished_rollouts_survive_storage_exactly():
+    history = empty_history()
+    history.append_groups(0, [Group(SUM, (cut("a"), Rollout(reward=1.0)))])
+    loaded = restored(history)
+    assert loaded.unfinished_rollouts == history.unfinished_rollouts
+    assert [*loaded.unfinished_rollouts] == ["sum"]

@@ -156,10 +156,24 @@ def test_lines_that_are_lost_added_or_exchanged_are_detected(tmp_path):
     lines = content.splitlines(keepends=True)
     left = f"rollouts.jsonl: {len(content) - 3} bytes are left of the {len(content)} that were"
     assert left in damage_of(journal, mark, content[:-3])
-    assert ", line 1 (step 0" in damage_of(journal, mark, b"".join(reversed(lines)))
-    assert ", line 3 (step 0)" in damage_of(journal, mark, b"".join([*lines[:2], *lines]))
-    shorter = JournalMark(3, mark.length, mark.checksums[:-1])
-    assert ", line 6 (step 2)" in damage_of(journal, shorter, content)
+    assert ", line 1 to 6 (step 0 to 2)" in damage_of(journal, mark, b"".join(reversed(lines)))
+    assert ", line 1 to 6 (" in damage_of(journal, mark, b"".join([*lines[:2], *lines]))
+    exchanged = [*lines[:3], lines[4], lines[3], lines[5]]
+    assert ", line 1 to 6 (" in damage_of(journal, mark, b"".join(exchanged))
+    shorter = JournalMark(3, mark.length, steps_of_two_lines(tmp_path / "other", 2).mark(2).sums)
+    added = len(lines[4]) + len(lines[5])
+    assert f", line 5: {added} bytes too many" in damage_of(journal, shorter, content)
+
+
+def test_one_changed_line_of_each_block_is_located(tmp_path):
+    journal = steps_of_two_lines(tmp_path / "rollouts.jsonl", 75)  # 150 lines: 64, 64 and 22
+    mark = journal.mark(75)
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    for number in (0, 1, 63, 64, 100, 127, 128, 149):
+        damaged = [*lines[:number], lines[number].upper(), *lines[number + 1 :]]
+        assert f", line {number + 1} (step" in damage_of(journal, mark, b"".join(damaged))
+    two = [lines[i].upper() if i in (71, 91) else line for i, line in enumerate(lines)]
+    assert ", line 65 to 128 (step 31 to 64)" in damage_of(journal, mark, b"".join(two))
 
 
 def test_the_step_of_a_damaged_line_is_taken_from_the_lines_around_it(tmp_path):
@@ -188,4 +202,4 @@ def test_a_truncated_journal_goes_on_with_the_checksums_of_its_mark(journal):
     other.truncate(mark)
     other.append({"step": 4})
     other.verify(other.mark(4))
-    assert other.mark(4).checksums[:3] == mark.checksums
+    assert other.mark(4).sums.num_lines == mark.sums.num_lines + 1

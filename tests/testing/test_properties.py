@@ -153,6 +153,16 @@ class HiddenSchedules:
         return x
 
 
+@component
+class EveryFew:
+    """An advantage estimator that acts every few of something."""
+
+    every: int = 10
+
+    def __call__(self, x, batch):
+        return x
+
+
 class PlainObject:
     """An object without value equality: a copy is not equal."""
 
@@ -268,6 +278,12 @@ BROKEN = [
         "a copy is not equal",
     ),
     (properties.copies_are_equal_with_full_repr, Method(advantage=lambda x, b: x), "'<lambda>'"),
+    (
+        properties.intervals_state_their_unit,
+        Method(advantage=chain(Center(), EveryFew())),
+        "EveryFew.every does not say what it counts. Write Annotated[int, 'rollout steps'] or"
+        " Annotated[int, 'updates'] as its type, or end its name with the unit: every_fraction",
+    ),
 ]
 
 
@@ -299,4 +315,4 @@ def test_check_properties_continues_when_a_component_raises():
     assert results[0][2] == "it raised ZeroDivisionError: division by zero"
     claim = "Padding columns and a fully padded row change neither loss nor gradient."
     assert results[0][1] == claim
-    assert results[-2][2] == ""
+    assert results[-3][2] == ""

@@ -13,7 +13,7 @@ from grupo.core.interfaces import Actor, Env, EnvSpec, score_group
 from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
 from grupo.inference.batcher import DynamicBatcher
 from grupo.method import Method
-from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks, UnfinishedFirst
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
 from grupo.training.collect import CollectedGroups, collect_groups, drop_failed_rollouts
@@ -302,3 +302,17 @@ def test_each_batch_has_the_requests_of_all_rollouts_of_the_step():
     )
     labels = [f"/0/{group}/{i}" for group in range(num_tasks) for i in range(2)]
     assert batches == [sorted(f"{label}:{turn}" for label in labels) for turn in range(2)]
+
+
+def test_a_task_with_unfinished_rollouts_is_continued_once_in_a_step_and_not_counted_as_drawn():
+    kept = (Rollout(unfinished=True),)
+    key = first_keys(12)[-1]
+    history = History(unfinished_rollouts={key: kept})
+    curriculum = DynamicSampling(UnfinishedFirst(ShuffledTasks()), 2)
+    method = Method(curriculum, GroupSampler(2), keep_nonzero_std)
+    collected, _ = collect(method, OrderedEnv({key: (1.0, 1.0)}), history)
+    # two tasks, of which the first is dropped by the filter; one more
+    assert [len(group.task.unfinished) for group in collected.sampled_groups] == [1, 0, 0]
+    assert collected.sampled_groups[0].task.key == key
+    assert history.tasks_drawn == 2
+    assert history.unfinished_rollouts == {}

@@ -10,7 +10,7 @@ from grupo.core.batch import Batch
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups
-from grupo.training.metrics import group_metrics, mean, mean_over_updates
+from grupo.training.metrics import group_metrics, mean, mean_over_updates, token_metrics
 
 NO_ROWS = Batch.of(
     torch.zeros(0),
@@ -30,12 +30,17 @@ def failed(length: int) -> Rollout:
     return rollout(float("nan"), length, error="it raised")
 
 
-def metrics_of(*groups: list[Rollout], num_kept: int | None = None) -> dict[str, float]:
-    """The metrics of a step that generated these groups and kept the first `num_kept`."""
+def metrics_of(
+    *groups: list[Rollout],
+    num_kept: int | None = None,
+    generated: dict[str, int] | None = None,
+) -> dict[str, float]:
+    """The metrics of a step whose sampler returned these groups; the first `num_kept` are kept."""
     sampled = [Group(Task(str(i), "?"), tuple(group)) for i, group in enumerate(groups)]
     kept = sampled[:num_kept]
     collected = CollectedGroups(tuple(sampled), tuple(kept))
-    return group_metrics(collected, collate(kept, lambda _: None))
+    batch = collate(kept, lambda _: None)
+    return group_metrics(collected, batch) | token_metrics(generated or {}, collected, batch)
 
 
 def test_reward_metrics_pool_all_groups():
@@ -90,7 +95,7 @@ def test_lengths_count_tokens_and_truncated_rollouts_ended_at_the_limit():
     )
     assert (metrics["completions/length_mean"], metrics["completions/length_max"]) == (3.0, 5.0)
     assert metrics["completions/truncated_frac"] == 1 / 3
-    assert metrics["tokens/generated"] == 9
+    assert metrics["tokens/returned"] == 9
 
 
 def test_zero_frac_is_over_the_trained_actions():
@@ -127,7 +132,8 @@ def test_mask_metrics_compare_the_mask_with_the_actions():
 
 def test_without_rollouts_means_are_nan_and_sums_are_0():
     group = Group(Task("0", "?"), (failed(0),))
-    metrics = group_metrics(CollectedGroups((group,), ()), NO_ROWS)
+    collected = CollectedGroups((group,), ())
+    metrics = group_metrics(collected, NO_ROWS) | token_metrics({}, collected, NO_ROWS)
     absent = {
         "reward/mean",
         "reward/std",
@@ -173,5 +179,51 @@ def test_shared_actions_are_counted_once():
     shared, first, second = (Action((1,) * n, (-1.0,) * n, rng_key=n) for n in (5, 2, 3))
     forced = Action((1,), (0.0,), sampled=False, in_loss=False)
     leaves = [Rollout((("?", shared), ("", x), ("", forced)), 1.0) for x in (first, second)]
-    assert metrics_of(leaves)["tokens/generated"] == 5 + 2 + 3
+    assert metrics_of(leaves)["tokens/returned"] == 5 + 2 + 3
     assert metrics_of(leaves)["tokens/trained"] == (5 + 2) + (5 + 3)
+
+
+def test_an_action_that_is_cut_in_some_rollouts_is_counted_once_at_its_full_length():
+    whole = Action((1,) * 5, (-1.0,) * 5, rng_key=7)
+    cut = replace(whole, items=whole.items[:2], logp=whole.logp[:2])
+    for actions in ((whole, cut), (cut, whole)):
+        leaves = [Rollout((("?", action),), 1.0) for action in actions]
+        assert metrics_of(leaves)["tokens/returned"] == 5
+
+
+def test_generated_tokens_are_those_the_actor_counted_in_total_and_by_role():
+    counted = {"": 12, "hinter": 4}
+    metrics = metrics_of([rollout(1.0, 3), rollout(0.0, 2)], generated=counted)
+    names = ("tokens/generated", "tokens/generated/hinter", "tokens/returned", "tokens/trained")
+    assert [metrics[name] for name in names] == [16, 4, 5, 5]
+    assert "tokens/generated/" not in metrics
+
+
+def test_tokens_with_an_advantage_are_trained_tokens():
+    metrics = metrics_of([rollout(1.0, 3), rollout(0.0, 2)])  # the advantage is the reward
+    assert (metrics["tokens/trained"], metrics["tokens/with_advantage"]) == (5, 3)
+
+
+def continued(rollout: Rollout, length: int) -> Rollout:
+    action = Action(tuple(range(length)), (-1.0,) * length, rng_key=9)
+    return rollout.append_turn("", action)
+
+
+def test_tokens_of_an_earlier_step_are_not_counted_again():
+    key = {"rng_key": 8}
+    cut = Rollout((("?", Action((1, 2, 3), (-1.0,) * 3, finish_reason="length", **key)),), 0.0)
+    task = Task("t", "?", unfinished=(cut,))
+    groups = (Group(task, (continued(cut, 2),)), Group(Task("u", "?"), (cut,)))
+    collected = CollectedGroups(groups, groups)
+    batch = collate(groups, lambda _: None)
+    assert token_metrics({}, collected, batch)["tokens/returned"] == 2 + 3
+    metrics = group_metrics(collected, batch)
+    assert metrics["completions/length_mean"] == (5 + 3) / 2
+
+
+def test_unfinished_rollouts_are_counted_and_have_no_reward():
+    unfinished = rollout(0.0, 2, finish_reason="length", unfinished=True)
+    metrics = metrics_of([rollout(1.0, 1), unfinished])
+    assert metrics["rollouts/unfinished"] == 1
+    assert (metrics["reward/mean"], metrics["groups/nonzero_std_frac"]) == (1.0, 0.0)
+    assert "rollouts/unfinished" not in metrics_of([rollout(1.0, 1)])

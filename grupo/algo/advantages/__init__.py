@@ -19,7 +19,7 @@ from grupo.algo.advantages.combinators import (
     identity,
 )
 from grupo.algo.advantages.normalization import ScaleByStd, StandardiseBatch, Whiten
-from grupo.algo.advantages.reward_shaping import OverlongPenalty
+from grupo.algo.advantages.reward_shaping import OverlongPenalty, RescaleReward
 from grupo.algo.advantages.turn_table import TurnDiscount
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "MaskAdvantage",
     "OverlongPenalty",
     "PerRewardTerm",
+    "RescaleReward",
     "ScaleByStd",
     "SignAdvantage",
     "StandardiseBatch",

@@ -8,9 +8,44 @@ from torch import Tensor
 
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, PerRollout, broadcast_to_tokens
-from grupo.core.component import component
+from grupo.core.component import check_field, component
 from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.requires import Requires
+
+
+@component
+class RescaleReward:
+    """The affine map of x from the environment's range of rewards to another range, (R,).
+
+    It stands before a term of fixed size, such as `OverlongPenalty`, whose paper has rewards of
+    another range than the environment. Centring and scaling alone are not changed by it.
+
+    Args:
+        reward_range: smallest and largest reward of the environment; a reward outside is an error.
+        target: range to which the rewards are mapped.
+
+    >>> import torch
+    >>> from grupo.testing.batches import make_batch
+    >>> RescaleReward()(torch.tensor([0.0, 0.5, 1.0]), make_batch(group=[0, 0, 0]))
+    tensor([-1.,  0.,  1.])
+    """
+
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    target: tuple[float, float] = (-1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        for name in ("reward_range", "target"):
+            low, high = getattr(self, name)
+            check_field(self, name, low < high, "the smallest, then the largest reward")
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_range=self.reward_range, bounded_rewards=("reward",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        low, high = self.reward_range
+        share = (x - low) / (high - low)
+        return self.target[0] + share * (self.target[1] - self.target[0])
 
 
 @component
@@ -18,7 +53,9 @@ class OverlongPenalty:
     """x + clamp((max_length - overlong_buffer - L) / overlong_buffer, -1, 0), L the length, (R,).
 
     The penalty is 0 up to `max_length - overlong_buffer` tokens and falls linearly to -1 at
-    `max_length`. Source: soft overlong punishment of DAPO (arXiv:2503.14476), eq. 13.
+    `max_length`. It is meant for rewards of -1 and 1: among rewards of 0 and 1 an overlong correct
+    answer would equal a short wrong one (`RescaleReward`).
+    Source: soft overlong punishment of DAPO (arXiv:2503.14476), eq. 13.
 
     Args:
         max_length: length of the full penalty, in tokens.

@@ -31,12 +31,15 @@ from grupo.algo.losses.dpo import DPOBestWorst
 from grupo.algo.losses.dynamic_clip import AdaptiveClip, DynamicClipBounds
 from grupo.algo.losses.entropy_aware import DualConstraint, EntropyAdaptiveClip
 from grupo.algo.losses.importance_correction import (
+    BoundedIS,
     CorrectedLoss,
     ImportanceWeight,
     IntervalMask,
     NormalisedWeight,
     RejectionMask,
     TruncatedIS,
+    current_policy,
+    old_policy,
 )
 from grupo.algo.losses.kl_unbiased import CorrectedKL, StraightThroughKL
 from grupo.algo.losses.masking import AllIncorrectGroups, IncorrectRollouts, WhereLoss
@@ -72,6 +75,7 @@ __all__ = [
     "NLL",
     "AdaptiveClip",
     "AllIncorrectGroups",
+    "BoundedIS",
     "Clip",
     "ClipPreserveGradient",
     "ClipWithin",
@@ -116,4 +120,6 @@ __all__ = [
     "WeightedReinforce",
     "WhereLoss",
     "ZeroLoss",
+    "current_policy",
+    "old_policy",
 ]

@@ -160,8 +160,10 @@ class DualConstraint(Loss):
         is_high = high_entropy_mask(pi.entropy, batch, self.quantile)
         r = ratios.token(pi, batch)
         A = batch.advantage
-        clip_eps = torch.where(is_high, self.high_entropy_clip_eps, self.clip_eps).to(r)
-        kl_coef = torch.where(is_high, self.high_entropy_kl_coef, self.kl_coef).to(r)
+        clip_eps = torch.full_like(r, self.clip_eps).masked_fill(
+            is_high, self.high_entropy_clip_eps
+        )
+        kl_coef = torch.full_like(r, self.kl_coef).masked_fill(is_high, self.high_entropy_kl_coef)
         loss = -torch.min(r * A, r.clamp(1 - clip_eps, 1 + clip_eps) * A)
         return loss + kl_coef * KL()(pi, batch) if self.has_kl_penalty else loss
 

@@ -42,6 +42,28 @@ class TruncatedIS:
 
 
 @component
+class BoundedIS:
+    """min(max(w, low), high): importance sampling with weights bounded on both sides.
+
+    Args:
+        low: smallest weight.
+        high: largest weight.
+
+    >>> BoundedIS(0.5, 2.0)(torch.tensor([0.1, 1.5, 3.0]))
+    tensor([0.5000, 1.5000, 2.0000])
+    """
+
+    low: Number
+    high: Number
+
+    def __post_init__(self) -> None:
+        check_order(self)
+
+    def __call__(self, weight: Tensor) -> Tensor:
+        return weight.clamp(self.low, self.high)
+
+
+@component
 class IntervalMask:
     """w if low <= w <= high, else 0: masked importance sampling.
 
@@ -57,11 +79,16 @@ class IntervalMask:
     high: Number
 
     def __post_init__(self) -> None:
-        if not any(isinstance(bound, DynamicNumber) for bound in (self.low, self.high)):
-            check_field(self, "high", self.high >= self.low, f"low, {self.low}, or more")
+        check_order(self)
 
     def __call__(self, weight: Tensor) -> Tensor:
         return torch.where((weight >= self.low) & (weight <= self.high), weight, 0.0)
+
+
+def check_order(bounds: BoundedIS | IntervalMask) -> None:
+    """Raise `ConfigError` if `high` is less than `low`; schedules are not compared."""
+    if not any(isinstance(bound, DynamicNumber) for bound in (bounds.low, bounds.high)):
+        check_field(bounds, "high", bounds.high >= bounds.low, f"low, {bounds.low}, or more")
 
 
 @component
@@ -69,7 +96,7 @@ class ImportanceWeight:
     """bound(exp(level(log pi_old - log pi_sampler))), (N, T).
 
     Args:
-        bound: function of the weights, `TruncatedIS` or `IntervalMask`.
+        bound: function of the weights, `TruncatedIS`, `BoundedIS` or `IntervalMask`.
         level: span of the log-ratio, a function of `grupo.algo.token_level`.
 
     >>> from math import log
@@ -95,17 +122,30 @@ class ImportanceWeight:
         return self.bound(self.level(log_ratio, batch).exp()).expand_as(batch.old_logp)
 
 
+def old_policy(pi: Signals, batch: Batch) -> PerAction:
+    """log pi_old, (N, T): the policy before the first update of the step."""
+    return batch.old_logp
+
+
+def current_policy(pi: Signals, batch: Batch) -> PerAction:
+    """log pi, (N, T), without gradient: the policy in the present update."""
+    return pi.logp.detach()
+
+
 @component
 class RejectionMask:
     """1 where min_kl <= level(estimate of KL(sampler || old)) <= max_kl, else 0, (N, T).
 
-    With k1 the estimate is the log-ratio log pi_sampler - log pi_old itself.
+    With k1 the estimate is the log-ratio log pi_sampler - log pi_old itself. With
+    `policy=current_policy` the estimate follows the updates of a step, as in a run that takes the
+    sampler's log-probabilities for the old ones (verl's bypass mode).
 
     Args:
         estimator: k1, k2 or k3 of `grupo.algo.divergences`.
         level: span of the estimate, a function of `grupo.algo.token_level`.
         min_kl: smallest estimate that is kept, in nats.
         max_kl: largest estimate that is kept, in nats.
+        policy: the policy that is compared with the sampler.
 
     >>> from grupo.algo import divergences
     >>> from grupo.algo.token_level import row_mean
@@ -123,11 +163,12 @@ class RejectionMask:
     level: Level = per_action
     min_kl: Number = -torch.inf
     max_kl: Number = torch.inf
+    policy: Callable[[Signals, Batch], PerAction] = old_policy
 
     requires = Requires(signals=("logp@sampler",))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        kl = self.estimator(batch.signals["logp@sampler"], batch.old_logp)
+        kl = self.estimator(batch.signals["logp@sampler"], self.policy(pi, batch))
         kl = self.level(kl.masked_fill(~batch.mask, 0.0), batch)
         keep = (kl >= self.min_kl) & (kl <= self.max_kl)
         return keep.to(batch.old_logp).expand_as(batch.old_logp)

@@ -6,11 +6,13 @@ normalisers; the gradient of a block needs only the merged output and log-sum-ex
 
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from grupo.core.units import TOKENS
 
 Queries = Float[Tensor, "B H q d"]
 Keys = Float[Tensor, "B K k d"]  # K divides H: several query heads may share keys and values
@@ -31,7 +33,7 @@ class AttentionConfig:
     """
 
     scale: float
-    window: float = inf
+    window: Annotated[float, TOKENS] = inf
     softcap: float = 0.0
 
     @property

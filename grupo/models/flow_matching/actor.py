@@ -1,5 +1,6 @@
 """Actor of a flow-matching policy."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -9,7 +10,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.interfaces import TokenScores
 from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Action, Observation, Rollout
-from grupo.inference.batcher import Submit
+from grupo.inference.counting_batcher import CountingBatcher
 from grupo.models.flow_matching.backbone import FlowBackbone
 from grupo.models.flow_matching.sampler import (
     FlowReply,
@@ -43,7 +44,7 @@ class FlowActor:
 
     backbone: FlowBackbone
     noise_schedule: NoiseSchedule
-    batcher: Submit[FlowRequest, FlowReply]
+    batcher: CountingBatcher[FlowRequest, FlowReply]
     rng_key: int
     policy_version: int = 0
     noise_scale: float = 1.0
@@ -52,10 +53,14 @@ class FlowActor:
     shared_noise_key: int = 0
     noise_correlation: float = 0.0
 
+    @property
+    def generated_tokens(self) -> Mapping[str, int]:
+        return self.batcher.generated_tokens
+
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
         turns = rollout.contexts[-1].turns
         if not turns:
-            return await self._start(observation)
+            return await self._start(rollout.role, observation)
         begin = sum(len(action.items) for _, action in turns)
         if observation or begin >= len(self.noise_schedule.sigma):
             raise ConfigError(
@@ -64,7 +69,8 @@ class FlowActor:
             )
         prompt, noise = turns[0][1].observation
         latent = next((a.items[-1] for _, a in reversed(turns) if a.items), noise)
-        return await self._denoise(prompt, tensor_text.decode_tensor(latent), begin, ())
+        latent = tensor_text.decode_tensor(latent)
+        return await self._denoise(rollout.role, prompt, latent, begin, ())
 
     async def restart_context(
         self,
@@ -77,7 +83,7 @@ class FlowActor:
             raise ConfigError(
                 "sampler: it carries items to another context. Allowed with a flow: none."
             )
-        return replace(await self._start(observation), resets_context=True)
+        return replace(await self._start(rollout.role, observation), resets_context=True)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
@@ -134,14 +140,15 @@ class FlowActor:
             )
         return replace(self, max_steps=max_new_tokens or 1 << 30)
 
-    async def _start(self, observation: Observation) -> Action:
+    async def _start(self, role: str, observation: Observation) -> Action:
         prompt = prompt_text(observation)
         self.backbone.check_prompt(prompt)
         noise = standard_normal(self.rng_key, "start", self.backbone.shape)
-        return await self._denoise(prompt, noise, 0, (prompt, tensor_text.encode_tensor(noise)))
+        inputs = (prompt, tensor_text.encode_tensor(noise))
+        return await self._denoise(role, prompt, noise, 0, inputs)
 
     async def _denoise(
-        self, prompt: str, latent: Tensor, begin: int, observation: tuple[str, ...]
+        self, role: str, prompt: str, latent: Tensor, begin: int, observation: tuple[str, ...]
     ) -> Action:
         schedule = self.noise_schedule
         if self.greedy:
@@ -150,7 +157,7 @@ class FlowActor:
         end = schedule.segment_end(begin, self.max_steps)
         sigma = schedule.sigma * (self.noise_scale if in_window else 0.0)
         noise = NoiseStream(self.rng_key, self.shared_noise_key, self.noise_correlation)
-        reply = await self.batcher(FlowRequest(prompt, latent, begin, end, sigma, noise))
+        reply = await self.batcher(FlowRequest(prompt, latent, begin, end, sigma, noise, role))
         return Action(
             tuple(map(tensor_text.encode_tensor, reply.latents)),
             reply.logp,

@@ -77,6 +77,7 @@ class FlowRequest:
         end: one after the last step.
         sigma: noise of each step of the schedule, 0 for none.
         noise: stream of the noise.
+        role: role of the rollout, by which denoising steps are counted.
     """
 
     prompt: str
@@ -85,6 +86,7 @@ class FlowRequest:
     end: int
     sigma: Float[Tensor, "T"]
     noise: NoiseStream
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,11 @@ class FlowReply:
     latents: tuple[Tensor, ...]
     logp: tuple[float, ...]
     image: str = ""
+
+    @property
+    def num_generated(self) -> int:
+        """Number of denoising steps."""
+        return len(self.latents)
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,7 @@ class FlowSampler:
         condition = {name: x.to(device) for name, x in encoded.items()}
         latents = [[r.latent] for r in requests]
         logp: list[list[float]] = [[] for _ in requests]
-        for i in range(min(r.begin for r in requests), max(r.end for r in requests)):
+        for i in sorted({i for r in requests for i in range(r.begin, r.end)}):
             active = [k for k, r in enumerate(requests) if r.begin <= i < r.end]
             steps = self._take_step(
                 i,

@@ -23,7 +23,8 @@ class MaskedActor(CausalActor):
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
         tokens = self.chat_tokenizer.encode_observation(rollout, observation)
         canvas_start = rollout_canvas_start(rollout.contexts[-1])
-        return await self._generate_on_canvas(context_tokens(rollout), tokens, canvas_start)
+        context = context_tokens(rollout)
+        return await self._generate_on_canvas(rollout.role, context, tokens, canvas_start)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
@@ -42,14 +43,19 @@ class MaskedActor(CausalActor):
 
     async def _generate(
         self,
+        role: str,
         context: tuple[int, ...],
         observation_tokens: tuple[int, ...],
         open_tokens: tuple[int, ...],
     ) -> Action:
-        return await self._generate_on_canvas(context, observation_tokens, 0)
+        return await self._generate_on_canvas(role, context, observation_tokens, 0)
 
     async def _generate_on_canvas(
-        self, context: tuple[int, ...], observation_tokens: tuple[int, ...], canvas_start: int
+        self,
+        role: str,
+        context: tuple[int, ...],
+        observation_tokens: tuple[int, ...],
+        canvas_start: int,
     ) -> Action:
         tokens = (*context, *observation_tokens)
         request = CanvasRequest(
@@ -58,6 +64,7 @@ class MaskedActor(CausalActor):
             self.sampling,
             self.stop_strings,
             self.max_new_tokens,
+            role=role,
             canvas_start=len(tokens) if observation_tokens else canvas_start,
         )
         reply = await self.batcher(request)

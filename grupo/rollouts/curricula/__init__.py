@@ -5,6 +5,7 @@ from grupo.rollouts.curricula.base import (
     CurriculumRequest,
     DynamicSampling,
     ShuffledTasks,
+    UnfinishedFirst,
     next_tasks,
 )
 from grupo.rollouts.curricula.difficulty import (
@@ -25,6 +26,7 @@ __all__ = [
     "ShuffledTasks",
     "Thompson",
     "UncertaintyWeighted",
+    "UnfinishedFirst",
     "beta_mean",
     "expected_gain",
     "next_tasks",

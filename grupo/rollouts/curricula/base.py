@@ -68,6 +68,26 @@ class DynamicSampling:
         return []
 
 
+@component
+class UnfinishedFirst:
+    """The tasks with unfinished rollouts, the longest kept first, then those of `inner`.
+
+    Args:
+        inner: The curriculum that chooses the other tasks.
+    """
+
+    inner: Curriculum
+
+    def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
+        history = request.history
+        wanted = [*history.unfinished_rollouts][: request.num_tasks]
+        task_of = {task.key: task for task in request.tasks if task.key in wanted} if wanted else {}
+        unfinished = [history.with_unfinished(task_of[key]) for key in wanted if key in task_of]
+        num_tasks = request.num_tasks - len(unfinished)
+        others = self.inner(replace(request, num_tasks=num_tasks)) if num_tasks else []
+        return [*unfinished, *others]
+
+
 def next_tasks(request: CurriculumRequest) -> Sequence[Task]:
     """The next tasks of the endless shuffled sequence, from the number of tasks drawn so far."""
     count = len(request.tasks)

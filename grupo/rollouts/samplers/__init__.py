@@ -21,6 +21,8 @@ from grupo.rollouts.samplers.segment_tree import SegmentTree
 from grupo.rollouts.samplers.self_hint import WithSelfHint
 from grupo.rollouts.samplers.self_play import SelfPlay
 from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
+from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
+from grupo.rollouts.samplers.windowed import WindowSampler
 from grupo.rollouts.samplers.with_expert import WithExpertSolution
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "EntropyBranching",
     "FirstTurnTree",
     "FixedGroupSize",
+    "GroupPart",
     "GroupSampler",
     "MultiTemperature",
     "ParaphraseSampler",
@@ -41,7 +44,9 @@ __all__ = [
     "SelfPlay",
     "SingleStepBranching",
     "SolutionColumn",
+    "SplitGroup",
     "SplitTree",
+    "WindowSampler",
     "WithAnswerBelief",
     "WithCritique",
     "WithExpertSolution",

@@ -6,7 +6,7 @@ from grupo.testing.properties import PROPERTIES, MethodProperty
 
 def check_properties(method: Method) -> list[tuple[str, str, str]]:
     """For each property: its name, its claim, and the violation, "" if the property holds."""
-    return [(prop.__name__, property_claim(prop), _violation(prop, method)) for prop in PROPERTIES]
+    return [(prop.__name__, property_claim(prop), violation(prop, method)) for prop in PROPERTIES]
 
 
 def property_claim(method_property: MethodProperty) -> str:
@@ -14,7 +14,8 @@ def property_claim(method_property: MethodProperty) -> str:
     return (method_property.__doc__ or "").partition("\n")[0]
 
 
-def _violation(method_property: MethodProperty, method: Method) -> str:
+def violation(method_property: MethodProperty, method: Method) -> str:
+    """The message of a property that does not hold or that raises, "" if it holds."""
     # the other properties are still checked if a user's component raises
     try:
         method_property(method)

@@ -20,12 +20,18 @@ class EchoContext:
         tokens: The tokens of the answer.
         correct: 1 if the answer is correct, otherwise 0.
         group_mean: Mean of `correct` over the rollout's group.
+        agreement: Fraction of the group's answers with the same last character.
+        truncated: 1 if the token limit ended the answer, otherwise 0.
+        copy: Number of the task's copy, 0 to 3: a property of the task that the prompt hides.
     """
 
     text: str
     tokens: tuple[int, ...]
     correct: float
     group_mean: float
+    agreement: float
+    truncated: float
+    copy: int
 
 
 def _answer_digit(context: EchoContext) -> float:
@@ -49,16 +55,46 @@ def _win_rate(context: EchoContext) -> float:
     return 0.5 + (context.correct - context.group_mean) / 2
 
 
-def _zero(context: EchoContext) -> float:
-    return 0.0
+def _has_b(context: EchoContext) -> float:
+    return float("b" in context.text)
 
 
-def _one(context: EchoContext) -> float:
-    return 1.0
+def _has_no_b(context: EchoContext) -> float:
+    return float("b" not in context.text)
 
 
-def _one_half(context: EchoContext) -> float:
-    return 0.5
+def _first_letter(context: EchoContext) -> float:
+    """Position of the first letter, -1 without one."""
+    positions = [i for i, character in enumerate(context.text) if character in LETTERS]
+    return float(positions[0]) if positions else -1.0
+
+
+def _first_length(context: EchoContext) -> float:
+    """Characters up to the first digit, that included; 0 without one."""
+    lengths = [i for i, character in enumerate(context.text, 1) if character in DIGITS]
+    return float(lengths[0]) if lengths else 0.0
+
+
+def _agreement(context: EchoContext) -> float:
+    return context.agreement
+
+
+def _truncated(context: EchoContext) -> float:
+    return context.truncated
+
+
+def _quarter_of_copy(context: EchoContext) -> float:
+    """0, 1/4, 1/2 or 3/4, by task."""
+    return context.copy / 4
+
+
+def _one_plus_copy(context: EchoContext) -> float:
+    """1 to 4, by task."""
+    return 1.0 + context.copy
+
+
+def _is_odd_copy(context: EchoContext) -> float:
+    return float(context.copy % 2)
 
 
 def _is_correct(context: EchoContext) -> float:
@@ -67,25 +103,21 @@ def _is_correct(context: EchoContext) -> float:
 
 
 REWARD_TERMS: Mapping[str, Callable[[EchoContext], float]] = {
-    "agreement/prompt": _zero,
-    "answer_probability_alone": _zero,
-    "baseline": _one_half,
-    "budget": _one,
-    "budget_index": _one,
+    "agreement/prompt": _agreement,
+    "answer_probability_alone": _quarter_of_copy,
+    "baseline": _quarter_of_copy,
+    "budget": _one_plus_copy,
     "cluster": _answer_digit,
     "construction": _starts_with_letter,
-    "cut": _zero,
-    "cut_index": _zero,
-    "difficulty": _one,
-    "feasible": _one,
-    "first_call": _one,
-    "first_length": _one,
+    "difficulty": _one_plus_copy,
+    "feasible": _has_no_b,
+    "first_call": _first_letter,
+    "first_length": _first_length,
     "format": _ends_with_digit,
-    "leak": _zero,
-    "level": _zero,
+    "leak": _has_b,
     "mode": _starts_with_letter,
-    "needed": _zero,
-    "overlong": _zero,
+    "needed": _is_odd_copy,
+    "overlong": _truncated,
     "rank": _win_rate,
     "think": _starts_with_letter,
     "tool_calls": _num_letters,
@@ -102,6 +134,11 @@ def _token_ids(context: EchoContext) -> tuple[float, ...]:
     return tuple(map(float, context.tokens))
 
 
+def _copy_per_token(context: EchoContext) -> tuple[float, ...]:
+    """The state before the only turn: a property of the task, so equal within a group."""
+    return (float(context.copy),) * len(context.tokens)
+
+
 def _is_first_token(context: EchoContext) -> tuple[float, ...]:
     return (1.0, *[0.0] * len(context.tokens))[: len(context.tokens)]
 
@@ -110,12 +147,24 @@ def _is_last_token(context: EchoContext) -> tuple[float, ...]:
     return _is_first_token(context)[::-1]
 
 
-def _zero_per_token(context: EchoContext) -> tuple[float, ...]:
-    return (0.0,) * len(context.tokens)
+def _is_decision(context: EchoContext) -> tuple[float, ...]:
+    """1 for a letter at the beginning, which stands for the decision to think."""
+    return tuple(_starts_with_letter(context) * is_first for is_first in _is_first_token(context))
 
 
-def _one_per_token(context: EchoContext) -> tuple[float, ...]:
-    return (1.0,) * len(context.tokens)
+def _is_repeated(context: EchoContext) -> tuple[float, ...]:
+    """1 for a token that occurred before in the answer."""
+    tokens = context.tokens
+    return tuple(float(token in tokens[:i]) for i, token in enumerate(tokens))
+
+
+def _position(context: EchoContext) -> tuple[float, ...]:
+    return tuple(map(float, range(len(context.tokens))))
+
+
+def _decreasing(context: EchoContext) -> tuple[float, ...]:
+    """1, 1/2, 1/3, ..."""
+    return tuple(1.0 / (1 + i) for i in range(len(context.tokens)))
 
 
 def _correct_per_token(context: EchoContext) -> tuple[float, ...]:
@@ -125,14 +174,14 @@ def _correct_per_token(context: EchoContext) -> tuple[float, ...]:
 STEP_VALUES: Mapping[str, Callable[[EchoContext], tuple[float, ...]]] = {
     "action": _token_ids,
     "answer": _is_last_token,
-    "decision": _zero_per_token,
-    "dt": _one_per_token,
-    "index": _zero_per_token,
+    "decision": _is_decision,
+    "dt": _decreasing,
+    "index": _position,
     "item": _token_ids,
     "prm": _correct_per_token,
-    "repeated": _zero_per_token,
-    "state": _zero_per_token,
-    "std": _one_per_token,
+    "repeated": _is_repeated,
+    "state": _copy_per_token,
+    "std": _decreasing,
 }
 
 
@@ -158,10 +207,18 @@ class EchoEnv:
         correct = [_ends_with(rollout, correct_digit(task, self.shift)) for rollout in rollouts]
         truth = [_ends_with(rollout, correct_digit(task, 0)) for rollout in rollouts]
         group_mean = sum(correct) / len(correct)
+        endings = [rollout.text[-1:] for rollout in rollouts]
         results: list[RewardResult] = []
         for i, rollout in enumerate(rollouts):
-            tokens = tuple(token for _, action in rollout.turns for token in action.items)
-            context = EchoContext(rollout.text, tokens, correct[i], group_mean)
+            context = EchoContext(
+                rollout.text,
+                tuple(token for _, action in rollout.turns for token in action.items),
+                correct[i],
+                group_mean,
+                agreement=endings.count(endings[i]) / len(endings),
+                truncated=float(rollout.truncated),
+                copy=task.columns["copy"],
+            )
             results.append(self._reward_result(context, truth[i]))
         return results
 
@@ -189,7 +246,7 @@ class EchoTasks:
     """A task for each digit, several times under different keys.
 
     Columns: the correct answer as `solution`, as `hint` and as the only one of `hints`; the prompt,
-    twice, as `paraphrases`.
+    twice, as `paraphrases`; the number of the copy as `copy`.
 
     Args:
         shift: The shift of the environment, for the columns.
@@ -200,8 +257,11 @@ class EchoTasks:
     copies: int = 4
 
     def load(self) -> Sequence[Task]:
-        tasks = [Task(f"{i}{d}", f"={d}", d) for i in range(self.copies) for d in DIGITS]
-        return [replace(task, columns=self._columns(task)) for task in tasks]
+        return [self._task(copy, digit) for copy in range(self.copies) for digit in DIGITS]
+
+    def _task(self, copy: int, digit: str) -> Task:
+        task = Task(f"{copy}{digit}", f"={digit}", digit)
+        return replace(task, columns={**self._columns(task), "copy": copy})
 
     def _columns(self, task: Task) -> dict[str, object]:
         answer = correct_digit(task, self.shift)

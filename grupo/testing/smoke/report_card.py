@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.testing.smoke.check_properties import check_properties
+from grupo.testing.smoke.check_properties import check_properties, property_claim, violation
+from grupo.testing.smoke.grpo_difference import gradient_differs_from_grpo
 from grupo.testing.smoke.run import SmokeResult, train_on_echo
 
 MIN_GAIN = 0.1  # gain in accuracy, above that with flipped sign, that counts as learning
@@ -27,20 +30,39 @@ class CheckResult:
     passed: bool = True
 
 
-def report_card(method: Method, seed: int = 0) -> Iterator[CheckResult]:
+def report_card(method: Method, seed: int = 0, paper: Paper | None = None) -> Iterator[CheckResult]:
     """Check all properties of a method, then train it for seconds, with and without flipped sign.
 
     A violated property and an exception in training are failures. A method that gains nothing in
-    this tiny environment does not fail: the result need not carry over to other environments.
+    this tiny environment does not fail: the result need not carry over to other environments. A
+    method that is GRPO under its update plan fails only if it has a paper, which may declare it.
 
     Args:
         method: The method to check.
         seed: Seed of the smoke training.
+        paper: The record of the method's file, if it has one.
     """
-    for name, claim, violation in check_properties(method):
-        status = "FAILED" if violation else "passed"
-        yield CheckResult(status, name, violation or claim, not violation)
+    for name, claim, problem in check_properties(method):
+        yield _checked(name, claim, problem)
+    yield _difference_from_grpo(method, paper)
     yield from _training_checks(method, seed)
+
+
+def _checked(name: str, claim: str, problem: str) -> CheckResult:
+    return CheckResult("FAILED" if problem else "passed", name, problem or claim, not problem)
+
+
+def _difference_from_grpo(method: Method, paper: Paper | None) -> CheckResult:
+    """A check of the paper's declaration; without a paper an observation."""
+    condition = paper.equals_grpo_when if paper else ""
+    problem = violation(partial(gradient_differs_from_grpo, equals_grpo_when=condition), method)
+    name = gradient_differs_from_grpo.__name__
+    claim = property_claim(gradient_differs_from_grpo)
+    if condition:
+        claim = f"The gradient is GRPO's when {condition}, as declared, and differs otherwise."
+    if paper:
+        return _checked(name, claim, problem)
+    return CheckResult(_yes_or_no(not problem), name, problem or claim)
 
 
 def _training_checks(method: Method, seed: int) -> Iterator[CheckResult]:

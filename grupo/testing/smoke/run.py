@@ -1,23 +1,19 @@
 """A smoke run: a method trained for some steps, with its accuracy before and after."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from grupo.algo.advantages import chain
-from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
-from grupo.core.component import component_fields, is_component
 from grupo.core.rng import derive_key
 from grupo.core.signal_names import is_step_value, split_name, temperature_of
 from grupo.method import Method
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
-from grupo.recipe import Recipe
+from grupo.recipe import Recipe, with_max_minibatches
 from grupo.rollouts.evaluate import SuccessCriterion, evaluate
-from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.property_helpers import batch_for, loss_and_gradient
 from grupo.testing.smoke.echo_env import (
     MAX_NEW_TOKENS,
@@ -26,14 +22,13 @@ from grupo.testing.smoke.echo_env import (
     prompt_with_answer,
     prompt_without_digit,
 )
+from grupo.testing.smoke.echo_samplers import fit_to_echo
 from grupo.testing.smoke.tiny_model import STUDENT_STEPS, TEACHER_STEPS, trained_model
 from grupo.training.learner import Learner
 
 STEPS = 40
 PROMPTS_PER_STEP = 8
-GROUP_SIZE = 8
 LEARNING_RATE = 3e-3
-UPDATE_PLAN = Updates(minibatches=2)  # for all methods: ratios differ from 1 in the second update
 EVAL_ATTEMPTS = 16  # sampled rollouts per task, before and after
 TEACHERS = ("teacher", "prm")  # auxiliary models that are models of their own
 REPROMPTS = {"masked": prompt_without_digit, "old": None}  # other names: `prompt_with_answer`
@@ -78,17 +73,20 @@ def train_on_echo(
 def echo_recipe(method: Method, *, seed: int = 0, shift: int = 0, max_steps: int = STEPS) -> Recipe:
     """The recipe of a smoke run, with all models, reward terms and step values the method reads.
 
-    Group size and updates are the same for all methods.
+    The group size is the same for all methods. Each has its own update plan, with at most one
+    minibatch for each of the `PROMPTS_PER_STEP` groups.
     """
+    plan = with_max_minibatches(method.updates, PROMPTS_PER_STEP)
     signals = method.requires.all_signals
     step_values = sorted(name.removeprefix("step/") for name in signals if is_step_value(name))
+    terms = method.requires.reward_terms - method.provides.reward_terms
     models = {split_name(name)[1] for name in signals} - {"", "ref", "sampler"}
     return Recipe(
         policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
-        env=EchoEnv(shift, tuple(sorted(method.requires.reward_terms)), tuple(step_values)),
+        env=EchoEnv(shift, tuple(sorted(terms)), tuple(step_values)),
         tasks=EchoTasks(shift),
         eval_tasks=0,
-        method=method.replace(sampler=with_group_size(method.sampler), updates=UPDATE_PLAN),
+        method=method.replace(sampler=fit_to_echo(method.sampler), updates=plan),
         aux_models=tuple(
             _aux_model(name, shift) for name in sorted(models) if not temperature_of(name)
         ),
@@ -103,17 +101,6 @@ def echo_recipe(method: Method, *, seed: int = 0, shift: int = 0, max_steps: int
 def negate(x: Tensor, batch: Batch) -> Tensor:
     """The advantages so far with their sign flipped."""
     return -x
-
-
-def with_group_size(sampler: Any) -> Any:
-    """The same sampler with groups of `GROUP_SIZE`, at any depth."""
-    if isinstance(sampler, GroupSampler):
-        return replace(sampler, group_size=GROUP_SIZE)
-    if not is_component(sampler):
-        return sampler
-    fields = component_fields(sampler)
-    inner = {name: with_group_size(x) for name, x in fields.items() if is_component(x)}
-    return replace(sampler, **inner)
 
 
 def _accuracy(learner: Learner) -> float:

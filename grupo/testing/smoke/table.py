@@ -10,9 +10,9 @@ import torch
 
 from grupo.catalogue import Entry, find_entry, methods
 from grupo.core.statistics import Interval, student_t_mean
+from grupo.testing.smoke.echo_samplers import GROUP_SIZE
 from grupo.testing.smoke.report_card import MIN_GAIN
 from grupo.testing.smoke.run import (
-    GROUP_SIZE,
     LEARNING_RATE,
     PROMPTS_PER_STEP,
     STEPS,
@@ -99,7 +99,9 @@ def _introduction(results: Sequence[MethodResults]) -> str:
         f"# All methods on one small task\n\n"
         f"{len(results)} methods, {len(SEEDS)} seeds, {STEPS} steps of {PROMPTS_PER_STEP} prompts"
         f" and groups of {GROUP_SIZE}, learning rate {LEARNING_RATE:g}. A language model of a few"
-        f" thousand parameters has to repeat the digit in its prompt.\n\n"
+        f" thousand parameters has to repeat the digit in its prompt. Each method makes its own"
+        f" number of updates per step, as its page shows, in at most {PROMPTS_PER_STEP}"
+        f" minibatches: a difference to GRPO, which makes one, includes that of the plans.\n\n"
         f"`accuracy` is the fraction of correct answers, sampled after training (before it"
         f" {accuracy_before:.2f}): mean over seeds with its 95 % interval (Student's t, two degrees"
         f" of freedom). `against GRPO` is the mean difference, seed by seed, with its own interval;"

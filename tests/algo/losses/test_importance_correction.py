@@ -10,6 +10,7 @@ from grupo.algo.aggregation import sequence_mean
 from grupo.algo.divergences import k1, k2, k3
 from grupo.algo.losses import (
     KL,
+    BoundedIS,
     CorrectedLoss,
     ImportanceWeight,
     IntervalMask,
@@ -17,8 +18,10 @@ from grupo.algo.losses import (
     Reinforce,
     RejectionMask,
     TruncatedIS,
+    current_policy,
 )
 from grupo.algo.token_level import per_action, row_max, row_mean, row_sum
+from grupo.core.errors import ConfigError
 from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -123,3 +126,21 @@ def test_corrected_loss_logs_weight_and_rejected_fraction():
     metrics = loss.metrics(PI, BATCH)
     assert unmasked(metrics["is_correction/rejected_frac"]) == [0, 1, 1]
     assert exp(log(3)) == pytest.approx(unmasked(metrics["is_correction/weight_mean"])[0])
+
+
+def test_weights_are_bounded_from_below_too():
+    batch = make_batch([0, 0, 0], logp=-1.0, signals={"logp@sampler": [[0.0], [-1.2], [-9.0]]})
+    weight = ImportanceWeight(BoundedIS(0.5, 2.0))(perturb_logp(batch, [[0.0]] * 3), batch)
+    assert weight.flatten().tolist() == pytest.approx([0.5, exp(0.2), 2.0])
+    with pytest.raises(ConfigError, match="high"):
+        BoundedIS(2.0, 0.5)
+
+
+def test_rejection_follows_the_current_policy_if_told_to():
+    batch = make_batch([0, 0], logp=-1.0, signals={"logp@sampler": [[-1.0], [-1.0]]})
+    pi = perturb_logp(batch, [[0.0], [-0.6]])  # the second has moved away from the sampler
+    before = RejectionMask(k1, max_kl=0.5)(pi, batch)
+    now = RejectionMask(k1, max_kl=0.5, policy=current_policy)(pi, batch)
+    assert before.flatten().tolist() == [1.0, 1.0]
+    assert now.flatten().tolist() == [1.0, 0.0]
+    assert not now.requires_grad

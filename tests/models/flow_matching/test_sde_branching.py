@@ -8,7 +8,7 @@ import torch
 from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout, Task
 from grupo.methods.branch_grpo import branch_grpo
-from grupo.methods.tempflow_grpo import tempflow_grpo
+from grupo.methods.tempflow_grpo import ScaleByNoise, tempflow_grpo
 from grupo.models.flow_matching.sampler import standard_normal
 from grupo.rollouts.samplers import SingleStepBranching, SplitTree
 from grupo.storage import tensor_text
@@ -33,6 +33,12 @@ def num_distinct(latent, step):
 def test_tree_shares_latents_above_its_splits(flow, correlation):
     _, _, latent = sample_group(SplitTree((0, 1, 3), sibling_correlation=correlation), flow.build())
     assert [num_distinct(latent, step) for step in range(5)] == [1, 2, 4, 4, 8]
+
+
+def test_branch_steps_may_leave_steps_out(flow):
+    group, _, _ = sample_group(SingleStepBranching(2, (0, 2)), flow.build())
+    assert [rollout.reward_terms["branch_step"] for rollout in group.rollouts] == [0, 0, 2, 2]
+    assert {rollout.length for rollout in group.rollouts} == {4}
 
 
 @pytest.mark.parametrize("window", [(), (0, 1), (1, 3)])
@@ -106,15 +112,15 @@ def test_single_step_branching_adds_noise_in_one_step(flow):
         assert [step for step in range(4) if logp[step]] == [k]
 
 
-def test_aggregation_weights_steps_by_noise_and_shared_steps_once(flow):
+def test_noise_weights_advantages_and_shared_steps_count_once(flow):
     policy = flow.build()
     method = tempflow_grpo(branches_per_step=2, kl_coef=0.0)
     _, batch, _ = sample_group(method.sampler, policy)
     batch = batch.with_signals({"step/std": policy.signals(batch, ["step/std"])["step/std"]})
-    weight = method.aggregation(batch)[batch.mask]
+    weight = ScaleByNoise()(torch.ones_like(batch.reward), batch)[batch.mask]
     # 0.7 sqrt(t / (1 - t)) sqrt(1 / 4) at t = 1 (3/4 in 1 - t), 3/4, 1/2, 1/4
     s = torch.tensor([4.0, 3.0, 1.0, 1 / 3]).sqrt().repeat_interleave(2)
-    assert weight.tolist() == pytest.approx((s / s.mean() / 8).tolist(), rel=1e-5)
+    assert weight.tolist() == pytest.approx((s / s.mean()).tolist(), rel=1e-5)
     _, tree, _ = sample_group(SplitTree((0, 2)), policy)
     weight = branch_grpo((0, 2)).aggregation(tree)
     assert weight[0].tolist() == pytest.approx([1 / 24, 1 / 24, 1 / 12, 1 / 12])

@@ -2,8 +2,14 @@
 
 from dataclasses import replace
 
-from grupo.core.types import Task
-from grupo.rollouts.curricula import CurriculumRequest, DynamicSampling, ShuffledTasks, next_tasks
+from grupo.core.types import Rollout, Task
+from grupo.rollouts.curricula import (
+    CurriculumRequest,
+    DynamicSampling,
+    ShuffledTasks,
+    UnfinishedFirst,
+    next_tasks,
+)
 from grupo.rollouts.history import History
 
 TASKS = [Task(str(i), "?") for i in range(5)]
@@ -40,3 +46,19 @@ def test_dynamic_sampling_serves_a_limited_number_of_rounds_while_tasks_are_need
     counts = [len(curriculum(request(2, resample_round=r))) for r in range(5)]
     assert counts == [2, 2, 2, 0, 0]
     assert curriculum(request(0, resample_round=1)) == []
+
+
+def test_tasks_with_unfinished_rollouts_come_first_and_are_no_new_ones():
+    unfinished = {key: (Rollout(unfinished=True),) * 2 for key in ("3", "1", "4")}
+    history = History(tasks_drawn=2, unfinished_rollouts=unfinished)
+    curriculum = UnfinishedFirst(ShuffledTasks())
+    asked = replace(request(5, tasks_drawn=2), history=history)
+    drawn = curriculum(asked)
+    assert [task.key for task in drawn[:3]] == ["3", "1", "4"]  # the longest kept first
+    assert [len(task.unfinished) for task in drawn] == [2, 2, 2, 0, 0]
+    assert drawn[3:] == next_tasks(request(2, tasks_drawn=2))
+    assert [task.key for task in curriculum(replace(asked, num_tasks=2))] == ["3", "1"]
+
+
+def test_unfinished_first_draws_from_the_inner_curriculum_alone_without_unfinished_rollouts():
+    assert UnfinishedFirst(ShuffledTasks())(request(3)) == next_tasks(request(3))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grupo.rollouts.samplers import AnytimeBudgets
 from grupo.training.collate import collate
-from grupo.training.metrics import _count_generated
+from grupo.training.metrics import _count_returned
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
 
 SMALL = AnytimeBudgets(
@@ -89,7 +89,7 @@ def test_each_trace_is_generated_once_for_all_its_answers():
     thought_letters = 2 * 4
     answer_letters = 2 * 2 * 2 * 2  # of two letters, two at each of two budgets of two traces
     assert sum(len(text) for _, text in actor.log) == thought_letters + answer_letters
-    assert _count_generated(group) == thought_letters + answer_letters
+    assert _count_returned(group) == thought_letters + answer_letters
 
 
 def test_traces_and_answers_have_their_own_random_streams():

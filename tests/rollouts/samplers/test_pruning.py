@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.pruning import BetaBin, balanced_subset
 from grupo.training.collate import collate
 from grupo.training.collect import drop_failed_rollouts
-from grupo.training.metrics import _count_generated
+from grupo.training.metrics import _count_returned
 from tests.helpers.scripted_actor import TASK, Once, Script, dice, texts
 
 # 1/10 for scores below one half, 9/10 for the others
@@ -110,7 +110,7 @@ def test_quality_and_score_position_are_added_to_the_rollouts():
 def test_tokens_of_pruned_rollouts_are_counted_once():
     actor = repeat_first_letters("azbcydef")
     group = sample(SMALL, actor)
-    assert _count_generated(group) == sum(len(text) for _, text in actor.log) == 8 * 2 + 5 * 4
+    assert _count_returned(group) == sum(len(text) for _, text in actor.log) == 8 * 2 + 5 * 4
 
 
 def test_keep_fraction_of_one_prunes_no_rollout():

@@ -14,10 +14,12 @@ from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.rollouts.samplers import (
     EarlyExits,
     EntropyBranching,
+    GroupPart,
     GroupSampler,
     Sampler,
     SegmentTree,
     SingleStepBranching,
+    SplitGroup,
     SplitTree,
     WithAnswerBelief,
 )
@@ -36,6 +38,7 @@ SAMPLERS: dict[str, Sampler] = {
         4, ChunkedThinking(chunk_size=6, prefix_tokens=1, suffix_tokens=2, max_chunks=3)
     ),
     "exits": EarlyExits(num_exits=3, instruction=" So:", think_end="</think>"),
+    "forced": SplitGroup(4, parts=(GroupPart(0.0, "So", " Why?"), GroupPart(1.0, "No"))),
     "segments": SegmentTree(
         leaves=6, segment_tokens=3, max_depth=3, branches=2, max_initial_branches=2
     ),
@@ -63,8 +66,9 @@ def test_training_logp_matches_the_samplers_logp(policy, name):
     batch = batch_of(policy, group)
     logp = policy.signals(batch).logp
     torch.testing.assert_close(logp[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0)
-    num_sampled = sum(len(a.items) for r in group.rollouts for _, a in r.turns if a.sampled)
-    assert int(batch.mask.sum()) == num_sampled  # sampled tokens are trained, and no others
+    actions = [action for rollout in group.rollouts for _, action in rollout.turns]
+    trained = sum(len(action.items) for action in actions if action.sampled or action.in_loss)
+    assert int(batch.mask.sum()) == trained  # sampled and scored tokens, and no others
     assert (batch.old_logp[batch.mask] < 0).all()
 
 

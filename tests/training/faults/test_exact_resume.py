@@ -31,6 +31,7 @@ def test_another_seed_gives_another_run(training_process):
         ("grpo", "counts", {"generated_tokens", "summary"}),
         ("task history", "task history", {"task history", "weights", "metrics"}),
         ("replay", "replays", {"history", "weights", "metrics"}),
+        ("windows", "unfinished", {"rollouts", "weights", "metrics"}),
     ],
 )
 def test_an_incorrect_resume_is_detected(recipe, corruption, changed, training_process, tmp_path):

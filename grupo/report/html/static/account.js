@@ -18,8 +18,8 @@ function recipeOf(run) {
   ];
 }
 
-const TOKENS = [["tokens/generated", "generated"], ["tokens/trained", "trained on"], ["tokens/nonzero_advantage", "with nonzero advantage"],
-  ["tokens/backpropagated", "backpropagated"], ["tokens/unused", "unused"]];
+const TOKENS = [["tokens/generated", "generated"], ["tokens/returned", "returned by the sampler"], ["tokens/trained", "trained on"],
+  ["tokens/with_advantage", "with nonzero advantage"], ["tokens/backpropagated", "backpropagated"], ["tokens/unused", "unused"]];
 const TIMES = [["time/generate", "generating"], ["time/score", "scoring"], ["time/logprobs", "log-probabilities"],
   ["time/update", "updating"], ["time/other", "other"]];
 

@@ -1,0 +1,121 @@
+"""Split groups: parts with different prefixes or prompts, such as token budgets or modes."""
+
+import asyncio
+from dataclasses import replace
+
+from grupo.core.component import check_field, component
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.requires import Provides
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.hints import append_to_prompt
+from grupo.rollouts.samplers.independent import GroupSampler
+from grupo.rollouts.turns.forced_start import ForcedStart
+
+FORCED = "forced"  # name of the step value
+
+
+@component
+class GroupPart:
+    """A part of a group, whose rollouts share a forced prefix or an addition to the prompt.
+
+    Args:
+        value: Value of the reward term in the rollouts of this part.
+        prefix: Text that their first answer is forced to begin with; "" forces nothing.
+        prompt_suffix: Text at the end of their prompt.
+    """
+
+    value: float
+    prefix: str = ""
+    prompt_suffix: str = ""
+
+
+@component
+class SplitGroup(GroupSampler):
+    """Independent rollouts in equal parts, each with a forced prefix or a prompt of its own.
+
+    The reward term `reward_term` is the value of the rollout's part. The step value `forced`
+    is 1 for the tokens of a forced prefix and 0 for all others.
+
+    HBPO, Lyu et al. (arXiv:2507.15844), and Hybrid GPO, Jiang et al. (arXiv:2505.14631), eq. 5.
+
+    Args:
+        group_size: Rollouts in a group, a multiple of the number of parts.
+        turn_strategy: How the policy takes a turn, after the forced prefix.
+        parts: The parts, in order.
+        reward_term: Name of the reward term.
+        train_prefix: Train on the tokens of the forced prefix.
+
+    Raises:
+        ConfigError: There is no part, two have one value, or the group cannot be split into
+            equal parts.
+
+    >>> SplitGroup(6, parts=(GroupPart(512.0), GroupPart(1024.0))).part_of(3).value
+    1024.0
+    """
+
+    parts: tuple[GroupPart, ...] = (GroupPart(0.0), GroupPart(1.0))
+    reward_term: str = "part"
+    train_prefix: bool = True
+
+    @property
+    def provides(self) -> Provides:
+        return Provides(reward_terms=(self.reward_term,))
+
+    def __post_init__(self) -> None:
+        values = {part.value for part in self.parts}
+        distinct = len(values) == len(self.parts) > 0
+        check_field(self, "parts", distinct, "one or more, each with a value of its own")
+        check_field(self, "group_size", self._is_divisible(self.group_size), self._allowed_sizes)
+
+    @property
+    def _allowed_sizes(self) -> str:
+        return f"a multiple of {len(self.parts)}, the number of parts"
+
+    def _is_divisible(self, count: int) -> bool:
+        return count % len(self.parts) == 0
+
+    def part_of(self, index: int, group_size: int = 0) -> GroupPart:
+        """The part that the rollout at this index belongs to.
+
+        Args:
+            index: Position in the group.
+            group_size: Rollouts in the group; `self.group_size` by default.
+        """
+        return self.parts[index * len(self.parts) // (group_size or self.group_size)]
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        count = task.group_size or self.group_size
+        if not self._is_divisible(count):
+            raise ConfigError(
+                f"curriculum: it requests {count} rollouts of a task, which SplitGroup cannot"
+                f" split. Allowed: {self._allowed_sizes}."
+            )
+        parts = [self.part_of(i, count) for i in range(count)]
+        rollouts = await asyncio.gather(
+            *(self._generate(task, env, actor.fork(i), part) for i, part in enumerate(parts))
+        )
+        group = await score_group(task, env, rollouts)
+        annotated = (
+            self._annotate(rollout, part)
+            for rollout, part in zip(group.rollouts, parts, strict=True)
+        )
+        return replace(group, rollouts=tuple(annotated))
+
+    async def _generate(self, task: Task, env: Env, actor: Actor, part: GroupPart) -> Rollout:
+        suffix = part.prompt_suffix
+        own_task = append_to_prompt(task, suffix) if suffix else task
+        strategy = ForcedStart(part.prefix, self.train_prefix, self.turn_strategy)
+        return await run_rollout(own_task, env, actor, turn_strategy=strategy)
+
+    def _annotate(self, rollout: Rollout, part: GroupPart) -> Rollout:
+        is_forced = (
+            float(i == 0 and part.prefix != "")
+            for i, (_, action) in enumerate(rollout.turns)
+            for _ in action.items
+        )
+        return replace(
+            rollout,
+            reward_terms={**rollout.reward_terms, self.reward_term: part.value},
+            step_values={**rollout.step_values, FORCED: tuple(is_forced)},
+        )

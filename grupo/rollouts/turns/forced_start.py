@@ -1,0 +1,52 @@
+"""Forced starts: the first answer of a rollout begins with a given text."""
+
+from dataclasses import replace
+
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import Actor, TurnStrategy, single_action
+from grupo.core.types import Action, Observation, Rollout
+
+
+@component
+class ForcedStart:
+    """A turn whose answer begins with `text`, if it is the first turn; later turns are unchanged.
+
+    A trained text has the policy's own log-probabilities as the old ones, as if the policy had
+    sampled it: its ratio is pi / pi_old.
+
+    Args:
+        text: The beginning of the answer; "" forces nothing.
+        train_text: Train on the tokens of the text.
+        inner: How the policy takes the rest of the turn.
+
+    Raises:
+        ConfigError: When the turn is taken, if the tokenizer cannot represent the text.
+    """
+
+    text: str
+    train_text: bool = True
+    inner: TurnStrategy = single_action
+
+    async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+        if rollout.turns or not self.text:
+            return await self.inner(actor, rollout, observation)
+        forced = await actor.prefill_forced(rollout, observation, self.text)
+        started = rollout.append_turn(observation, forced)
+        _check_tokens(actor, started, self.text)
+        if self.train_text:
+            logp = (await actor.score(started)).logp
+            trained = replace(forced, in_loss=True, logp=logp)
+            started = rollout.append_turn(observation, trained)
+        return await self.inner(actor, started, "")
+
+
+def _check_tokens(actor: Actor, started: Rollout, text: str) -> None:
+    """Raise if the tokens of the forced text decode to another text; special tokens to none."""
+    forced: Action = started.turns[-1][1]
+    decoded = actor.truncate(started, len(forced.items)).turns[-1][1].text
+    if not forced.items or (decoded.strip() and decoded.split() != text.split()):
+        raise ConfigError(
+            f"sampler: the forced text {text[:60]!r} becomes {decoded[:60]!r} in the policy's"
+            " tokens. Allowed: a text that the tokenizer can represent."
+        )

@@ -1,0 +1,340 @@
+"""No sampler generates a token that is not counted, alone or around another sampler."""
+
+import ast
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+import grupo
+from grupo.core.event_loop import run_coroutine
+from grupo.core.types import Group, RewardResult, Rollout, Task
+from grupo.inference.base import Request
+from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.multi_policy import LoadedMultiPolicy
+from grupo.rollouts import samplers, turns
+from grupo.rollouts.evaluate import HasActor
+from grupo.rollouts.samplers import (
+    AnytimeBudgets,
+    BetaBins,
+    DemonstrationSampler,
+    EarlyExits,
+    EarlyPruning,
+    EntropyBranching,
+    FirstTurnTree,
+    GroupPart,
+    GroupSampler,
+    MultiTemperature,
+    ParaphraseSampler,
+    ResampleUntilInformative,
+    Sampler,
+    SegmentTree,
+    SelfPlay,
+    SingleStepBranching,
+    SolutionColumn,
+    SplitGroup,
+    SplitTree,
+    WindowSampler,
+    WithAnswerBelief,
+    WithCritique,
+    WithExpertSolution,
+    WithGreedyBaseline,
+    WithHint,
+    WithReflection,
+    WithScaffold,
+    WithSelfHint,
+)
+from grupo.rollouts.samplers.pruning import QUALITY_HEAD, BetaBin
+from grupo.rollouts.samplers.self_hint import HintPrompt
+from grupo.rollouts.turns import ChunkedThinking, ForcedStart, ThinkingBudget
+from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
+from tests.helpers import tiny_lm
+from tests.helpers.drawing_engine import DrawingEngine
+
+PACKAGE = Path(grupo.__file__).parent
+STOP = "."
+TURN_STRATEGIES = {
+    "single_action": GroupSampler(2),
+    "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
+    "ForcedStart": GroupSampler(2, ForcedStart(",")),
+    "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
+}
+UNSAMPLED = ("DemonstrationSampler", "MultiTurnDemonstrations")
+PLAIN: Mapping[str, Sampler] = {
+    "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
+    "DemonstrationSampler": DemonstrationSampler(SolutionColumn()),
+    "EarlyExits": EarlyExits(2, ",", STOP),
+    "EarlyPruning": EarlyPruning(4, 0.5, 3, 4, 1, BetaBins((BetaBin(1.0, 2.0),))),
+    "EntropyBranching": EntropyBranching(4, 2, branch_prob=0.9),
+    "FirstTurnTree": FirstTurnTree(2, 2),
+    "MultiTurnDemonstrations": MultiTurnDemonstrations(lambda task, observations, rng: "ab"),
+    "ParaphraseSampler": ParaphraseSampler(2),
+    "SegmentTree": SegmentTree(4, 2, 3),
+    "SelfPlay": SelfPlay(2),
+    "SingleStepBranching": SingleStepBranching(2, (0, 1)),
+    "SplitGroup": SplitGroup(2, parts=(GroupPart(0.0, ","), GroupPart(1.0, "", "R"))),
+    "SplitTree": SplitTree((0, 2)),
+    "WindowSampler": WindowSampler(2, 3, 8),
+    **{f"GroupSampler {name}": sampler for name, sampler in TURN_STRATEGIES.items()},
+}
+
+
+def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
+    """Every sampler that wraps a group sampler; with rewards of 0 each of them generates more."""
+    return {
+        "MultiTemperature": MultiTemperature(inner, 2, 1.5),
+        "WithAnswerBelief": WithAnswerBelief(inner),
+        "WithCritique": WithCritique(inner),
+        "WithExpertSolution": WithExpertSolution(inner),
+        "WithGreedyBaseline": WithGreedyBaseline(inner),
+        "WithHint": WithHint(inner),
+        "WithReflection": WithReflection(inner),
+        "WithScaffold": WithScaffold(inner),
+        "WithSelfHint": WithSelfHint(inner, 2, HintPrompt("{attempt}"), extract_hint=str),
+    }
+
+
+def all_samplers() -> Iterator[tuple[str, Sampler]]:
+    """Every sampler alone, in every wrapper, and resampled at two levels."""
+    wrapped = {
+        f"{name} {turn}": sampler
+        for turn, inner in TURN_STRATEGIES.items()
+        for name, sampler in wrappers(inner).items()
+    }
+    for name, sampler in {**PLAIN, **wrapped}.items():
+        yield name, sampler
+        yield f"ResampleUntilInformative {name}", ResampleUntilInformative(sampler, 3)
+    twice = ResampleUntilInformative(ResampleUntilInformative(GroupSampler(2), 2), 2)
+    yield "ResampleUntilInformative twice", twice
+
+
+SAMPLERS = dict(all_samplers())
+TASK = Task(
+    "t",
+    "Q",
+    "ab",
+    columns={"solution": "ab", "paraphrases": ("Q", "R"), "hint": "d", "hints": ["d", ["e", "f"]]},
+    replays=(Rollout(reward=0.0),),
+)
+
+
+class TwoTurnEnv:
+    """Environment of two turns, in which every answer is wrong."""
+
+    async def reply(self, task, rollout):
+        observations = (task.prompt, "And?", None)
+        return observations[min(2, sum(bool(observation) for observation, _ in rollout.turns))]
+
+    async def score(self, task, rollouts):
+        return [RewardResult(0.0) for _ in rollouts]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_lm.save_model(tmp_path_factory.mktemp("model"), max_position_embeddings=999))
+
+
+@pytest.fixture(scope="module")
+def policy(folder: str) -> CausalPolicy:
+    policy = CausalLM(folder, max_new_tokens=12).build()
+    policy.attach_heads((QUALITY_HEAD,))
+    return policy
+
+
+@pytest.fixture
+def engine(policy: CausalPolicy) -> DrawingEngine:
+    return DrawingEngine(policy, STOP)
+
+
+def count(sampler: Sampler, policy: HasActor) -> tuple[Group, Mapping[str, int]]:
+    """The sampler's group, and the generated tokens that the actor has counted by role."""
+    actor = policy.actor(3)
+    group = run_coroutine(sampler(TASK, TwoTurnEnv(), actor.fork("group")))
+    return group, actor.generated_tokens
+
+
+def num_returned(group: Group) -> int:
+    return sum(len(a.items) for r in group.rollouts for _, a in r.turns if a.sampled)
+
+
+def sources_with(text: str) -> Iterator[tuple[str, str]]:
+    """The files of the package that contain a text, with their sources."""
+    for path in PACKAGE.rglob("*.py"):
+        if text in (source := path.read_text()):
+            yield path.relative_to(PACKAGE).as_posix(), source
+
+
+def classes_called_with(*arguments: str) -> set[str]:
+    """Classes of the package with an asynchronous `__call__` of these arguments, no protocols."""
+    return {
+        node.name
+        for _, text in sources_with("async def __call__")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and not any("Protocol" in ast.dump(b) for b in node.bases)
+        for member in node.body
+        if isinstance(member, ast.AsyncFunctionDef)
+        and member.name == "__call__"
+        and [argument.arg for argument in member.args.args] == ["self", *arguments]
+    }
+
+
+def test_every_sampler_and_turn_strategy_of_the_package_is_tried():
+    tried = {name.split()[0] for name in SAMPLERS}
+    assert tried == classes_called_with("task", "env", "actor")
+    assert tried - {"MultiTurnDemonstrations"} < {*samplers.__all__}
+    strategies = classes_called_with("actor", "rollout", "observation")
+    assert strategies == {*turns.__all__} == {*TURN_STRATEGIES} - {"single_action"}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_token_that_the_engine_draws_is_counted(policy, engine, name):
+    group, counted = count(SAMPLERS[name], policy)
+    assert sum(counted.values()) == engine.num_drawn
+    assert (engine.num_drawn > 0) == (name.split()[-1] not in UNSAMPLED)
+    assert group.rollouts
+
+
+@pytest.mark.parametrize(
+    "name", sorted({*wrappers(GroupSampler(2))} - {"WithAnswerBelief", "WithExpertSolution"})
+)
+def test_wrappers_generate_more_than_the_sampler_that_they_wrap(policy, engine, name):
+    count(GroupSampler(2), policy)
+    alone, engine.num_drawn = engine.num_drawn, 0
+    count(wrappers(GroupSampler(2))[name], policy)
+    assert engine.num_drawn > alone
+
+
+@pytest.mark.parametrize("name", ["WithCritique", "WithScaffold", "WithGreedyBaseline"])
+def test_discarded_rollouts_are_counted(policy, engine, name):
+    group, counted = count(wrappers(GroupSampler(3))[name], policy)
+    assert sum(counted.values()) == engine.num_drawn > num_returned(group)
+
+
+def test_hints_are_counted_by_their_role(policy, engine):
+    group, counted = count(
+        WithSelfHint(GroupSampler(2), 3, HintPrompt("{attempt}"), extract_hint=str), policy
+    )
+    hints = Group(TASK, tuple(r for r in group.rollouts if r.role == "hinter"))
+    assert len(hints.rollouts) == 3
+    assert counted["hinter"] == num_returned(hints)
+    assert counted[""] + counted["hinter"] == engine.num_drawn
+
+
+def test_tokens_of_every_policy_of_several_are_counted(policy, engine, folder):
+    hinter = CausalLM(folder, max_new_tokens=5).build()
+    hinter_engine = DrawingEngine(hinter)
+    sampler = WithSelfHint(GroupSampler(2), 3, HintPrompt("{attempt}"), extract_hint=str)
+    _, counted = count(sampler, LoadedMultiPolicy(policy, {"hinter": hinter}))
+    assert counted == {"": engine.num_drawn, "hinter": hinter_engine.num_drawn}
+    assert hinter_engine.num_drawn == 3 * 5
+
+
+@dataclass(frozen=True)
+class DiscardingSampler:
+    """Planted: generates without returning anything, with every way that an actor has."""
+
+    async def __call__(self, task, env, actor) -> Group:
+        rollout = Rollout().append_turn(task.prompt, await actor(Rollout(), task.prompt))
+        await actor.restart_context(rollout, task.prompt, suffix_tokens=2)
+        await actor.with_sampling(0.5, top_k=1)(rollout, "")
+        await actor.with_stop(max_new_tokens=2)(rollout, "")
+        return Group(task, ())
+
+
+@dataclass(frozen=True)
+class DirectSampler:
+    """Planted: sends a request without the actor's methods, to its batcher and to its handler."""
+
+    async def __call__(self, task, env, actor) -> Group:
+        await actor.batcher(Request((1, 2), actor.rng_key))
+        list(actor.batcher.handler([Request((1, 2), actor.rng_key)]))
+        return Group(task, ())
+
+
+@dataclass(frozen=True)
+class CancellingSampler:
+    """Planted: cancels all requests once the first of them is answered."""
+
+    async def __call__(self, task, env, actor) -> Group:
+        requests = [asyncio.create_task(actor.fork(i)(Rollout(), task.prompt)) for i in range(20)]
+        await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
+        for request in requests:
+            request.cancel()
+        return Group(task, ())
+
+
+@dataclass(frozen=True)
+class FailingSampler:
+    """Planted: every rollout raises after it has been generated."""
+
+    async def __call__(self, task, env, actor) -> Group:
+        async def fail(number: int) -> None:
+            raise ValueError(await actor.fork(number)(Rollout(), task.prompt))
+
+        await asyncio.gather(*map(fail, range(4)), return_exceptions=True)
+        return Group(task, ())
+
+
+PLANTED = (DiscardingSampler(), DirectSampler(), CancellingSampler(), FailingSampler())
+
+
+@pytest.mark.parametrize("sampler", PLANTED, ids=lambda sampler: type(sampler).__name__)
+def test_tokens_of_a_sampler_that_hides_them_are_counted(policy, engine, sampler):
+    group, counted = count(sampler, policy)
+    assert not group.rollouts
+    assert sum(counted.values()) == engine.num_drawn > 0
+
+
+class SlowEngine(DrawingEngine):
+    """Pauses after every reply, so that a sampler can cancel the others."""
+
+    def __call__(self, requests):
+        for pair in super().__call__(requests):
+            yield pair
+            time.sleep(0.005)
+
+
+def test_all_requests_of_a_batch_count_whenever_a_sampler_cancels_them(policy):
+    engine = SlowEngine(policy)  # answers of full length
+    counts = [sum(count(CancellingSampler(), policy)[1].values()) for _ in range(3)]
+    assert counts == [20 * 12] * 3
+    assert engine.num_drawn == sum(counts)
+
+
+def test_engines_are_called_through_the_counting_batcher_only():
+    """Nothing else in the package makes a batcher, and samplers import neither engine nor model."""
+    batchers = {"DynamicBatcher", "CountingBatcher"}
+    callers = {
+        file
+        for file, text in sources_with("Batcher(")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and {getattr(node.func, "id", "")} & batchers
+    }
+    assert callers == {"models/trainable.py"}
+    importing = {
+        file for name in ("inference", "models") for file, _ in sources_with(f"grupo.{name}")
+    }
+    assert "models/trainable.py" in importing
+    assert not [file for file in importing if file.startswith("rollouts/")]
+
+
+def test_actors_of_one_policy_count_apart(policy, engine):
+    first, second = policy.actor(3), policy.actor(4)
+    run_coroutine(GroupSampler(2)(TASK, TwoTurnEnv(), first))
+    assert (sum(first.generated_tokens.values()), second.generated_tokens) == (engine.num_drawn, {})
+
+
+def test_counts_do_not_depend_on_the_order_of_the_rollouts(policy, engine):
+    async def sample_in_order(order: list[int]) -> dict[str, int]:
+        actor = policy.actor(3)
+        tasks = [replace(TASK, prompt="Q" * (1 + i)) for i in range(3)]
+        sampler = SAMPLERS["WithSelfHint single_action"]
+        await asyncio.gather(*(sampler(tasks[i], TwoTurnEnv(), actor.fork(i)) for i in order))
+        return dict(actor.generated_tokens)
+
+    counts = [run_coroutine(sample_in_order(order)) for order in ([0, 1, 2], [2, 0, 1])]
+    assert counts[0] == counts[1]
+    assert list(counts[0]) == list(counts[1]) == ["", "hinter"]
