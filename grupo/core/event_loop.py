@@ -132,23 +132,34 @@ def running_rollout_loop() -> RolloutLoop:
     return loop
 
 
-def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(coroutine: Coroutine[Any, Any, T], stop: Future[None] | None = None) -> T:
     """Run a coroutine to completion, in a new event loop on a thread of its own.
 
     Meanwhile the calling thread executes the jobs submitted with `run_on_main_thread`. The function
     may be called where an event loop is already running, as in a notebook. Ctrl-C cancels the
     coroutine; until it has ended, the calling thread still executes jobs, which its `finally` may
     need. A second Ctrl-C does not wait for that.
+
+    Args:
+        coroutine: The coroutine to run.
+        stop: The coroutine is cancelled when this future is done.
     """
     jobs: Jobs = SimpleQueue()
-    cancel = Future[Callable[[], Any]]()
+    interrupted = Future[None]()
     result = Future[T]()
 
     async def main() -> T:
         loop = running_rollout_loop()
         task = asyncio.current_task()
         assert task
-        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+
+        def cancel(_: Future[None]) -> None:
+            with suppress(RuntimeError):  # the loop has already ended
+                loop.call_soon_threadsafe(task.cancel)
+
+        interrupted.add_done_callback(cancel)
+        if stop:
+            stop.add_done_callback(cancel)
         try:
             return await coroutine
         except BaseException:
@@ -176,8 +187,7 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
         execute_jobs()
     except BaseException:
         if thread.ident is not None:  # None if the system could not start another thread
-            with suppress(RuntimeError):  # the loop has already ended
-                cancel.result()()
+            interrupted.set_result(None)
             execute_jobs()  # the coroutine may still clean up
         raise
     return result.result()
@@ -191,15 +201,22 @@ def _wait_for_job(jobs: Jobs) -> Callable[[], None] | None:
 
 async def run_on_main_thread(fn: Callable[[], T]) -> T:
     """Call `fn` on the thread that waits in `run_coroutine`, after the calls submitted before."""
-    done = Future[T]()
+    loop = running_rollout_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_outcome: Callable[[], None]) -> None:
+        if not done.done():  # the caller may have been cancelled
+            set_outcome()
 
     def job() -> None:
-        if not done.set_running_or_notify_cancel():
+        if done.done():
             return
         try:
-            done.set_result(fn())
+            set_outcome = partial(done.set_result, fn())
         except Exception as error:
-            done.set_exception(error)
+            set_outcome = partial(done.set_exception, error)
+        with suppress(RuntimeError):  # the loop has ended: no coroutine waits
+            loop.call_soon_threadsafe(settle, set_outcome)
 
-    running_rollout_loop().jobs.put(job)
-    return await asyncio.wrap_future(done)
+    loop.jobs.put(job)
+    return await done

@@ -29,34 +29,57 @@ class PendingStep:
     generated_tokens: Mapping[str, int]
 
 
+GenerateStep = Callable[[int, Future[None]], PendingStep]
+
+
+@dataclass(frozen=True)
+class _QueuedStep:
+    """A step that is being generated; its generation is cancelled when `stop` is done."""
+
+    result: Future[PendingStep]
+    stop: Future[None]
+
+
 class AsyncRolloutQueue:
     """Groups of later steps, generated one step after the other in a background thread."""
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(1, "async-rollouts")
-        self.pending: deque[Future[PendingStep]] = deque()
+        self.pending: deque[_QueuedStep] = deque()
 
-    def submit(self, generate_step: Callable[[int], PendingStep], tasks_drawn: int) -> None:
+    def submit(self, generate_step: GenerateStep, tasks_drawn: int) -> None:
         """Queue one more step.
 
         Args:
-            generate_step: Generates the step, from the number of tasks drawn before it.
+            generate_step: Generates the step, from the number of tasks drawn before it and a future
+                that cancels the generation when it is done.
             tasks_drawn: That number if the queue is empty; otherwise the previous step's is taken.
         """
-        previous = self.pending[-1] if self.pending else None
+        previous = self.pending[-1].result if self.pending else None
+        stop = Future[None]()
 
         def generate() -> PendingStep:
-            return generate_step(previous.result().tasks_drawn if previous else tasks_drawn)
+            return generate_step(previous.result().tasks_drawn if previous else tasks_drawn, stop)
 
-        self.pending.append(self.executor.submit(generate))
+        self.pending.append(_QueuedStep(self.executor.submit(generate), stop))
 
     def pop(self) -> PendingStep:
         """The oldest step of the queue; waits until it has been generated."""
-        return self.pending.popleft().result()
+        step = self.pending[0].result.result()
+        self.pending.popleft()  # not before: `close` must find a step that is being generated
+        return step
 
     def wait_all(self) -> list[PendingStep]:
         """Wait until every step of the queue has been generated; returns them, oldest first."""
-        return [future.result() for future in self.pending]
+        return [queued.result.result() for queued in self.pending]
+
+    def close(self) -> None:
+        """Cancel the generation of all steps, and wait until it has ended."""
+        for queued in reversed(self.pending):
+            queued.result.cancel()
+            queued.stop.set_result(None)
+        self.pending.clear()
+        self.executor.shutdown()
 
     def to_data(self) -> list[Any]:
         """The queue as plain data; waits until all its steps have been generated."""
@@ -71,9 +94,9 @@ class AsyncRolloutQueue:
         self.pending.clear()
         for collected, *counts in data:
             groups = pending_steps_json.from_data(collected, tasks)
-            future: Future[PendingStep] = Future()
-            future.set_result(PendingStep(groups, *counts))
-            self.pending.append(future)
+            result = Future[PendingStep]()
+            result.set_result(PendingStep(groups, *counts))
+            self.pending.append(_QueuedStep(result, Future()))
 
 
 def with_importance_correction(method: Method) -> Method:

@@ -1,6 +1,7 @@
 """A training step: generate, score, compute advantages, update; without files and displays."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -22,7 +23,11 @@ from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
 from grupo.tasks import split_tasks
 from grupo.training import metrics
-from grupo.training.async_rollouts import PendingStep, with_importance_correction
+from grupo.training.async_rollouts import (
+    GenerateStep,
+    PendingStep,
+    with_importance_correction,
+)
 from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups, collect_groups
 from grupo.training.oom_retry import retry_on_oom
@@ -138,6 +143,13 @@ class Learner:
         kill_point("run/evaluated")
         return result
 
+    def close(self) -> None:
+        """Cancel the generation of later steps, then end the processes that generate."""
+        try:
+            self.rollout_queue.close()
+        finally:
+            self.policy.weight_sync.close()
+
     def _resolve_schedules(self) -> tuple[Method, Mapping[str, float]]:
         """The method and the learning rates of this step, by the name of the optimizer."""
         recipe = self.recipe
@@ -153,7 +165,7 @@ class Learner:
         generated_before = self.policy.generation_seconds
         with self.stopwatch.lap("score"):
             generate_step = self._make_step_generator(method, self.state.step)
-            pending = generate_step(self.state.history.tasks_drawn)
+            pending = generate_step(self.state.history.tasks_drawn, Future())
         # rewards are computed while the policy generates: only the rest of the time is waiting
         generation_seconds = self.policy.generation_seconds - generated_before
         self.stopwatch.seconds["generate"] += generation_seconds
@@ -169,17 +181,18 @@ class Learner:
         with self.stopwatch.lap("generate"):
             return self.rollout_queue.pop()
 
-    def _make_step_generator(self, method: Method, step: int) -> Callable[[int], PendingStep]:
+    def _make_step_generator(self, method: Method, step: int) -> GenerateStep:
         """A function that generates a step with the current weights and history.
 
-        Its argument is the number of tasks drawn before the step.
+        Its arguments are the number of tasks drawn before the step and a future that cancels the
+        generation when it is done.
         """
         recipe = self.recipe
         history = self.state.history.copy()
         version = self.state.step
         weights = self.policy.weight_sync.snapshot()
 
-        def generate_step(tasks_drawn: int) -> PendingStep:
+        def generate_step(tasks_drawn: int, stop: Future[None]) -> PendingStep:
             self.policy.sync_weights(weights, version)
             history.tasks_drawn = tasks_drawn
             actor = self.policy.actor(derive_key(recipe.seed, "sample", step))
@@ -192,7 +205,7 @@ class Learner:
                 num_prompts=recipe.prompts_per_step,
                 seed=recipe.seed,
             )
-            collected = run_coroutine(coroutine)
+            collected = run_coroutine(coroutine, stop)
             return PendingStep(collected, history.tasks_drawn, actor.generated_tokens)
 
         return generate_step

@@ -117,8 +117,10 @@ class Trainer:
             kill_point("run/ended")
             return summary
         finally:
-            self.policy.weight_sync.close()
-            self.callback.on_train_end()
+            try:
+                self.learner.close()
+            finally:
+                self.callback.on_train_end()
 
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one."""
