@@ -2,21 +2,18 @@
 
 import ast
 import asyncio
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import grupo
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Group, RewardResult, Rollout, Task
-from grupo.inference.base import Request
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.core.types import Group
+from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy import LoadedMultiPolicy
 from grupo.rollouts import samplers, turns
-from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     BetaBins,
@@ -47,15 +44,25 @@ from grupo.rollouts.samplers import (
     WithScaffold,
     WithSelfHint,
 )
-from grupo.rollouts.samplers.pruning import QUALITY_HEAD, BetaBin
+from grupo.rollouts.samplers.pruning import BetaBin
 from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.turns import ChunkedThinking, ForcedStart, ThinkingBudget
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
-from tests.helpers import tiny_lm
 from tests.helpers.drawing_engine import DrawingEngine
+from tests.helpers.token_counts import (
+    STOP,
+    TASK,
+    TwoTurnEnv,
+    count,
+    engine,
+    folder,
+    num_returned,
+    policy,
+)
+
+__all__ = ["engine", "folder", "policy"]  # fixtures
 
 PACKAGE = Path(grupo.__file__).parent
-STOP = "."
 TURN_STRATEGIES = {
     "single_action": GroupSampler(2),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
@@ -112,52 +119,6 @@ def all_samplers() -> Iterator[tuple[str, Sampler]]:
 
 
 SAMPLERS = dict(all_samplers())
-TASK = Task(
-    "t",
-    "Q",
-    "ab",
-    columns={"solution": "ab", "paraphrases": ("Q", "R"), "hint": "d", "hints": ["d", ["e", "f"]]},
-    replays=(Rollout(reward=0.0),),
-)
-
-
-class TwoTurnEnv:
-    """Environment of two turns, in which every answer is wrong."""
-
-    async def reply(self, task, rollout):
-        observations = (task.prompt, "And?", None)
-        return observations[min(2, sum(bool(observation) for observation, _ in rollout.turns))]
-
-    async def score(self, task, rollouts):
-        return [RewardResult(0.0) for _ in rollouts]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tiny_lm.save_model(tmp_path_factory.mktemp("model"), max_position_embeddings=999))
-
-
-@pytest.fixture(scope="module")
-def policy(folder: str) -> CausalPolicy:
-    policy = CausalLM(folder, max_new_tokens=12).build()
-    policy.attach_heads((QUALITY_HEAD,))
-    return policy
-
-
-@pytest.fixture
-def engine(policy: CausalPolicy) -> DrawingEngine:
-    return DrawingEngine(policy, STOP)
-
-
-def count(sampler: Sampler, policy: HasActor) -> tuple[Group, Mapping[str, int]]:
-    """The sampler's group, and the generated tokens that the actor has counted by role."""
-    actor = policy.actor(3)
-    group = run_coroutine(sampler(TASK, TwoTurnEnv(), actor.fork("group")))
-    return group, actor.generated_tokens
-
-
-def num_returned(group: Group) -> int:
-    return sum(len(a.items) for r in group.rollouts for _, a in r.turns if a.sampled)
 
 
 def sources_with(text: str) -> Iterator[tuple[str, str]]:
@@ -230,78 +191,6 @@ def test_tokens_of_every_policy_of_several_are_counted(policy, engine, folder):
     _, counted = count(sampler, LoadedMultiPolicy(policy, {"hinter": hinter}))
     assert counted == {"": engine.num_drawn, "hinter": hinter_engine.num_drawn}
     assert hinter_engine.num_drawn == 3 * 5
-
-
-@dataclass(frozen=True)
-class DiscardingSampler:
-    """Planted: generates without returning anything, with every way that an actor has."""
-
-    async def __call__(self, task, env, actor) -> Group:
-        rollout = Rollout().append_turn(task.prompt, await actor(Rollout(), task.prompt))
-        await actor.restart_context(rollout, task.prompt, suffix_tokens=2)
-        await actor.with_sampling(0.5, top_k=1)(rollout, "")
-        await actor.with_stop(max_new_tokens=2)(rollout, "")
-        return Group(task, ())
-
-
-@dataclass(frozen=True)
-class DirectSampler:
-    """Planted: sends a request without the actor's methods, to its batcher and to its handler."""
-
-    async def __call__(self, task, env, actor) -> Group:
-        await actor.batcher(Request((1, 2), actor.rng_key))
-        list(actor.batcher.handler([Request((1, 2), actor.rng_key)]))
-        return Group(task, ())
-
-
-@dataclass(frozen=True)
-class CancellingSampler:
-    """Planted: cancels all requests once the first of them is answered."""
-
-    async def __call__(self, task, env, actor) -> Group:
-        requests = [asyncio.create_task(actor.fork(i)(Rollout(), task.prompt)) for i in range(20)]
-        await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
-        for request in requests:
-            request.cancel()
-        return Group(task, ())
-
-
-@dataclass(frozen=True)
-class FailingSampler:
-    """Planted: every rollout raises after it has been generated."""
-
-    async def __call__(self, task, env, actor) -> Group:
-        async def fail(number: int) -> None:
-            raise ValueError(await actor.fork(number)(Rollout(), task.prompt))
-
-        await asyncio.gather(*map(fail, range(4)), return_exceptions=True)
-        return Group(task, ())
-
-
-PLANTED = (DiscardingSampler(), DirectSampler(), CancellingSampler(), FailingSampler())
-
-
-@pytest.mark.parametrize("sampler", PLANTED, ids=lambda sampler: type(sampler).__name__)
-def test_tokens_of_a_sampler_that_hides_them_are_counted(policy, engine, sampler):
-    group, counted = count(sampler, policy)
-    assert not group.rollouts
-    assert sum(counted.values()) == engine.num_drawn > 0
-
-
-class SlowEngine(DrawingEngine):
-    """Pauses after every reply, so that a sampler can cancel the others."""
-
-    def __call__(self, requests):
-        for pair in super().__call__(requests):
-            yield pair
-            time.sleep(0.005)
-
-
-def test_all_requests_of_a_batch_count_whenever_a_sampler_cancels_them(policy):
-    engine = SlowEngine(policy)  # answers of full length
-    counts = [sum(count(CancellingSampler(), policy)[1].values()) for _ in range(3)]
-    assert counts == [20 * 12] * 3
-    assert engine.num_drawn == sum(counts)
 
 
 def test_engines_are_called_through_the_counting_batcher_only():
