@@ -12,7 +12,7 @@ from grupo.models import loading
 from tests.helpers.malformed_input import Case, CaseRunner, WorkStarted, generate_cases
 from tests.helpers.malformed_values import LONG, NAMED
 
-FAST_COUNT = 2000  # cases, a fifth of them made by hand
+FAST_COUNT = 800  # cases, half of them made by hand
 SLOW_COUNT = 20_000
 MAX_SECONDS = 5.0  # of a case, on a busy machine; each takes below 1 s on a free one
 WORK = (  # where commands start to work
