@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt, Interval
 
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
-from grupo.algo.optimizer import Adam
 from grupo.core.component import component
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
 from grupo.core.limits import STALENESS
@@ -15,6 +14,7 @@ from grupo.core.schedules import Schedule
 from grupo.core.units import RolloutSteps, RolloutStepsOrNever
 from grupo.method import Method
 from grupo.models.base import AuxModel, PolicySpec
+from grupo.optimizers import Adam, OptimizerSpec
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import FixedGroupSize
 from grupo.tasks.base import TaskSource
@@ -70,7 +70,7 @@ class Recipe:
         max_steps: Rollout steps; the method's update plan makes one or several updates in each.
         prompts_per_step: Tasks per step; the method's sampler generates a group for each.
         learning_rate: Learning rate, a number or a schedule.
-        optimizer: Optimizer of the policy.
+        optimizer: Optimizer of the policy, such as `Adam(weight_decay=0.01)`.
         aux_models: Further models whose signals the method reads, such as a teacher.
         aux_head_learning_rate: Learning rate of auxiliary heads, such as a value head.
         aux_head_optimizer: Optimizer of the auxiliary heads.
@@ -94,10 +94,10 @@ class Recipe:
     max_steps: PositiveInt = 100
     prompts_per_step: PositiveInt = 16
     learning_rate: float | Schedule = 1e-5
-    optimizer: Adam = Adam()
+    optimizer: OptimizerSpec = Adam()
     aux_models: tuple[AuxModel, ...] = ()
     aux_head_learning_rate: float | Schedule = 1e-3
-    aux_head_optimizer: Adam = Adam()
+    aux_head_optimizer: OptimizerSpec = Adam()
     max_grad_norm: Annotated[float, Gt(0), "inf clips nothing"] = 1.0
     old_logp_tolerance: Annotated[float, Ge(0), "inf never recomputes log-probabilities"] = 1e-3
     max_staleness: Annotated[int, Interval(ge=0, le=STALENESS.maximum)] = 0

@@ -18,7 +18,7 @@ PACKAGE = Path(grupo.__file__).parent
 # from the bottom to the top; members of one layer do not import each other
 LAYERS = (
     ("core",),
-    ("storage", "tasks", "algo", "kernels"),
+    ("storage", "tasks", "algo", "kernels", "optimizers"),
     ("inference", "rewards", "rollouts"),
     ("envs", "models", "method"),
     ("methods", "recipe"),

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from grupo.algo.optimizer import Adam, optimizer_step
 from grupo.claims.claim import Arm, ArmBudget, Setting
 from grupo.claims.environments import Scores
 from grupo.claims.environments.tabular import Attempts
@@ -23,6 +22,8 @@ from grupo.core.rng import derive_key, make_rng
 from grupo.core.schedules import resolve_schedules
 from grupo.core.types import Group, Rollout
 from grupo.method import Method
+from grupo.optimizers import Adam
+from grupo.optimizers.update import optimizer_step
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore

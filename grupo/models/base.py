@@ -177,6 +177,10 @@ class Policy(Protocol):
         """Parameters for the optimizer, always in the same order."""
         ...
 
+    def embeddings(self) -> Sequence[nn.Parameter]:
+        """Parameters that embed inputs or compute logits: by default, optimizers do not decay them."""
+        ...
+
     def weights(self) -> Mapping[str, Tensor]:
         """All trained weights by name."""
         ...

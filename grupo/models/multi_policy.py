@@ -118,6 +118,10 @@ class LoadedMultiPolicy:
         """Parameters of all policies."""
         return [parameter for policy in self.policies for parameter in policy.parameters()]
 
+    def embeddings(self) -> Sequence[nn.Parameter]:
+        """Embeddings of all policies."""
+        return [parameter for policy in self.policies for parameter in policy.embeddings()]
+
     def weights(self) -> Weights:
         """Trained weights of all policies, named `role/name`."""
         return prefix_with_role({role: policy.weights() for role, policy in self.by_role.items()})

@@ -61,6 +61,17 @@ class TrainablePolicy:
         """Parameters for the optimizer, always in the same order."""
         return [p for p in self.module.parameters() if p.requires_grad]
 
+    def embeddings(self) -> Sequence[nn.Parameter]:
+        """Trained parameters of embedding layers and of the layer that computes logits."""
+        from transformers import PreTrainedModel  # its import takes two seconds
+
+        layers = [layer for layer in self.module.modules() if isinstance(layer, nn.Embedding)]
+        models = [x for x in self.module.modules() if isinstance(x, PreTrainedModel)]
+        outputs = (model.get_output_embeddings() for model in models)
+        layers += [layer for layer in outputs if isinstance(layer, nn.Module)]
+        parameters = {id(p): p for layer in layers for p in layer.parameters() if p.requires_grad}
+        return list(parameters.values())
+
     def weights(self) -> dict[str, Tensor]:
         """All trained weights by name."""
         return {n: p.detach() for n, p in self.module.named_parameters() if p.requires_grad}

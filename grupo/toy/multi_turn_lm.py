@@ -17,6 +17,7 @@ from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
+from grupo.optimizers.decay import all_parameters
 from grupo.recipe import Adam, Recipe, TaskSource
 from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
@@ -120,7 +121,7 @@ class ToyMultiTurnLM:
             max_steps=self.max_steps,
             prompts_per_step=self.prompts_per_step,
             learning_rate=Warmup(0.05, Cosine(self.learning_rate, self.learning_rate / 20)),
-            optimizer=Adam(weight_decay=0.01),
+            optimizer=Adam(weight_decay=0.01, decayed=all_parameters),
             save_every=self.max_steps,
             seed=self.seed,
         )

@@ -11,6 +11,7 @@ from grupo.core.types import Task
 from grupo.envs import SingleTurn
 from grupo.method import Method
 from grupo.models.base import PolicySpec
+from grupo.optimizers.decay import all_parameters
 from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import DemonstrationSampler
@@ -73,7 +74,7 @@ def sft_recipe(
         max_steps=toy_model.max_steps,
         prompts_per_step=toy_model.prompts_per_step,
         learning_rate=Warmup(0.05, Cosine(toy_model.learning_rate, toy_model.learning_rate / 20)),
-        optimizer=Adam(weight_decay=0.01),
+        optimizer=Adam(weight_decay=0.01, decayed=all_parameters),
         evaluation=Evaluation(2, toy_model.eval_every, SuccessCriterion("correct")),
         early_stopping=EarlyStopping(toy_model.target_accuracy),
         save_every=toy_model.max_steps,

@@ -9,7 +9,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from grupo.algo.optimizer import optimizer_step
 from grupo.config.validate import check_columns, check_component_tasks, check_tasks
 from grupo.config.validate_rewards import check_observed_rewards
 from grupo.core.batch import EMPTY_BATCH, Batch
@@ -18,6 +17,8 @@ from grupo.core.rng import derive_key, make_rng, seed_torch
 from grupo.core.schedules import resolve_schedules
 from grupo.core.timing import Stopwatch
 from grupo.method import Method
+from grupo.optimizers.averaging import averaged_weights
+from grupo.optimizers.update import optimizer_step
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
@@ -84,7 +85,8 @@ class Learner:
         self.aux_models = self.policy.attach_aux_models(
             method.requires.all_signals, method.reference, recipe.aux_models
         )
-        optimizers = {OPTIMIZER: recipe.optimizer(self.policy.parameters())}
+        parameters, embeddings = self.policy.parameters(), self.policy.embeddings()
+        optimizers = {OPTIMIZER: recipe.optimizer(parameters, embeddings)}
         if method.requires.heads:
             optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(list(heads.parameters()))
         folds = method.requires.task_folds
@@ -129,16 +131,17 @@ class Learner:
         stopwatch = Stopwatch()
         evaluation = self.recipe.evaluation
         self.rollout_queue.wait_all()  # it generates with the weights that are replaced here
-        self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
-        result = evaluate(
-            self.policy,
-            self.recipe.env,
-            self.eval_tasks,
-            attempts=evaluation.attempts,
-            success=evaluation.success,
-            turn_strategy=evaluation.turn_strategy,
-            key=derive_key(self.recipe.seed, "held-out"),
-        )
+        with averaged_weights(*self.state.optimizers.values()):
+            self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
+            result = evaluate(
+                self.policy,
+                self.recipe.env,
+                self.eval_tasks,
+                attempts=evaluation.attempts,
+                success=evaluation.success,
+                turn_strategy=evaluation.turn_strategy,
+                key=derive_key(self.recipe.seed, "held-out"),
+            )
         self.state.record_evaluation(label, result, stopwatch.elapsed)
         kill_point("run/evaluated")
         return result

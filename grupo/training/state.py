@@ -7,13 +7,14 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grupo.algo.optimizer import optimizer_tensors, restore_optimizer
 from grupo.core.controllers import GROUP_REWARD
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.base import AuxModels, Policy
+from grupo.optimizers.averaging import AveragingOptimizer, averaged_weights
+from grupo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
@@ -106,18 +107,29 @@ class State:
         self.ledger[name] = self.ledger.get(name, 0.0) + result.num_generated
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
-        """The tensors of a checkpoint, by file."""
+        """The tensors of a checkpoint, by file.
+
+        `weights` are those that are evaluated and exported. An optimizer that computes gradients
+        at other weights has these in its own file.
+        """
         optimizers = {name: optimizer_tensors(opt) for name, opt in self.optimizers.items()}
-        optional = {
-            "aux_heads": self.policy.aux_heads.state_dict(),
-            "reference": self.aux_models.reference_weights,
-        }
+        weights, aux_heads = self._evaluated_weights()
+        optional = {"aux_heads": aux_heads, "reference": self.aux_models.reference_weights}
         return {
-            "weights": self.policy.weights(),
+            "weights": weights,
             **optimizers,
             "history": self.history.tensors(),
             **{name: tensors for name, tensors in optional.items() if tensors},
         }
+
+    def _evaluated_weights(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+        """The weights of the policy and of its heads, copied if training uses other ones."""
+        optimizers = self.optimizers.values()
+        weights, aux_heads = self.policy.weights(), self.policy.aux_heads.state_dict()
+        if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
+            return weights, aux_heads
+        with averaged_weights(*optimizers):
+            return _copied(weights), _copied(aux_heads)
 
     def data(self) -> dict[str, Any]:
         """The plain data of a checkpoint."""
@@ -140,9 +152,9 @@ class State:
         tensors = checkpoint.tensors
         data = checkpoint.data
         self.policy.load(tensors["weights"])
+        self.policy.aux_heads.load_state_dict(dict(tensors.get("aux_heads", {})))
         for name, optimizer in self.optimizers.items():
             restore_optimizer(optimizer, tensors[name])
-        self.policy.aux_heads.load_state_dict(dict(tensors.get("aux_heads", {})))
         self.aux_models.restore(tensors.get("reference", {}))
         folds = self.history.task_histories.folds
         self.history = History.from_data(data["history"], tensors["history"], folds)
@@ -157,6 +169,10 @@ class State:
         self.policy.tokens_per_microbatch = data["tokens_per_microbatch"]
         self.rollout_queue.from_data(data["rollout_queue"], self.tasks)
         self.finished = data["finished"]
+
+
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 def _controlled_metrics(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:

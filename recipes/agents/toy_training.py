@@ -18,6 +18,7 @@ from grupo import (
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL
+from grupo.optimizers.decay import all_parameters
 from grupo.recipe import TaskSource
 from grupo.rewards import ExactMatch
 from grupo.rollouts.samplers import DemonstrationSampler
@@ -47,7 +48,7 @@ def sft_recipe(
         max_steps=80,
         prompts_per_step=32,
         learning_rate=Warmup(0.05, Cosine(2e-3, 1e-4)),
-        optimizer=Adam(weight_decay=0.01),
+        optimizer=Adam(weight_decay=0.01, decayed=all_parameters),
         evaluation=Evaluation(attempts=1),
     )
 

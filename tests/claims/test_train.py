@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from grupo.algo.minibatches import Updates
-from grupo.algo.optimizer import Adam
 from grupo.claims.claim import Arm, ArmBudget, Setting
 from grupo.claims.environments import Corridor, KeyPositions, ManyModes, PaddedAnswers
 from grupo.claims.policy import LinearPolicy
@@ -16,6 +15,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.rng import make_rng
 from grupo.core.timing import Stopwatch
 from grupo.models.base import AuxModels
+from grupo.optimizers import Adam
 from grupo.recipe import Recipe
 from grupo.training.collect import CollectedGroups
 from grupo.training.learner import AUX_HEAD_OPTIMIZER, OPTIMIZER, Learner

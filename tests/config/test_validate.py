@@ -10,7 +10,6 @@ from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, chain, identi
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import JSD, KL, Clip, Entropy, Loss
 from grupo.algo.minibatches import Updates
-from grupo.algo.optimizer import Adam
 from grupo.catalogue import methods
 from grupo.config.validate import check_recipe
 from grupo.core.component import component
@@ -22,6 +21,7 @@ from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.base import AuxModel
+from grupo.optimizers import Adam
 from grupo.recipe import Evaluation
 from grupo.rewards import ExactMatch
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -149,8 +149,8 @@ def test_valid_recipes_pass(recipe):
             "Adam.beta1: 1.0. Allowed: 0 or more, bel",
         ),
         (
-            lambda: RECIPE.replace(optimizer="adam"),
-            "Recipe.optimizer: 'adam'. Allowed: Adam(…).",
+            lambda: RECIPE.replace(evaluation="often"),
+            "Recipe.evaluation: 'often'. Allowed: Evaluation(…).",
         ),
         (
             lambda: RECIPE.replace(evaluation=Evaluation(0)),

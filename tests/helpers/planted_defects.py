@@ -1,19 +1,19 @@
 """Defective rewards, policies, optimizers and masks, and an environment with two turns."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from grupo.algo.optimizer import Adam
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.weight_sync import CopiedWeights, SharedWeights, Weights
+from grupo.optimizers import Adam
 from grupo.training.collate import collate
 
 LETTERS = "abcdefgh"
@@ -98,7 +98,9 @@ class ZeroAdapters(CausalLM):
 class AscentAdam(Adam):
     """Gradient ascent."""
 
-    def __call__(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
+    def __call__(
+        self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
+    ) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, maximize=True, weight_decay=0.0)
 
 

@@ -7,7 +7,6 @@ from grupo.algo.advantages import Center, chain
 from grupo.algo.filters import Replay, keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.algo.minibatches import SingleUpdate, Updates
-from grupo.algo.optimizer import Adam
 from grupo.core.controllers import AdaptiveKL
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.schedules import Cosine, Linear, Warmup
@@ -31,6 +30,7 @@ from grupo.models.masked.unmask_order import ConfidenceOrder
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.models.soft_thinking_lm import SoftThinkingLM
+from grupo.optimizers import Adam
 from grupo.recipe import EarlyStopping, Evaluation, Recipe
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import GroupSampler, WithSelfHint

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.algo.optimizer import Adam, optimizer_step
 from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.inference import local
@@ -14,6 +13,8 @@ from grupo.inference.base import generate_all
 from grupo.inference.local import LocalEngine
 from grupo.kernels.llama.activation_cache import ActivationCache
 from grupo.models.causal_lm import CausalPolicy
+from grupo.optimizers import Adam
+from grupo.optimizers.update import optimizer_step
 from tests.helpers.activation_recall import (
     NAMES,
     PROMPTS,

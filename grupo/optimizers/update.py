@@ -1,41 +1,11 @@
-"""Optimizer: Adam, one update with gradient clipping, and saving and restoring its state."""
+"""One update of the weights, with gradient clipping, and its metrics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from grupo.core.component import component
-from grupo.core.ranges import FractionBelowOne, NonNegativeFloat
-
-
-@component
-class Adam:
-    """AdamW (Loshchilov and Hutter, 2017, arXiv:1711.05101); the learning rate is set every step.
-
-    Called with the parameters to train, it returns a `torch.optim.AdamW`.
-
-    Args:
-        beta1: decay of the first moment.
-        beta2: decay of the second moment.
-        eps: added to the root of the second moment.
-        weight_decay: decoupled decay per update, relative to the learning rate.
-    """
-
-    beta1: FractionBelowOne = 0.9
-    beta2: FractionBelowOne = 0.99
-    eps: NonNegativeFloat = 1e-8
-    weight_decay: NonNegativeFloat = 0.0
-
-    def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(
-            parameters,
-            betas=(self.beta1, self.beta2),
-            eps=self.eps,
-            weight_decay=self.weight_decay,
-            fused=True,
-        )
-
+from grupo.optimizers.averaging import optimizer_parameters
 
 PROBE_SIZE = 64  # entries read of each matrix: a copy of all weights would double the memory
 
@@ -57,7 +27,7 @@ def optimizer_step(
         (norm of the change / norm of the weights), `update/changed_frac`, and
         `update/cos_neg_grad` (absent if the update or the gradient is 0).
     """
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    parameters = optimizer_parameters(optimizer)
     for p in parameters:  # an unused parameter has gradient 0; its momentum still applies
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad
     norm = nn.utils.clip_grad_norm_(parameters, max_grad_norm)
@@ -91,18 +61,3 @@ def _descent_cosine(change: Tensor, gradient: Tensor) -> dict[str, float]:
     """Cosine between the change of the weights and minus the gradient; empty if either is 0."""
     scale = (change.norm() * gradient.norm()).item()
     return {"update/cos_neg_grad": -(change @ gradient).item() / scale} if scale > 0 else {}
-
-
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """State of an optimizer as tensors named `<parameter index>.<slot>`, for a checkpoint."""
-    state: Mapping[int, Mapping[str, Tensor]] = optimizer.state_dict()["state"]
-    return {f"{i}.{name}": x for i, slots in state.items() for name, x in slots.items()}
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Load into an optimizer the state that `optimizer_tensors` returned."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        index, _, slot = name.partition(".")
-        state.setdefault(int(index), {})[slot] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

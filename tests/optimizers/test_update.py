@@ -2,21 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from grupo.algo.optimizer import Adam, optimizer_step, optimizer_tensors, restore_optimizer
-from grupo.storage import safetensors
-
-
-def make_parameters(seed: int = 0) -> list[nn.Parameter]:
-    random = torch.Generator().manual_seed(seed)
-    return [nn.Parameter(torch.randn(shape, generator=random)) for shape in ((3, 4), (5,))]
-
-
-def run_updates(optimizer: torch.optim.Optimizer, steps: range) -> None:
-    """Run updates whose gradients depend on the step and the weights."""
-    parameters = optimizer.param_groups[0]["params"]
-    for step in steps:
-        sum((p.sin() * (step + 1)).sum() for p in parameters).backward()
-        optimizer_step(optimizer, learning_rate=0.1 / (step + 1), max_grad_norm=1.0)
+from grupo.optimizers import Adam
+from grupo.optimizers.state import optimizer_tensors
+from grupo.optimizers.update import optimizer_step
 
 
 def test_first_adam_update_is_the_learning_rate_times_the_gradient_sign():
@@ -80,45 +68,3 @@ def test_nonfinite_gradient_is_counted_and_skipped(bad):
     assert (numbers["grad_nonfinite"], numbers["update/changed_frac"]) == (1.0, 0.0)
     assert weight.tolist() == [1.0]
     assert optimizer_tensors(optimizer) == {}
-
-
-def test_restored_optimizer_continues_bit_identically(tmp_path):
-    adam, uninterrupted, first = Adam(weight_decay=0.1), make_parameters(), make_parameters()
-    run_updates(adam(uninterrupted), range(7))
-    stopped = adam(first)
-    run_updates(stopped, range(3))
-    path = tmp_path / "optimizer.safetensors"
-    path.write_bytes(b"".join(safetensors.file_chunks(optimizer_tensors(stopped))))
-    second = [nn.Parameter(p.detach().clone()) for p in first]
-    resumed = adam(second)
-    restore_optimizer(resumed, safetensors.load_tensors(path))
-    run_updates(resumed, range(3, 7))
-    assert all(torch.equal(a, b) for a, b in zip(uninterrupted, second, strict=True))
-
-
-def test_optimizer_without_its_state_takes_different_updates():
-    adam, uninterrupted, second = Adam(), make_parameters(), make_parameters()
-    run_updates(adam(uninterrupted), range(7))
-    run_updates(adam(second), range(3))
-    run_updates(adam(second), range(3, 7))
-    assert not torch.equal(uninterrupted[0], second[0])
-
-
-def test_optimizer_tensors_are_named_by_parameter_index():
-    optimizer = Adam()(make_parameters())
-    run_updates(optimizer, range(2))
-    state = optimizer_tensors(optimizer)
-    assert set(state) == {
-        f"{i}.{slot}" for i in (0, 1) for slot in ("step", "exp_avg", "exp_avg_sq")
-    }
-    assert state["0.exp_avg"].shape == (3, 4)
-    assert state["1.step"].item() == 2
-
-
-def test_optimizer_without_updates_restores_from_empty_state():
-    optimizer, other = Adam()(make_parameters()), Adam()(make_parameters())
-    restore_optimizer(optimizer, optimizer_tensors(optimizer))
-    run_updates(optimizer, range(2))
-    run_updates(other, range(2))
-    pairs = zip(*(o.param_groups[0]["params"] for o in (optimizer, other)), strict=True)
-    assert all(torch.equal(a, b) for a, b in pairs)
