@@ -59,8 +59,9 @@ TASK_ROWS = Limit(
     "rows of a file, a data set or a function of tasks",
     10_000_000,
     "rows",
-    "all tasks are held in memory, about 1,000 bytes each; 10,000,000 tasks are 16 tasks a step"
-    " for 625,000 steps. Shuffle a larger table and keep its first rows",
+    "an index of 40 bytes is held for each row of a table, and the rows of a function are held"
+    " whole; 10,000,000 tasks are 16 tasks a step for 625,000 steps. Shuffle a larger table and"
+    " keep its first rows",
 )
 GENERATED_TASKS = Limit(
     "the size of generated tasks, `rg:…(size=…)`",

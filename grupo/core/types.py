@@ -19,6 +19,7 @@ class Task:
         reference_answer: Compared with the policy's answer by reward functions; None if unused.
         source: Name of the family or file that the task comes from.
         columns: The other columns of the task's row in its data set, for reward functions.
+        location: File and line or row of the task, for messages; "" if it has none.
         group_size: Rollouts that the curriculum requests; 0 leaves the number to the sampler.
         replays: Earlier rollouts of this task that the history has kept.
         unfinished: Unfinished rollouts of this task, which its sampler continues.
@@ -29,6 +30,7 @@ class Task:
     reference_answer: Any = None
     source: str = ""
     columns: Mapping[str, Any] = field(default_factory=dict)
+    location: str = field(default="", compare=False)
     group_size: int = 0
     replays: "tuple[Rollout, ...]" = ()
     unfinished: "tuple[Rollout, ...]" = ()

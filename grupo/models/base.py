@@ -178,7 +178,7 @@ class Policy(Protocol):
         ...
 
     def embeddings(self) -> Sequence[nn.Parameter]:
-        """Parameters that embed inputs or compute logits: by default, optimizers do not decay them."""
+        """Parameters that embed inputs or compute logits: most optimizers do not decay them."""
         ...
 
     def weights(self) -> Mapping[str, Tensor]:

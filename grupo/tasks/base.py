@@ -9,6 +9,8 @@ from typing import Protocol, overload
 from grupo.core.errors import ConfigError
 from grupo.core.types import Observation, Task
 
+KEY_BYTES = 16  # of a hash; its text has two letters for each
+
 
 class TaskSource(Protocol):
     """A source of tasks, such as a data set or a generator."""
@@ -30,7 +32,7 @@ def task_key(prompt: Observation) -> str:
     chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
     stripped = [{**message, "content": _strip_text(message.get("content"))} for message in chat]
     canonical = json.dumps(stripped, sort_keys=True, default=_digest)
-    return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(canonical.encode(), digest_size=KEY_BYTES).hexdigest()
 
 
 def _strip_text(content: object) -> object:

@@ -61,7 +61,7 @@ def task_from_row(
     answer = values.get(columns.answer)
     source = str(values.get(columns.source) or source)
     others = {name: value for name, value in plain.items() if name != columns.prompt}
-    return Task(task_key(prompt), prompt, answer, source, others)
+    return Task(task_key(prompt), prompt, answer, source, others, location=location)
 
 
 def _check_row(row: Mapping[str, Any], location: str) -> None:

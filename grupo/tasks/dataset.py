@@ -1,6 +1,6 @@
 """Tasks from a table: a file, a folder, or a data set on the Hugging Face hub."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from grupo.core.component import component
@@ -8,19 +8,20 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
 from grupo.core.user_paths import parse_path
-from grupo.tasks import readers
-from grupo.tasks.columns import Columns, task_from_row
+from grupo.tasks.columns import Columns
+from grupo.tasks.table_tasks import TableTasks
+from grupo.tasks.tables import FILE_TABLES, Table, is_hub_name, load_dataset_table
 
 
 @component
 class DatasetTasks:
-    """The rows of a table as tasks.
+    """The rows of a table as tasks, each of which is read when it is needed.
 
     Rows in the formats of TRL and verl are read as they are.
 
     Args:
-        path: A file ending in .jsonl or .parquet; a folder saved by `datasets`, or of data files;
-            or a name on the hub.
+        path: A file ending in .jsonl, .parquet, .csv or .tsv; a folder saved by `datasets`, or of
+            data files; or a name on the hub.
         columns: The columns of prompt, answer and source.
         split: Split of a folder or hub data set.
         config: Configuration of a folder or hub data set; "" is the default one.
@@ -33,23 +34,16 @@ class DatasetTasks:
 
     def load(self) -> Sequence[Task]:
         path = parse_path(self.path)
-        source = path.stem or self.path
         with loader_errors(self.path):
-            tasks = [
-                task_from_row(row, self.columns, location, source)
-                for location, row in self._rows(path)
-            ]
-        if not tasks:
-            raise ConfigError(f"{self.path} has no rows.")
-        return tasks
+            return TableTasks(self._table(path), self.path, self.columns, path.stem or self.path)
 
-    def _rows(self, path: Path) -> readers.LocatedRows:
-        if path.suffix in READERS:
-            return READERS[path.suffix](_require_file(path))
+    def _table(self, path: Path) -> Table:
+        if path.suffix in FILE_TABLES:
+            return FILE_TABLES[path.suffix](_require_file(path))
         if path.is_file():
-            raise ConfigError(f"{path} ends in {path.suffix!r}. Allowed: {', '.join(READERS)}.")
-        if path.is_dir() or readers.is_hub_name(self.path):
-            return readers.read_dataset(self.path, self.split, self.config)
+            raise ConfigError(f"{path} ends in {path.suffix!r}. Allowed: {', '.join(FILE_TABLES)}.")
+        if path.is_dir() or is_hub_name(self.path):
+            return load_dataset_table(self.path, self.split, self.config)
         raise ConfigError(f"There is no file or folder {path}. {_suggest_files(path)}")
 
 
@@ -60,14 +54,10 @@ def _require_file(path: Path) -> Path:
 
 
 def _suggest_files(path: Path) -> str:
-    """The end of an error message: the files beside `path`, the nearest name first."""
-    siblings = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
-    if not siblings:
-        return f"The folder {path.parent} is empty or missing."
-    return suggest(path.name, [p for p in siblings if not p.startswith(".")][:50])
-
-
-READERS: Mapping[str, Callable[[Path], readers.LocatedRows]] = {
-    ".jsonl": readers.read_jsonl,
-    ".parquet": readers.read_parquet,
-}
+    """The end of an error message: tables and folders beside `path`, the nearest name first."""
+    if not path.parent.is_dir():
+        return f"The folder {path.parent} is missing."
+    tables = [p.name for p in path.parent.iterdir() if p.suffix in FILE_TABLES and p.is_file()]
+    if not tables:
+        return f"The folder {path.parent} has no file that ends in {', '.join(FILE_TABLES)}."
+    return suggest(path.name, tables)

@@ -12,7 +12,7 @@ from grupo.core.limits import TASK_ROWS
 from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
 from grupo.tasks.columns import Columns, task_from_row
-from grupo.tasks.readers import check_row_count
+from grupo.tasks.tables import check_row_count
 
 
 @component

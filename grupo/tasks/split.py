@@ -13,6 +13,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
+from grupo.tasks.table_tasks import TableTasks, task_keys
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class TrainingTasks(Sequence[Task]):
     @cached_property
     def num_excluded(self) -> int:
         """Number of tasks of the source that are left out of training; makes all lazy tasks."""
-        return sum(task.key in self.excluded_keys for task in self.tasks)
+        return sum(key in self.excluded_keys for key in task_keys(self.tasks))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -93,10 +94,11 @@ def split_tasks(
     if isinstance(eval_tasks, int):
         excluded, evaluation = _draw_eval_tasks(tasks, eval_tasks, seed)
     else:
-        evaluation = list(_load(eval_tasks))
-    keys = frozenset(task.key for task in evaluation)
+        loaded = _load(eval_tasks)
+        evaluation = loaded if isinstance(loaded, TableTasks) else list(loaded)
+    keys = frozenset(task_keys(evaluation))
     if not isinstance(tasks, LazyTasks):  # all keys are known
-        excluded = {i for i, task in enumerate(tasks) if task.key in keys}
+        excluded = {i for i, key in enumerate(task_keys(tasks)) if key in keys}
     kept = np.delete(np.arange(len(tasks), dtype=np.int64), np.fromiter(excluded, np.int64))
     indices = array("q", kept.tobytes())
     return TrainingTasks(tasks, indices, keys), evaluation

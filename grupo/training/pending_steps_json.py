@@ -31,7 +31,8 @@ def to_data(collected: CollectedGroups) -> dict[str, Any]:
 
 def from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups:
     """The groups that `to_data` converted; `tasks` must include the tasks of all groups."""
-    task_by_key = {task.key: task for task in tasks}
+    wanted = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
+    task_by_key = {task.key: task for task in tasks if task.key in wanted}
     rollouts = [rollout_json.from_data(entry) for entry in data["rollouts"]]
 
     def group(key: str, group_size: int, prompt: Any, indices: Sequence[int]) -> Group:

@@ -18,8 +18,9 @@ from grupo.core.rng import make_rng
 from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_config_file
 from grupo.models.loading import Lora
-from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, readers, split_tasks
+from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, split_tasks
 from grupo.tasks.split import _shuffled
+from grupo.tasks.tables import datasets_table, jsonl
 from grupo.toy.quickstart import RECIPE
 from tests.helpers.paths import ROOT
 
@@ -29,7 +30,7 @@ SMALL = limits.Limit("rows", 3, "rows", "a test")
 @pytest.fixture
 def few_rows(monkeypatch):
     """Three rows are the most that a table may have."""
-    monkeypatch.setattr(readers, "TASK_ROWS", SMALL)
+    monkeypatch.setattr("grupo.tasks.tables.base.TASK_ROWS", SMALL)
     monkeypatch.setattr("grupo.tasks.python.TASK_ROWS", SMALL)
 
 
@@ -44,7 +45,7 @@ def test_table_with_too_many_rows_is_rejected_before_a_row_is_parsed(
     rows = [{"prompt": str(i)} for i in range(4)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    monkeypatch.setattr(readers, "_parse_object", lambda *line: pytest.fail("parsed"))
+    monkeypatch.setattr(jsonl, "_parse_object", lambda *line: pytest.fail("parsed"))
     for name in ("a.jsonl", "a.parquet"):
         with pytest.raises(ConfigError, match=r"has 4 rows\. Allowed: at most 3 rows"):
             DatasetTasks(str(tmp_path / name)).load()
@@ -69,14 +70,14 @@ def test_endless_function_of_tasks_is_stopped(few_rows):
 
 
 def test_line_that_is_too_long_is_not_read_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "TASK_LINE_SIZE", limits.Limit("a line", 50, "bytes", "a test"))
+    monkeypatch.setattr(jsonl, "TASK_LINE_SIZE", limits.Limit("a line", 50, "bytes", "a test"))
     (tmp_path / "a.jsonl").write_text('{"prompt": "a"}\n{"prompt": "' + "b" * 1000)
     with pytest.raises(ConfigError, match=r"line 2 is too long. Allowed: at most 50 bytes"):
         DatasetTasks(str(tmp_path / "a.jsonl")).load()
 
 
 def test_folder_with_too_many_files_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "FOLDER_FILES", limits.Limit("files", 2, "files", "a test"))
+    monkeypatch.setattr(datasets_table, "FOLDER_FILES", limits.Limit("files", 2, "files", "a test"))
     for name in ("a.csv", "b.csv", "c.csv"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigError, match=r"no folder of a data set. Allowed: at most 2 files"):

@@ -22,7 +22,7 @@ from grupo.rewards.extract_answer import AfterMarker, InsideTag, last_boxed
 from grupo.storage import strict_json
 from grupo.tasks import parse_task_source
 from grupo.tasks.columns import Columns, task_from_row
-from grupo.tasks.readers import _parse_object
+from grupo.tasks.tables.jsonl import _parse_object
 from grupo.toy.quickstart import RECIPE
 from tests.helpers.malformed_values import BAD_JSON, FIELDS
 

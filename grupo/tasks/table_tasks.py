@@ -1,0 +1,74 @@
+"""The rows of a table as a sequence of tasks, of which memory holds the keys only."""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from grupo.core.errors import ConfigError
+from grupo.core.types import Task
+from grupo.tasks.base import KEY_BYTES
+from grupo.tasks.columns import Columns, task_from_row
+from grupo.tasks.tables import Table
+
+
+class TableTasks(Sequence[Task]):
+    """Tasks that are read from a table when they are indexed.
+
+    All rows are read once at the start, so that a malformed one is found before a run; 16 bytes of
+    each stay in memory, its key.
+
+    Args:
+        table: The rows.
+        name: The table's name, for messages.
+        columns: The columns of prompt, answer and source.
+        source: The source of tasks whose row has none.
+    """
+
+    def __init__(self, table: Table, name: str, columns: Columns, source: str) -> None:
+        self.table = table
+        self.name = name
+        self.columns = columns
+        self.source = source
+        self.digests = bytearray()
+        for location, row in table:
+            task = task_from_row(row, columns, location, source)
+            self.digests += bytes.fromhex(task.key)
+        if not len(self):
+            raise ConfigError(f"{name} has no rows.")
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        selected = range(len(self))[index]  # handles negative indices and raises IndexError
+        if isinstance(selected, range):
+            return [self._read(i) for i in selected]
+        return self._read(selected)
+
+    def __iter__(self) -> Iterator[Task]:
+        for location, row in self.table:
+            yield task_from_row(row, self.columns, location, self.source)
+
+    def keys(self) -> Iterator[str]:
+        """The keys of all tasks, without reading a row."""
+        return map(self._key, range(len(self)))
+
+    def _key(self, index: int) -> str:
+        return self.digests[index * KEY_BYTES : (index + 1) * KEY_BYTES].hex()
+
+    def _read(self, index: int) -> Task:
+        location, row = self.table.read(index)
+        task = task_from_row(row, self.columns, location, self.source)
+        if task.key != self._key(index):
+            raise ConfigError(f"{location}: the prompt has changed since the tasks were loaded.")
+        return task
+
+
+def task_keys(tasks: Sequence[Task]) -> Iterator[str]:
+    """The keys of all tasks; makes those that are neither in memory nor in a table."""
+    return tasks.keys() if isinstance(tasks, TableTasks) else (task.key for task in tasks)
