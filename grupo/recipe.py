@@ -18,6 +18,7 @@ from grupo.optimizers import Adam, OptimizerSpec
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import FixedGroupSize
 from grupo.tasks.base import TaskSource
+from grupo.tasks.overlong import OverlongHandler, error
 
 
 @component
@@ -81,6 +82,8 @@ class Recipe:
             rollouts are corrected by truncated importance sampling.
         evaluation: Evaluation on the held-out tasks.
         early_stopping: Conditions that end the run before `max_steps`.
+        overlong: What happens to prompts that leave no room for an answer: `error`, `drop` or
+            `truncate`, which shortens the longest message from its beginning.
         logged_groups: Groups per step whose tokens are written to the run's folder.
         save_every: Rollout steps between checkpoints.
         seed: Seed of all random streams of the run.
@@ -103,6 +106,7 @@ class Recipe:
     max_staleness: Annotated[int, Interval(ge=0, le=STALENESS.maximum)] = 0
     evaluation: Evaluation = Evaluation()
     early_stopping: EarlyStopping = EarlyStopping()
+    overlong: OverlongHandler = error
     logged_groups: NonNegativeInt = 32
     save_every: RolloutSteps = 10
     seed: int = 0

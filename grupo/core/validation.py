@@ -1,10 +1,15 @@
 """Checks of lengths against the context length of a model."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from grupo.core.errors import ConfigError
 from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Observation, Rollout, Task
+
+CHARACTERS_PER_TOKEN = 8  # in the part of a long text that is tokenized; most texts have 3 to 5
+TOKEN_MARGIN = 16  # tokens that the end of a part may add
 
 
 def check_context_room(max_new_tokens: int, context_length: int) -> None:
@@ -14,20 +19,97 @@ def check_context_room(max_new_tokens: int, context_length: int) -> None:
         raise ConfigError(f"max_new_tokens: {max_new_tokens}. Allowed: {allowed}.")
 
 
-def check_prompt_lengths(
-    tasks: Iterable[Task],
-    encode: Callable[[Rollout, Observation], Sequence[int]],
-    context_length: int,
-    max_new_tokens: int,
-) -> None:
-    """Raise `ConfigError` for a prompt that leaves no room for an answer of `max_new_tokens`."""
-    room = context_length - max_new_tokens
-    for task in tasks:
-        with loader_errors(f"prompt: task {task.key}, {str(task.prompt)[:60]!r}"):
-            length = len(encode(Rollout(), task.prompt))
-        if length > room:
-            raise ConfigError(
-                f"prompt: task {task.key}, {str(task.prompt)[:60]!r}, has {length} tokens. Allowed:"
-                f" {max(room, 0)}, which is the context length of {context_length} less"
-                f" policy.max_new_tokens, {max_new_tokens}."
-            )
+@dataclass(frozen=True)
+class PromptLimit:
+    """The largest prompt of a policy, in tokens.
+
+    Args:
+        encode: Tokens of an observation of a rollout.
+        context_length: Tokens of prompt and answer together.
+        max_new_tokens: Tokens of an answer.
+    """
+
+    encode: Callable[[Rollout, Observation], Sequence[int]]
+    context_length: int
+    max_new_tokens: int
+
+    @property
+    def room(self) -> int:
+        """Tokens that are left for a prompt."""
+        return max(self.context_length - self.max_new_tokens, 0)
+
+    @property
+    def allowed(self) -> str:
+        """The allowed lengths, for error messages."""
+        return (
+            f"{self.room} tokens, which is the context length of {self.context_length} less"
+            f" policy.max_new_tokens, {self.max_new_tokens}"
+        )
+
+    def describe_excess(self, task: Task) -> str:
+        """The length of a prompt that is too long, in words; "" if it fits.
+
+        Of a long text the beginning is tokenized first, so that one of 10 MB takes milliseconds.
+        """
+        text = "".join(message_texts(task.prompt))
+        size = CHARACTERS_PER_TOKEN * self.room
+        while 0 < size < len(text):
+            if self._count(text[:size]) > self.room + TOKEN_MARGIN:
+                return f"more than {self.room} tokens, {len(text):,} characters"
+            size *= CHARACTERS_PER_TOKEN
+        with loader_errors(f"prompt: {describe_task(task)}"):
+            length = self._count(task.prompt)
+        return f"{length} tokens" if length > self.room else ""
+
+    def surely_fits(self, task: Task) -> bool:
+        """True if a prompt has fewer bytes than tokens are left, with 64 for a chat template."""
+        texts = message_texts(task.prompt)
+        return sum(len(text.encode(errors="replace")) + 64 for text in texts) <= self.room
+
+    def truncate(self, task: Task) -> Task:
+        """The task with its longest message, or its text, shortened from the beginning until it
+        fits; raises `ConfigError` if the other messages alone are too long.
+        """
+        text = max(message_texts(task.prompt), key=len, default="")
+        kept = min(len(text), CHARACTERS_PER_TOKEN * self.room)
+        while kept > 0:
+            prompt = _replace_longest(task.prompt, text, text[-kept:])
+            length = self._count(prompt)
+            if length <= self.room:
+                return replace(task, prompt=prompt)
+            kept = min(kept - (length - self.room), kept * self.room // length)
+        raise ConfigError(
+            f"prompt: {describe_task(task)} is too long without its longest message."
+            f" Allowed: {self.allowed}."
+        )
+
+    def check(self, tasks: Iterable[Task]) -> None:
+        """Raise `ConfigError` for the first prompt that leaves no room for an answer."""
+        for task in tasks:
+            if excess := self.describe_excess(task):
+                raise ConfigError(
+                    f"prompt: {describe_task(task)} has {excess}. Allowed: {self.allowed}."
+                )
+
+    def _count(self, prompt: Observation) -> int:
+        return len(self.encode(Rollout(), prompt))
+
+
+def describe_task(task: Task) -> str:
+    """File and line of a task, or else its key, and the beginning of its prompt."""
+    place = task.location or f"task {task.key}"
+    return f"{place}, {str(task.prompt)[:60]!r},"
+
+
+def message_texts(prompt: Observation) -> list[str]:
+    """The texts of a prompt's messages; contents that are no text are left out."""
+    contents: list[Any] = [prompt] if isinstance(prompt, str) else [m["content"] for m in prompt]
+    return [content for content in contents if isinstance(content, str)]
+
+
+def _replace_longest(prompt: Observation, longest: str, text: str) -> Observation:
+    """The prompt with `text` in place of the first message whose text is `longest`."""
+    if isinstance(prompt, str):
+        return text
+    index = [message["content"] for message in prompt].index(longest)
+    return (*prompt[:index], {**prompt[index], "content": text}, *prompt[index + 1 :])

@@ -14,6 +14,7 @@ from grupo.core.component import component
 from grupo.core.interfaces import Actor, Scorer
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.core.validation import PromptLimit
 from grupo.models.weight_sync import WeightSync
 
 BUILTIN_MODELS = ("ref", "sampler")  # models that every policy can be compared with
@@ -147,6 +148,11 @@ class Policy(Protocol):
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a task whose prompt the policy cannot take."""
+        ...
+
+    @property
+    def prompt_limit(self) -> PromptLimit | None:
+        """The largest prompt; None if there is no limit."""
         ...
 
     def actor(self, key: int) -> Actor:

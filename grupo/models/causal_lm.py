@@ -19,7 +19,7 @@ from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS, is_comparison, split_name
 from grupo.core.types import Observation, Rollout, Task
-from grupo.core.validation import check_context_room, check_prompt_lengths
+from grupo.core.validation import PromptLimit, check_context_room
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
@@ -234,9 +234,12 @@ class CausalPolicy(TrainablePolicy):
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""
-        check_prompt_lengths(
-            tasks, self.encode_observation, self.context_length, self.spec.max_new_tokens
-        )
+        self.prompt_limit.check(tasks)
+
+    @property
+    def prompt_limit(self) -> PromptLimit:
+        """The largest prompt."""
+        return PromptLimit(self.encode_observation, self.context_length, self.spec.max_new_tokens)
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
         """Create auxiliary heads; they do not belong to `parameters`."""

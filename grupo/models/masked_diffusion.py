@@ -17,10 +17,7 @@ from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import COMPARISONS, is_comparison, split_name, temperature_of
 from grupo.core.types import Rollout, Task
-from grupo.core.validation import (
-    check_context_room,
-    check_prompt_lengths,
-)
+from grupo.core.validation import PromptLimit, check_context_room
 from grupo.inference.sampling_params import Sampling
 from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
@@ -147,12 +144,13 @@ class MaskedPolicy(TrainablePolicy):
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""
-        check_prompt_lengths(
-            tasks,
-            self.chat_tokenizer.encode_observation,
-            self.canvas_size.context_length,
-            self.spec.max_new_tokens,
-        )
+        self.prompt_limit.check(tasks)
+
+    @property
+    def prompt_limit(self) -> PromptLimit:
+        """The largest prompt."""
+        encode = self.chat_tokenizer.encode_observation
+        return PromptLimit(encode, self.canvas_size.context_length, self.spec.max_new_tokens)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """Tokens of every row; of each answer its positions, its canvas, and its masks' key."""

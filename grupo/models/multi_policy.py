@@ -15,6 +15,7 @@ from grupo.core.interfaces import Scorer
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
+from grupo.core.validation import PromptLimit
 from grupo.models.base import AuxModel, AuxModels, Policy, Reprompter
 from grupo.models.multi_policy_inputs import (
     InputsByRole,
@@ -67,6 +68,11 @@ class LoadedMultiPolicy:
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a task whose prompt the main policy cannot take."""
         self.policies[0].validate_tasks(tasks)
+
+    @property
+    def prompt_limit(self) -> PromptLimit | None:
+        """The largest prompt of the main policy."""
+        return self.policies[0].prompt_limit
 
     def actor(self, key: int) -> RoleActor:
         """Return a handle on all policies; the main policy's streams are those it has alone."""

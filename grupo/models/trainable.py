@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
+from grupo.core.validation import PromptLimit
 from grupo.inference.batcher import BatchHandler
 from grupo.inference.counting_batcher import CountingBatcher, ReplyT, RequestT
 from grupo.models.quiet_loading import quiet_transformers
@@ -71,6 +72,11 @@ class TrainablePolicy:
         layers += [layer for layer in outputs if isinstance(layer, nn.Module)]
         parameters = {id(p): p for layer in layers for p in layer.parameters() if p.requires_grad}
         return list(parameters.values())
+
+    @property
+    def prompt_limit(self) -> PromptLimit | None:
+        """The largest prompt; None if there is no limit."""
+        return None
 
     def weights(self) -> dict[str, Tensor]:
         """All trained weights by name."""

@@ -1,6 +1,6 @@
 """A training step: generate, score, compute advantages, update; without files and displays."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from grupo.core.event_loop import run_coroutine
 from grupo.core.rng import derive_key, make_rng, seed_torch
 from grupo.core.schedules import resolve_schedules
 from grupo.core.timing import Stopwatch
+from grupo.core.types import Task
 from grupo.method import Method
 from grupo.optimizers.averaging import averaged_weights
 from grupo.optimizers.update import optimizer_step
@@ -23,6 +24,7 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
 from grupo.tasks import split_tasks
+from grupo.tasks.overlong import fit_prompts
 from grupo.training import metrics
 from grupo.training.async_rollouts import (
     GenerateStep,
@@ -74,9 +76,11 @@ class Learner:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
+        self.tasks: Sequence[Task]
         self.tasks, self.eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
+        self.task_note = self._fit_prompts()
         check_tasks(self.policy, self.eval_tasks, self.tasks)
         check_columns(recipe.method, self.tasks)
         check_component_tasks(recipe.env, self.eval_tasks, self.tasks)
@@ -96,6 +100,15 @@ class Learner:
         self.notes: list[str] = []
         if recipe.max_staleness:
             self.policy.detach_sampler()
+
+    def _fit_prompts(self) -> str:
+        """Refuse, drop or truncate prompts that are too long; return a message for the user."""
+        limit = self.policy.prompt_limit
+        if limit is None:
+            return ""
+        sources, note = fit_prompts(self.recipe.overlong, limit, self.tasks, self.eval_tasks)
+        self.tasks, self.eval_tasks = sources
+        return note
 
     def step(self) -> TrainStepResult:
         """Collect groups, update the policy on them, and record the step in the state."""

@@ -105,8 +105,9 @@ class Trainer:
         """Train to the end and return the summary; for a finished run, only the summary."""
         kill_point("run/begin")
         self.callback.on_train_begin(self.recipe, self.state.step)
-        for warning in self.policy.warnings:
-            self.callback.on_message(warning)
+        for warning in (*self.policy.warnings, self.learner.task_note):
+            if warning:
+                self.callback.on_message(warning)
         try:
             if self.state.finished:
                 self.callback.on_message(f"{self.run.folder} is finished: nothing is left to do.")

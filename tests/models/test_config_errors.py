@@ -224,6 +224,6 @@ def test_prompts_must_leave_room_for_the_answer(llama):
     fits, too_long = Task("fits", "x" * room), Task("long", "x" * (room + 1))
     policy.validate_tasks([fits])
     with pytest.raises(
-        ConfigError, match=rf"task long, 'xxx.*', has {room + 1} tokens. Allowed: {room},"
+        ConfigError, match=rf"task long, 'xxx.*', has {room + 1} tokens\. Allowed: {room} tokens,"
     ):
         policy.validate_tasks([fits, too_long])
