@@ -123,8 +123,8 @@ class Rollout:
 
     @property
     def text(self) -> str:
-        """The text of all actions."""
-        return "".join(action.text for _, action in self.turns)
+        """The text of all actions, with the beginnings of answers that observations prefill."""
+        return "".join(turn_text(observation, action) for observation, action in self.turns)
 
     @property
     def length(self) -> int:
@@ -146,6 +146,29 @@ class Rollout:
     def append_turn(self, observation: Observation, action: Action) -> "Rollout":
         """The same rollout with one more turn."""
         return replace(self, turns=(*self.turns, (observation, action)))
+
+
+def prefill_text(observation: Observation) -> str:
+    """The beginning of the answer that an observation prefills: its last message is the policy's.
+
+    >>> prefill_text(({"role": "user", "content": "2 +"}, {"role": "assistant", "content": "4"}))
+    '4'
+    >>> prefill_text("2 + 2 =")
+    ''
+    """
+    last = {} if isinstance(observation, str) or not observation else observation[-1]
+    content = last.get("content") if last.get("role") == "assistant" else ""
+    parts = content if isinstance(content, list | tuple) else ({"text": content or ""},)
+    return "".join(str(part.get("text", "")) for part in parts)
+
+
+def turn_text(observation: Observation, action: Action) -> str:
+    """The answer of a turn: its prefilled beginning and the action's text.
+
+    An action that restarts the context reads the observation again: its beginning is there already.
+    """
+    prefill = "" if action.resets_context else prefill_text(observation)
+    return prefill + action.text
 
 
 @dataclass(frozen=True)

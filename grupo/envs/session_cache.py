@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from grupo.core.pending_env_steps import pending_env_step
-from grupo.core.types import Observation, Rollout, Task
+from grupo.core.types import Observation, Rollout, Task, turn_text
 from grupo.envs.reward_parsing import finite_float
 from grupo.envs.timeouts import CallFailure, call_with_timeout
 
@@ -163,7 +163,7 @@ def turn_texts(rollout: Rollout) -> tuple[str, ...]:
     texts: list[str] = []
     for observation, action in rollout.turns:
         if action.items and (observation or not texts):
-            texts.append(action.text)
+            texts.append(turn_text(observation, action))
         elif action.items:
             texts[-1] += action.text
     return tuple(texts)

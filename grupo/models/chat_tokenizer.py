@@ -34,8 +34,9 @@ class ChatTokenizer:
     def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
         """Tokens of the next observation of a rollout.
 
-        Messages are rendered by the chat template; plain text after the first turn is tokenized as
-        it is. Special tokens that begin a text are added to the first observation only.
+        Messages are rendered by the chat template; if the last one is the assistant's, the policy
+        continues it. Plain text after the first turn is tokenized as it is. Special tokens that
+        begin a text are added to the first observation only.
         """
         first = not rollout.turns
         if isinstance(observation, str) and not (self.apply_chat_template and first):
@@ -117,11 +118,20 @@ class ChatTokenizer:
                 "prompt: it consists of messages, and the tokenizer has no chat template."
                 " Allowed: plain text, with apply_chat_template=False."
             )
+        is_prefill = messages[-1].get("role") == "assistant"
         try:
             text = self.tokenizer.apply_chat_template(
-                messages, add_generation_prompt=True, tokenize=False
+                messages,
+                add_generation_prompt=not is_prefill,
+                continue_final_message=is_prefill,
+                tokenize=False,
             )
             return str(text)
+        except ValueError as error:  # the final message is not in the rendered text
+            raise ConfigError(
+                f"prompt: the chat template cannot continue the last message, the assistant's:"
+                f" {error}"
+            ) from error
         except TemplateError as error:
             roles = ", ".join(str(message.get("role")) for message in messages)
             raise ConfigError(

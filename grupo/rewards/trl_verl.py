@@ -7,7 +7,7 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.types import Message, Observation, Rollout, Task
+from grupo.core.types import Message, Observation, Rollout, Task, prefill_text, turn_text
 from grupo.rewards.base import PerRolloutReward, RewardValue
 
 # TRL passes these as arguments of their own, so a column of the same name is left out
@@ -168,9 +168,9 @@ def _messages(rollout: Rollout) -> Iterator[Message]:
             if isinstance(observation, str):
                 yield {"role": "user", "content": observation}
             else:
-                yield from observation
+                yield from observation[: -1 if prefill_text(observation) else None]
             text = ""
-        text += action.text
+        text += turn_text(observation, action)
     if rollout.turns:
         yield {"role": "assistant", "content": text}
 

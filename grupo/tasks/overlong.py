@@ -52,7 +52,7 @@ class OverlongPrompts:
 
 
 class OverlongHandler(Protocol):
-    """What happens to prompts that leave no room for an answer."""
+    """Decides about prompts that leave no room for an answer."""
 
     def __call__(self, prompts: OverlongPrompts, /) -> tuple[Sequence[Sequence[Task]], str]:
         """The sources without such prompts, and a message for the user."""
