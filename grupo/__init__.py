@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from grupo.models.loading import Lora
     from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
     from grupo.rollouts.evaluate import SuccessCriterion
+    from grupo.storage.keep import KeepCheckpoints
     from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, TaskMixture
     from grupo.training.trainer import resume, train
 
@@ -28,6 +29,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.models.loading": ("Lora",),
     "grupo.inference.sampling_params": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),
+    "grupo.storage.keep": ("KeepCheckpoints",),
     "grupo.core.types": ("Action", "Group", "Rollout", "Task"),
     "grupo.core.schedules": ("Cosine", "Linear", "Warmup"),
     "grupo.tasks": ("FromFunction", "TaskMixture", "ReasoningGym", "DatasetTasks"),
@@ -45,6 +47,7 @@ __all__ = [
     "Evaluation",
     "FromFunction",
     "Group",
+    "KeepCheckpoints",
     "Linear",
     "Lora",
     "Method",

@@ -1,5 +1,6 @@
 """A recipe as data: everything that a run chooses."""
 
+import math
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -11,12 +12,13 @@ from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
 from grupo.core.limits import STALENESS
 from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
-from grupo.core.units import RolloutSteps, RolloutStepsOrNever
+from grupo.core.units import EvaluationsOrNever, RolloutSteps, RolloutStepsOrNever
 from grupo.method import Method
 from grupo.models.base import AuxModel, PolicySpec
 from grupo.optimizers import Adam, OptimizerSpec
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import FixedGroupSize
+from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks.base import TaskSource
 from grupo.tasks.overlong import OverlongHandler, error
 
@@ -46,11 +48,21 @@ class EarlyStopping:
         min_solve_rate: The last evaluation solved this fraction of sampled attempts; above 1: off.
         max_tokens: The run has generated so many tokens; 0: no limit.
         max_seconds: The run has trained for so many seconds; 0: no limit.
+        patience: So many evaluations in a row did not improve `metric`; 0: off.
+        metric: Evaluation metric for `patience`: `eval/sampled`, `eval/greedy` or `eval/pass@8`.
+        min_delta: Increase of the best value so far that counts as an improvement.
+        max_kl: Limit of `kl_metric` in a step, in nats per token.
+        kl_metric: `policy/kl_ref`, if the loss has a KL term, or `update/kl_old`.
     """
 
     min_solve_rate: float = 2.0
     max_tokens: NonNegativeInt = 0
     max_seconds: NonNegativeFloat = 0.0
+    patience: EvaluationsOrNever = 0
+    metric: str = "eval/sampled"
+    min_delta: NonNegativeFloat = 0.0
+    max_kl: Annotated[float, Gt(0), "inf never ends the run"] = math.inf
+    kl_metric: str = "policy/kl_ref"
 
     def used_fraction(self, tokens: int, seconds: float) -> float:
         """The used fraction of the token limit or of the time limit, whichever is larger."""
@@ -86,6 +98,7 @@ class Recipe:
             `truncate`, which shortens the longest message from its beginning.
         logged_groups: Groups per step whose tokens are written to the run's folder.
         save_every: Rollout steps between checkpoints.
+        keep: Checkpoints that are kept: the newest, and those with the best evaluations.
         seed: Seed of all random streams of the run.
     """
 
@@ -109,6 +122,7 @@ class Recipe:
     overlong: OverlongHandler = error
     logged_groups: NonNegativeInt = 32
     save_every: RolloutSteps = 10
+    keep: KeepCheckpoints = KeepCheckpoints()
     seed: int = 0
 
     def replace(self, **changes: Any) -> "Recipe":

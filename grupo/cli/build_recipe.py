@@ -17,6 +17,7 @@ from grupo.rewards import ImportedReward, ReasoningGymVerifier
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import parse_task_source
 from grupo.toy import quickstart
+from grupo.training.start_from import with_model
 
 T = TypeVar("T")
 OPTION_NAMES = (
@@ -34,7 +35,7 @@ class RecipeArgs:
     Args:
         recipe: Address of the recipe to start from; the quickstart's recipe by default.
         method: A method by name, call or address.
-        model: Folder or hub name of the model.
+        model: Folder or hub name of the model, or a run or adapters to start from.
         tasks: Source of the tasks.
         eval_tasks: Number of tasks to hold out, or their source.
         rewards: Reward functions by address, which replace the recipe's environment.
@@ -59,7 +60,7 @@ class RecipeArgs:
         """The given recipe with all changes."""
         _check_known_fields(self.fields, recipe)
         if self.model:
-            recipe = apply_overrides(recipe, [("policy.model", self.model)])
+            recipe = with_model(recipe, self.model)
         if self.tasks or self.eval_tasks:
             recipe = self._with_tasks(recipe)
         if self.rewards:

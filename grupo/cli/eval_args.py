@@ -18,7 +18,7 @@ from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.tasks import parse_task_source, split_tasks
-from grupo.training.trainer import load_policy
+from grupo.training.load_run import LAST, load_policy
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,14 @@ class EvalArgs:
         model: Folder or hub name of a model.
         tasks: Source of the tasks; the run's held-out tasks by default.
         rewards: Reward functions by address.
+        checkpoint: Checkpoint of the run: "last", "best" or the number of a step.
     """
 
     arguments: tuple[str, ...]
     model: str
     tasks: str
     rewards: tuple[str, ...]
+    checkpoint: str = LAST
 
     def __call__(self, count: int, attempts: int) -> EvalResult:
         """Evaluate on at most `count` tasks with `attempts` sampled rollouts each."""
@@ -58,6 +60,8 @@ class EvalArgs:
             problem = "both a run and a model are" if run else "neither a run nor a model is"
             raise ConfigError(f"run: {problem} given. Allowed: a run's folder, or --model FOLDER.")
         if not run:
+            if self.checkpoint != LAST:
+                raise ConfigError(f"checkpoint: {self.checkpoint!r}. Allowed: only with a run.")
             recipe = RecipeArgs(model=self.model, rewards=self.rewards, fields=fields)()
             check_recipe(recipe)
             return recipe.policy.build(), recipe
@@ -65,7 +69,7 @@ class EvalArgs:
             name, _ = fields[0]
             option = name.replace("_", "-")
             raise ConfigError(f"--{option}: a run is evaluated with its own recipe.")
-        policy, recipe = load_policy(parse_option(parse_path, "run", run))
+        policy, recipe = load_policy(parse_option(parse_path, "run", run), self.checkpoint)
         if self.rewards:
             recipe = recipe.replace(env=env_from_reward_functions(self.rewards))
         return policy, recipe

@@ -14,6 +14,9 @@ from grupo.core.user_paths import parse_path
 RunArgument = Annotated[
     Path, Argument(metavar="RUN", parser=run_folder_argument, help="Folder of a run.")
 ]
+CheckpointOption = Annotated[
+    str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")
+]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
@@ -31,13 +34,14 @@ def evaluate(
     ] = None,
     count: Annotated[int, Option(min=1, help="Number of tasks at most.")] = 200,
     attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,
+    checkpoint: CheckpointOption = "last",
     as_json: JsonOption = False,
 ) -> None:
     """Evaluate a run or a model: pass@1 to pass@k with intervals."""
     from grupo.cli.eval_args import EvalArgs
     from grupo.report.tables import score_table
 
-    args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()))
+    args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()), checkpoint)
     result = args(count, attempts)
     print_line(json.dumps(result.to_data())) if as_json else out.print(score_table(result))
     if result.num_failed:
@@ -115,13 +119,14 @@ def export(
     separate_adapters: Annotated[
         bool, Option("--separate-adapters", help="Write LoRA adapters without merging them.")
     ] = False,
+    checkpoint: CheckpointOption = "last",
 ) -> None:
     """Write the trained model as a folder that transformers loads."""
     from grupo.core.errors import ConfigError
-    from grupo.training.trainer import load_policy
+    from grupo.training.load_run import load_policy
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ConfigError(f"folder: {str(folder)!r} exists. Name another folder.")
-    policy, _ = load_policy(run)
+    policy, _ = load_policy(run, checkpoint)
     policy.export(folder, merge=not separate_adapters)
     print_line(f"The model is in {folder}")

@@ -38,7 +38,10 @@ def train(
     method: Annotated[
         str, Option(help='"dapo(max_length=64, overlong_buffer=16)" or file.py:name.')
     ] = "",
-    model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
+    model: Annotated[
+        str,
+        Option(help="Folder or hub name of a model; or RUN, RUN@best or adapters to start from."),
+    ] = "",
     tasks: Annotated[
         str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')
     ] = "",
@@ -78,21 +81,23 @@ def resume(
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
 ) -> None:
-    """Resume an interrupted run.
+    """Resume an interrupted run, or extend a finished one: `grupo resume RUN --steps 300`.
 
     It ends with exactly the same weights as an uninterrupted one. A recipe or fields, if given,
-    must be those of the run.
+    must be those of the run, except for max_steps and others that change no step already done.
     """
     from grupo.cli.build_recipe import RecipeArgs, split_arguments
     from grupo.config.overrides import apply_overrides
-    from grupo.training.run_dir import RunFolder
+    from grupo.training.extend import extend_run
     from grupo.training.trainer import resume as resume_training
 
     address, fields = split_arguments(arguments or ())
-    run_folder = RunFolder.open(run)
-    if address:
-        run_folder.check_same_recipe(RecipeArgs(address, fields=fields)())
-    run_folder.check_same_recipe(apply_overrides(run_folder.recipe, fields))
+
+    def change(recipe: "Recipe") -> "Recipe":
+        return apply_overrides(RecipeArgs(address)() if address else recipe, fields)
+
+    for message in extend_run(run, change):
+        print_line(message)
     callback = _make_callback(run, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
     with _resume_hint(run):
         _print_summary(run, resume_training(run, callback))
@@ -123,10 +128,13 @@ def make_toy_model(
 
 def _train(recipe: "Recipe", folder: Path, callback: "Callback") -> None:
     from grupo.training.run_dir import RunFolder
+    from grupo.training.start_from import describe_start
     from grupo.training.trainer import train as train_recipe
 
     RunFolder.check_empty(folder)
     _ensure_toy_model(recipe, callback)
+    if start := describe_start(recipe.policy):
+        print_line(start)
     with _resume_hint(folder):
         _print_summary(folder, train_recipe(recipe, folder, callback))
 

@@ -12,6 +12,7 @@ from grupo.algo.advantages import AdvantageEstimator
 from grupo.algo.minibatches import Updates
 from grupo.config.validate_rewards import check_reward_range
 from grupo.config.validate_signals import check_required_signals
+from grupo.config.validate_stopping import check_stopping
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.errors import ConfigError, MissingSignalError, suggest
@@ -61,6 +62,7 @@ def check_recipe(recipe: Recipe) -> None:
     _check_roles(recipe)
     _check_staleness(recipe)
     _check_unfinished(recipe)
+    check_stopping(recipe)
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
             component.check()

@@ -16,13 +16,15 @@ from annotated_types import Ge
 ROLLOUT_STEPS = "rollout steps"  # each generates rollouts, then makes the updates of its plan
 UPDATES = "updates"  # of the optimizer, one or several per rollout step
 TOKENS = "tokens"
-UNITS = (ROLLOUT_STEPS, UPDATES, TOKENS)
+EVALUATIONS = "evaluations"  # during training, every `evaluation.every` rollout steps
+UNITS = (ROLLOUT_STEPS, UPDATES, TOKENS, EVALUATIONS)
 UNIT_SUFFIXES = ("fraction", "seconds", "tokens", "turns", "updates")
 INTERVAL_WORDS = ("every", "interval", "window", "warmup", "horizon", "patience", "lag", "period")
 
 RolloutSteps = Annotated[int, Ge(1), ROLLOUT_STEPS]
 RolloutStepsOrNever = Annotated[int, Ge(0), ROLLOUT_STEPS]  # 0: never
 Tokens = Annotated[int, Ge(1), TOKENS]
+EvaluationsOrNever = Annotated[int, Ge(0), EVALUATIONS]  # 0: never
 
 _INTERVAL_NAME = re.compile(rf"(^|_)({'|'.join(INTERVAL_WORDS)})(_|$)")
 

@@ -28,6 +28,11 @@ class SupportsAuxModels(Protocol[S_co]):
     def has_adapters(self) -> bool: ...
 
     @property
+    def continues_adapters(self) -> bool:
+        """Whether adapters start from trained ones: the model without them is not the start."""
+        ...
+
+    @property
     def module(self) -> Any: ...
 
     def distributions(self, batch: Batch) -> S_co: ...
@@ -100,10 +105,10 @@ def _load_reference(
         reference = policy.load_frozen_copy()
         weights = dict(reference.module.named_parameters()) if reference_update.rate else {}
         return reference, weights
-    if not reference_update.rate:
+    if not reference_update.rate and not policy.continues_adapters:
         return AdapterDisabled(policy), {}
     weights = {name: weight.clone() for name, weight in policy.weights().items()}
-    return WeightsSwapped(policy, weights), weights
+    return WeightsSwapped(policy, weights), weights if reference_update.rate else {}
 
 
 def _make_reprompter(policy: SupportsAuxModels[Any], prompt_override: PromptOverride) -> Reprompter:

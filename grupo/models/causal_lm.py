@@ -37,6 +37,7 @@ from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loading import Lora
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.scorers import DistributionScorer, scatter_to_batch
+from grupo.models.start_weights import StartWeights, trainable_module
 from grupo.models.token_statistics import (
     TOKEN_SIGNALS,
     HeadInContext,
@@ -65,6 +66,7 @@ class CausalLM:
         gradient_checkpointing: recompute activations in the backward pass to save memory.
         engine: server that generates. Default: this process generates.
         allow_pickle: also read weights from a pickle, whose author may be able to execute code.
+        start: trained weights to start from: `--model RUN` sets it. Default: those of `model`.
     """
 
     model: str
@@ -79,6 +81,7 @@ class CausalLM:
     gradient_checkpointing: bool = False
     engine: Vllm | None = None
     allow_pickle: bool = False
+    start: StartWeights | None = None
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -94,6 +97,8 @@ class CausalLM:
         """Raise `ConfigError` for a missing device, or adapters that no memory holds."""
         loading.resolve_device(self.device)
         check_rank(self.lora.rank if self.lora else 0)
+        if self.start:
+            self.start.check_lora(self.lora)
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
@@ -121,7 +126,7 @@ class CausalPolicy(TrainablePolicy):
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         self.token_texts = TokenTexts(tokenizer)
         with loader_errors(f"lora: {spec.lora!r}"):
-            module = loading.add_adapters(self.hf_model, spec.lora) if spec.lora else self.hf_model
+            module = trainable_module(self.hf_model, spec.lora, spec.start)
         super().__init__(
             spec.model,
             module,
@@ -130,6 +135,7 @@ class CausalPolicy(TrainablePolicy):
             tokens_per_microbatch=spec.tokens_per_microbatch,
             dtype=dtype,
         )
+        self.continues_adapters = bool(spec.lora and spec.start and spec.start.lora)
         with quiet_transformers():  # some models warn of the token sequences of the checks
             self.lm_head = lm_head_of(self.hf_model)
             self.evaluator = self._make_evaluator()

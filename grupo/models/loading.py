@@ -223,7 +223,9 @@ def _check_folder(path: str) -> None:
         raise ConfigError(f"model: {path!r} is not a folder. {suggest(folder.name, siblings)}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         entries = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
-        raise ConfigError(f"model: {path!r} has no config.json; it holds {entries}.")
+        is_start = any((folder / name).is_file() for name in ("recipe.json", "adapter_config.json"))
+        hint = " To start from a run or from adapters, use --model or with_model()." * is_start
+        raise ConfigError(f"model: {path!r} has no config.json; it holds {entries}.{hint}")
 
 
 def _first_line(error: Exception) -> str:

@@ -37,6 +37,7 @@ class TrainablePolicy:
     """
 
     microbatch_unit = "tokens"
+    continues_adapters = False  # whether adapters start from trained ones, which change the model
     weight_sync: Any  # connection to the weights that generation uses
 
     def __init__(

@@ -14,7 +14,8 @@ from grupo.recipe import Recipe, TaskSource
 from grupo.report.image_grid import save_image_grid
 from grupo.rewards.image_shapes import rollout_image
 from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion, run_rollouts
-from grupo.training.trainer import load_policy, train
+from grupo.training.load_run import load_policy
+from grupo.training.trainer import train
 
 NOISE_KEY = 7  # the key of the initial noise, which all policies share
 MAX_SHOWN = 12  # tasks in an image grid

@@ -13,6 +13,7 @@ from grupo.report.read_run import (
     read_metrics,
     read_summary,
 )
+from grupo.rollouts.eval_scores import scores_by_step
 
 FORMATS = (".png", ".svg", ".pdf")
 # distinguishable with colour blindness
@@ -48,14 +49,10 @@ def plot_run(run_folder: Path, out: Path) -> Path:
 def eval_scores_by_step(summary: Record) -> dict[int, Mapping[str, Any]]:
     """The held-out scores by the number of steps done before each evaluation.
 
-    >>> eval_scores_by_step({"steps": 90, "held_out": {"before": 1, "step 50": 2, "after": 3}})
-    {0: 1, 50: 2, 90: 3}
+    >>> eval_scores_by_step({"steps": 90, "held_out": {"before": {}, "step 50": {}, "after": {}}})
+    {0: {}, 50: {}, 90: {}}
     """
-    scores = summary.get("held_out", {})
-    labelled = (label for label in scores if label.startswith("step "))
-    between = {label: int(label.removeprefix("step ")) for label in labelled}
-    steps_done = {"before": 0, "after": summary.get("steps", 0), **between}
-    return {steps_done[label]: score for label, score in scores.items()}
+    return scores_by_step(summary.get("held_out", {}), summary.get("steps", 0))
 
 
 def _plot_reward(axes: Any, steps: tuple[Mapping[str, float], ...]) -> None:

@@ -13,6 +13,7 @@ from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_action
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.eval_scores import pass_ks
 from grupo.rollouts.samplers import GroupSampler
 
 
@@ -65,6 +66,7 @@ class EvalResult:
         pass_at_k: For each k, the estimated fraction of tasks solved at least once in k attempts.
         num_failed: Rollouts that could not be scored; these count as not solved.
         num_generated: Tokens (or denoising steps) generated for all attempts.
+        is_scored: Whether any rollout could be scored.
     """
 
     greedy: Proportion
@@ -72,6 +74,7 @@ class EvalResult:
     pass_at_k: Mapping[int, Proportion]
     num_failed: int = 0
     num_generated: int = 0
+    is_scored: bool = True
 
     def to_data(self) -> dict[str, Any]:
         """The scores by name, their intervals, and the number of failed rollouts."""
@@ -79,7 +82,8 @@ class EvalResult:
         scores |= {f"pass@{k}": score for k, score in self.pass_at_k.items()}
         values = {name: score.value for name, score in scores.items()}
         intervals = {name: [score.low, score.high] for name, score in scores.items()}
-        return {**values, "intervals": intervals, "failed": self.num_failed}
+        unscored = {} if self.is_scored else {"scored": False}
+        return {**values, "intervals": intervals, "failed": self.num_failed, **unscored}
 
 
 def evaluate(
@@ -109,13 +113,15 @@ def evaluate(
     sampled = run_rollouts(sampled_actor, env, tasks, attempts, turn_strategy)
     greedy_solved = [float(success(group.rollouts[0])) for group in greedy]
     num_solved = [sum(map(success, group.rollouts)) for group in sampled]
-    ks = sorted({1, attempts, *(2**i for i in range(attempts.bit_length()) if 2**i <= attempts)})
+    ks = pass_ks(attempts)
+    num_failed = sum(bool(rollout.error) for g in (*greedy, *sampled) for rollout in g.rollouts)
     return EvalResult(
         bootstrap_proportion(greedy_solved),
         bootstrap_proportion([n / attempts for n in num_solved]),
         {k: bootstrap_proportion([pass_at_k(k, attempts, n) for n in num_solved]) for k in ks},
-        sum(bool(rollout.error) for group in (*greedy, *sampled) for rollout in group.rollouts),
+        num_failed,
         sum(sum(a.generated_tokens.values()) for a in (greedy_actor, sampled_actor)),
+        is_scored=num_failed < sum(len(g.rollouts) for g in (*greedy, *sampled)),
     )
 
 

@@ -14,7 +14,7 @@ the machine loses power. No folder is ever rewritten or chosen by its number alo
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -96,6 +96,7 @@ def save(
     data: Mapping[str, Any],
     *,
     keep: int = 2,
+    keep_steps: Collection[int] = (),
     syscall: SyscallHook = direct_call,
 ) -> Path:
     """Save the state of a run durably and return the checkpoint's folder.
@@ -106,6 +107,7 @@ def save(
         tensors: Mappings of tensors by name; each becomes a file.
         data: JSON data.
         keep: Number of newest checkpoints to keep.
+        keep_steps: Steps whose checkpoints are kept besides.
         syscall: Makes the system calls; tests let some of them fail.
 
     Raises:
@@ -124,7 +126,7 @@ def save(
         write_atomically(pointer, text, syscall=syscall, point_prefix="save/latest")
     kill_point("save/committed")
     with save_errors(f"Step {step} is saved, but an older one could not be removed"):
-        for path in list(checkpoint_dirs.removable_checkpoints(saved, keep)):
+        for path in list(checkpoint_dirs.removable_checkpoints(saved, keep, keep_steps)):
             checkpoint_dirs.remove_checkpoint(path, syscall)
     kill_point("save/ended")
     return saved
@@ -144,7 +146,7 @@ def load(folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: 
     candidates, problems = _candidates(folder)
     for path in candidates:
         try:
-            checkpoint = _load_verified(path)
+            checkpoint = load_verified(path)
             _check(checkpoint, path, check)
         except InvalidCheckpoint as problem:
             problems.append(str(problem))
@@ -246,7 +248,8 @@ def _check(checkpoint: Checkpoint, path: Path, check: Callable[[Checkpoint], Non
         raise InvalidCheckpoint(f"{path.name}: {problem}") from problem
 
 
-def _load_verified(path: Path) -> Checkpoint:
+def load_verified(path: Path) -> Checkpoint:
+    """Load one checkpoint; raises `InvalidCheckpoint` if any of its bytes is damaged."""
     written = manifest.verify_files(path)
     if written.step != checkpoint_dirs.step_and_repeat(path)[0]:
         raise InvalidCheckpoint(f"{path.name}: holds step {written.step}, of another folder")

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -63,18 +63,28 @@ def pointed_checkpoint(run: Path) -> Path:
     return folder
 
 
-def removable_checkpoints(saved: Path, keep: int) -> Iterator[Path]:
-    """All checkpoints except `saved` and the newest complete earlier ones, `keep` in total."""
+def removable_checkpoints(saved: Path, keep: int, keep_steps: Collection[int]) -> Iterator[Path]:
+    """All checkpoints except `saved`, the newest complete earlier ones, and those of some steps.
+
+    Args:
+        saved: The checkpoint that was just saved.
+        keep: Number of newest checkpoints that stay, `saved` among them.
+        keep_steps: Steps of which the newest complete checkpoint stays.
+    """
     num_kept = 1
+    kept_steps: set[int] = set()
     for path in newest_first(saved.parent):
+        step = step_and_repeat(path)[0]
         try:
             is_complete = manifest.read_manifest(path).step < step_and_repeat(saved)[0]
         except VersionMismatch:
             continue  # of another version, hence left alone
         except InvalidCheckpoint:
             is_complete = False
-        if is_complete and num_kept < keep:
-            num_kept += 1
+        is_last = is_complete and num_kept < keep
+        if is_last or (is_complete and step in keep_steps and step not in kept_steps):
+            num_kept += is_last
+            kept_steps.add(step)
         elif path != saved:
             yield path
 

@@ -18,6 +18,11 @@ BEGIN_POINTS = (
     "begin/folder",
     *(f"begin/recipe/{stage}" for stage in ("opened", "written", "synced", "renamed")),
 )
+EXTEND_POINTS = (
+    "extend/begun",
+    "extend/summary_removed",
+    *(f"extend/recipe/{stage}" for stage in ("opened", "written", "synced", "renamed")),
+)
 RESUME_POINTS = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
 SAVE_POINTS = (
     "save/begun",

@@ -35,6 +35,7 @@ from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups, collect_groups
 from grupo.training.oom_retry import retry_on_oom
 from grupo.training.state import State
+from grupo.training.stopping import measured_kl
 from grupo.training.token_records import Trace
 from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
 
@@ -77,6 +78,8 @@ class Learner:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self.tasks: Sequence[Task]
+        # the recipe of each step; it differs only if a run was extended with another one
+        self.recipe_at: Callable[[int], Recipe] = lambda step: recipe
         self.tasks, self.eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
@@ -136,6 +139,7 @@ class Learner:
         values["staleness"] = metrics.mean_staleness(collected, step)
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         self.state.record_step(collected.sampled_groups, values, recipe.method)
+        self.state.kl = measured_kl(self.recipe_at(step).early_stopping, values)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, values, trace, tuple(self.notes))
 
@@ -168,8 +172,8 @@ class Learner:
 
     def _resolve_schedules(self) -> tuple[Method, Mapping[str, float]]:
         """The method and the learning rates of this step, by the name of the optimizer."""
-        recipe = self.recipe
         state = self.state
+        recipe = self.recipe_at(state.step)
         scheduled = (recipe.method, recipe.learning_rate, recipe.aux_head_learning_rate)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
         method, *rates = resolve_schedules(scheduled, progress, state.history.metrics)
@@ -190,7 +194,8 @@ class Learner:
 
     def _next_async_step(self, method: Method) -> PendingStep:
         """The groups of this step; later steps are queued so that generation goes on."""
-        last = min(self.state.step + self.recipe.max_staleness, self.recipe.max_steps - 1)
+        max_steps = self.recipe_at(self.state.step).max_steps
+        last = min(self.state.step + self.recipe.max_staleness, max_steps - 1)
         for step in range(self.state.step + len(self.rollout_queue.pending), last + 1):
             generate_step = self._make_step_generator(method, step)
             self.rollout_queue.submit(generate_step, self.state.history.tasks_drawn)

@@ -1,10 +1,8 @@
 """A run's folder: its recipe, journals, checkpoints and summary. See docs/runs.md."""
 
-import hashlib
-import json
 from array import array
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -16,8 +14,6 @@ from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
 from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json, read_limited
-from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
@@ -27,6 +23,7 @@ from grupo.storage.journal import DamagedJournal, Journal, JournalMark
 from grupo.storage.line_sums import LineSums
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
+from grupo.training.recipe_file import EarlierRecipe, RecipeFile, read_recipe_file
 
 LOCK = "lock"
 RECIPE = "recipe.json"
@@ -44,11 +41,13 @@ class RunFolder:
         folder: The run's folder.
         recipe: The recipe of the run.
         fingerprint: Hash of the recipe as it is stored in `recipe.json`.
+        earlier: The recipes of the run before it was extended, in order.
     """
 
     folder: Path
     recipe: Recipe
     fingerprint: str
+    earlier: tuple[EarlierRecipe, ...] = ()
 
     @staticmethod
     def check_empty(folder: Path) -> None:
@@ -71,16 +70,15 @@ class RunFolder:
         Raises:
             ConfigError: The folder is not empty.
         """
-        data = to_data(recipe)
-        run = cls(folder, recipe, _hash(data))
-        text = _recipe_text(run.fingerprint, data)
+        contents = RecipeFile(recipe)
+        run = cls(folder, recipe, contents.fingerprint)
         with save_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
             lock = cleanup.enter_context(Lock(folder / LOCK))
             cls.check_empty(folder)  # again: another process may have started a run here meanwhile
             remove_unfinished(folder)
-            write_atomically(folder / RECIPE, text, point_prefix="begin/recipe")
+            write_atomically(folder / RECIPE, contents.to_text(), point_prefix="begin/recipe")
             cleanup.pop_all()
         return run, lock
 
@@ -94,15 +92,20 @@ class RunFolder:
         path = folder / RECIPE
         if not path.is_file():
             raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
-        fingerprint, data = _read_recipe(path)
-        try:
-            recipe = from_data(data)
-            if not isinstance(recipe, Recipe):
-                raise ConfigError(f"it holds {to_code(recipe)}. Allowed: a Recipe.")
-            return cls(folder, recipe, fingerprint)
-        except ConfigError as error:
-            hint = "Another version of grupo wrote it, or it names objects that no longer exist."
-            raise ConfigError(f"run: {path}: {error} {hint}") from error
+        contents = read_recipe_file(path)
+        return cls(folder, contents.recipe, contents.fingerprint, contents.earlier)
+
+    @property
+    def extended_at(self) -> int:
+        """The number of steps that were done before the run was last extended; 0 if it was not."""
+        return max((entry.step for entry in self.earlier), default=0)
+
+    def recipe_at(self, step: int) -> Recipe:
+        """The recipe of a step, counted from 0: the one before the run was extended, or the last.
+
+        A step that was done before and is repeated after damage to a checkpoint has the same bits.
+        """
+        return next((entry.recipe for entry in self.earlier if step < entry.step), self.recipe)
 
     def lock(self) -> Lock:
         """Lock the folder for writing; the lock of a process that died is taken over."""
@@ -154,9 +157,20 @@ class RunFolder:
             self.journals["metrics"].append({"step": step, **metrics})
 
     def save(
-        self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]
+        self,
+        step: int,
+        tensors: Mapping[str, Mapping[str, Tensor]],
+        data: Mapping[str, Any],
+        keep_steps: Collection[int] = (),
     ) -> None:
-        """Save a checkpoint after `step` steps, with the current marks of the journals."""
+        """Save a checkpoint with the current marks of the journals, and remove older ones.
+
+        Args:
+            step: The number of steps that are done.
+            tensors: Mappings of tensors by name; each becomes a file.
+            data: JSON data.
+            keep_steps: Steps whose checkpoints stay besides the newest ones.
+        """
         with save_errors(f"Step {step} is not saved"):
             for journal in self.journals.values():
                 journal.fsync()
@@ -168,6 +182,8 @@ class RunFolder:
             step,
             {**tensors, JOURNAL_CHECKSUMS: checksums},
             {**data, "lengths": lengths, "fingerprint": self.fingerprint},
+            keep=self.recipe.keep.last,
+            keep_steps=keep_steps,
         )
 
     def load(self) -> Checkpoint:
@@ -197,8 +213,13 @@ class RunFolder:
             InvalidCheckpoint: A line that was written before the checkpoint is damaged.
             ConfigError: The checkpoint belongs to another recipe.
         """
-        if saved.data["fingerprint"] != self.fingerprint:
+        last_steps = {entry.fingerprint: entry.step for entry in self.earlier}
+        last_steps[self.fingerprint] = saved.step
+        if (fingerprint := saved.data["fingerprint"]) not in last_steps:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
+        if saved.step > last_steps[fingerprint]:
+            extended = f"the run was extended with another recipe at step {last_steps[fingerprint]}"
+            raise InvalidCheckpoint(f"step {saved.step}, but {extended}")
         for name, mark in journal_marks(saved).items():
             try:
                 self.journals[name].verify(mark)
@@ -217,7 +238,8 @@ class RunFolder:
         # lines are counted, not parsed: a power cut may have torn them
         path = self.journals["metrics"].path
         num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
-        if num_logged > self.recipe.save_every:
+        recipes = (self.recipe, *(entry.recipe for entry in self.earlier))
+        if num_logged > max(recipe.save_every for recipe in recipes):
             raise CorruptRun(
                 f"run: {num_logged} steps were logged in {self.folder}, and its checkpoints are"
                 " missing. Restore them, or start a new run in another folder."
@@ -248,29 +270,6 @@ def _to_sums(rows: Tensor) -> LineSums:
     num_lines = int(rows[0, 0])
     crcs, weighted = rows[1:].T.tolist()
     return LineSums(num_lines, array("q", crcs), array("q", weighted))
-
-
-def _recipe_text(fingerprint: str, recipe: Any) -> str:
-    """The text of `recipe.json`; another one with the same data was edited."""
-    return json.dumps({"fingerprint": fingerprint, "recipe": recipe}, indent=1)
-
-
-def _read_recipe(path: Path) -> tuple[str, Any]:
-    """The fingerprint and the data of a recipe; raises `ConfigError` if they do not match."""
-    with suppress(ValueError, TypeError, KeyError):
-        text = read_limited(path)
-        data = parse_json(text)
-        fingerprint, recipe = data["fingerprint"], data["recipe"]
-        if text == _recipe_text(fingerprint, recipe) and fingerprint == _hash(recipe):
-            return fingerprint, recipe
-    raise ConfigError(
-        f"run: {path} was edited or damaged since the run began. Restore the original."
-    )
-
-
-def _hash(data: Any) -> str:
-    """SHA-256 of plain data; equal for equal recipes."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def unused_folder() -> Path:

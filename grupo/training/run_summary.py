@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grupo.recipe import Recipe
+from grupo.training.stopping import saved_best_steps
 
 
 def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,6 +24,8 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
         "method": repr(recipe.method),
         "model": recipe.policy.model,
         "steps": step,
+        "stop_reason": data["stop_reason"],
+        "best_steps": saved_best_steps(recipe, step, data["eval_scores"]),
         "seconds": round(data["seconds"], 2),
         "tokens": data["generated_tokens"] + ahead,
         "ledger": {name: round(x, 3) for name, x in ledger.items()},

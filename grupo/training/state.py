@@ -15,11 +15,13 @@ from grupo.method import Method
 from grupo.models.base import AuxModels, Policy
 from grupo.optimizers.averaging import AveragingOptimizer, averaged_weights
 from grupo.optimizers.state import optimizer_tensors, restore_optimizer
+from grupo.rollouts.eval_scores import step_label
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.checkpoint import Checkpoint
 from grupo.training.async_rollouts import AsyncRolloutQueue
+from grupo.training.stopping import StopInputs
 
 
 class State:
@@ -60,6 +62,8 @@ class State:
         # the seconds that count for a step, from its number and the measured ones
         self.count_seconds: Callable[[int, float], float] = lambda step, measured: measured
         self.sampler_mismatch = math.inf  # last measured, in nats; see docs/metrics.md
+        self.kl = math.nan  # of the last step, as `early_stopping.kl_metric` measures it
+        self.stop_reason = ""  # of a finished run
         self.finished = False
 
     def record_step(
@@ -106,6 +110,12 @@ class State:
         name = "tokens/evaluation"
         self.ledger[name] = self.ledger.get(name, 0.0) + result.num_generated
 
+    def stop_inputs(self) -> StopInputs:
+        """The numbers that decide whether the run ends."""
+        return StopInputs(
+            self.step, self.eval_scores, self.generated_tokens, self.training_seconds, self.kl
+        )
+
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """The tensors of a checkpoint, by file.
 
@@ -144,6 +154,8 @@ class State:
             "sampler_mismatch": self.sampler_mismatch,
             "tokens_per_microbatch": self.policy.tokens_per_microbatch,
             "rollout_queue": self.rollout_queue.to_data(),
+            "kl": self.kl,
+            "stop_reason": self.stop_reason,
             "finished": self.finished,
         }
 
@@ -168,7 +180,18 @@ class State:
         self.sampler_mismatch = data["sampler_mismatch"]
         self.policy.tokens_per_microbatch = data["tokens_per_microbatch"]
         self.rollout_queue.from_data(data["rollout_queue"], self.tasks)
+        self.kl = data["kl"]
+        self.stop_reason = data["stop_reason"]
         self.finished = data["finished"]
+
+    def reopen(self) -> None:
+        """Continue a run that was extended: its last evaluation becomes one during training."""
+        self.finished = False
+        self.stop_reason = ""
+        self.eval_scores = {
+            step_label(self.step) if label == "after" else label: scores
+            for label, scores in self.eval_scores.items()
+        }
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.validate import check_recipe
-from grupo.models.base import Policy
 from grupo.recipe import Recipe
-from grupo.storage import checkpoint
+from grupo.rollouts.eval_scores import step_label
 from grupo.storage.checkpoint import NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
@@ -17,6 +16,7 @@ from grupo.training.rollout_records import rollout_records
 from grupo.training.run_dir import RunFolder, unused_folder
 from grupo.training.run_summary import run_summary
 from grupo.training.step_clock import CLOCK, StepClock
+from grupo.training.stopping import saved_best_steps, stop_reason
 from grupo.training.token_records import token_records
 
 
@@ -71,14 +71,6 @@ def reopen_trainer(run: Path, callback: Callback = NullCallback()) -> "Trainer":
     return Trainer(learner, folder, lock, callback)
 
 
-def load_policy(run: Path) -> tuple[Policy, Recipe]:
-    """The policy of a run, with the weights of its newest complete checkpoint, and the recipe."""
-    recipe = RunFolder.open(run).recipe
-    policy = recipe.policy.build()
-    policy.load(checkpoint.load(run / "checkpoints").tensors["weights"])
-    return policy, recipe
-
-
 class Trainer:
     """Runs training to its end: steps, logs, evaluations and checkpoints.
 
@@ -97,6 +89,7 @@ class Trainer:
         self.recipe = learner.recipe
         self.policy = learner.policy
         self.state = learner.state
+        learner.recipe_at = run.recipe_at
         self.clock = StepClock(run.folder / CLOCK)
         if self.recipe.early_stopping.max_seconds:
             self.state.count_seconds = self.clock.count
@@ -136,6 +129,8 @@ class Trainer:
         for note in saved.notes:
             self.callback.on_message(note)
         self.state.restore(saved)
+        if saved.data["fingerprint"] != self.run.fingerprint:  # the run was extended since
+            self.state.reopen()
         if saved.notes:  # a finished run saves once more, which replaces the damaged checkpoint
             self.state.finished = False
 
@@ -145,9 +140,12 @@ class Trainer:
 
     def _finish(self) -> None:
         self._evaluate("before")
-        while self.state.step < self.recipe.max_steps and not self._should_stop():
+        while not (reason := self._stop_reason()):
             self._step()
+        if self.state.step < self.recipe.max_steps:
+            self.callback.on_message(f"Training ends at step {self.state.step}: {reason}.")
         self._evaluate("after")
+        self.state.stop_reason = reason
         self.state.finished = True
         self._save()
 
@@ -156,20 +154,19 @@ class Trainer:
         result = self.learner.step()
         for note in result.notes:
             self.callback.on_message(note)
-        every = self.recipe.evaluation.every
-        if every and self.state.step % every == 0 and self.state.step < self.recipe.max_steps:
-            self._evaluate(f"step {self.state.step}")
+        if self._must_evaluate(self.run.recipe_at(number)):
+            self._evaluate(step_label(self.state.step))
         self._log(number, result)
         kill_point("step/logged")
         self.callback.on_step_end(number, result.metrics)
-        if self.state.step % self.recipe.save_every == 0:
+        if self.state.step % self.recipe.save_every == 0 or self.state.step in self._best_steps():
             self._save()
         kill_point("step/saved")
 
     def _log(self, number: int, result: TrainStepResult) -> None:
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
-        logged = sampled[: self.recipe.logged_groups]
+        logged = sampled[: self.run.recipe_at(number).logged_groups]
         self.run.log(
             number,
             result.metrics,
@@ -183,14 +180,20 @@ class Trainer:
         if self.learner.eval_tasks and label not in self.state.eval_scores:
             self.callback.on_evaluate(label, self.learner.evaluate(label))
 
-    def _should_stop(self) -> bool:
-        early_stopping = self.recipe.early_stopping
-        last_score = list(self.state.eval_scores.values())[-1:]
-        solved = any(score["sampled"] >= early_stopping.min_solve_rate for score in last_score)
-        used = early_stopping.used_fraction(
-            self.state.generated_tokens, self.state.training_seconds
-        )
-        return solved or used >= 1
+    def _must_evaluate(self, recipe: Recipe) -> bool:
+        """Whether the policy is evaluated after a step of this recipe, before the next one."""
+        step = self.state.step
+        every = recipe.evaluation.every
+        is_due = bool(every) and step % every == 0 and step < recipe.max_steps
+        return is_due or any(e.finished and e.step == step for e in self.run.earlier)
+
+    def _stop_reason(self) -> str:
+        if self.state.step < self.run.extended_at:
+            return ""  # steps that were done before are repeated
+        return stop_reason(self.recipe, self.state.stop_inputs())
+
+    def _best_steps(self) -> list[int]:
+        return saved_best_steps(self.recipe, self.state.step, self.state.eval_scores)
 
     def _save(self) -> None:
-        self.run.save(self.state.step, self.state.tensors(), self.state.data())
+        self.run.save(self.state.step, self.state.tensors(), self.state.data(), self._best_steps())

@@ -191,6 +191,7 @@ class _UpdateMetrics:
     def add(self, method: Method, pi: Signals, batch: Batch, loss: Tensor) -> None:
         self.loss += loss.item()
         self._sum("policy/entropy", pi.entropy, batch.mask)
+        self._sum("update/kl_old", k3(batch.old_logp, pi.logp), batch.mask)
         loss_metrics = method.loss.metrics(pi, batch)
         ratio = pi.logp - batch.old_logp
         self.token_hook(batch, {**loss_metrics, "entropy": pi.entropy, "ratio": ratio})

@@ -24,6 +24,7 @@ from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
+from grupo.training.extend import extend_run
 from grupo.training.state import State
 from grupo.training.trainer import reopen_trainer, resume, train
 from tests.helpers import training_components, training_recipes
@@ -95,6 +96,13 @@ def resume_with_later_reference(run: str, callback: MessageRecorder) -> None:
         trainer()
 
 
+def extend_and_resume(run: str, changes: Mapping[str, Any], callback: MessageRecorder) -> None:
+    """Change fields of the run's recipe, then resume it."""
+    for message in extend_run(Path(run), lambda recipe: recipe.replace(**changes)):
+        callback.on_message(message)
+    resume(run, callback)
+
+
 def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
     """Execute a request in a child process; returns the result unless the child is killed."""
     torch.set_num_threads(request.get("threads", 1))
@@ -107,6 +115,7 @@ def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
     actions = {
         "train": lambda: train(training_recipes.recipe(request["recipe"], model), run, callback),
         "resume": lambda: resume(run, callback),
+        "extend": lambda: extend_and_resume(run, request["changes"], callback),
         "resume corrupted": lambda: resume_corrupted(run, request["corruption"], callback),
         "resume with later reference": lambda: resume_with_later_reference(run, callback),
     }

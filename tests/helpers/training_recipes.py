@@ -36,6 +36,7 @@ from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import GroupSampler, WithSelfHint
 from grupo.rollouts.samplers.self_hint import prompt_without_hint
 from grupo.rollouts.turns import ThinkingBudget
+from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks import FromFunction
 from tests.helpers.training_components import (
     MASKED,
@@ -168,6 +169,20 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "roles": ROLES,
     "roles async": {**ROLES, "max_staleness": 1},
+    "best checkpoint": {
+        "evaluation": Evaluation(2, 1, SuccessCriterion(min_reward=0.5)),
+        "keep": KeepCheckpoints(last=1, best=1),
+        "save_every": 3,
+    },
+    "patience": {
+        "early_stopping": EarlyStopping(patience=1, min_delta=0.6),
+        "max_steps": 20,
+    },
+    "kl limit": {
+        "method": METHOD.replace(loss=Clip() + 0.5 * KL()),
+        "early_stopping": EarlyStopping(max_kl=1e-4),
+        "max_steps": 20,
+    },
     "early stopping": {"early_stopping": EarlyStopping(0.9), "max_steps": 20},
     "flow": {
         "method": flow_grpo(group_size=4, clip_eps=1e-3),
@@ -203,6 +218,14 @@ TIMED: Mapping[str, Mapping[str, Any]] = {
     }
 }
 
+# the beginnings of runs that are extended
+SHORTER: Mapping[str, Mapping[str, Any]] = {
+    "grpo of 4": {"max_steps": 4},
+    "schedules of 4": {**CHANGES["schedules"], "max_steps": 4},
+    "odd of 3": {"max_steps": 3, "save_every": 3},
+    "patient of 20": {"early_stopping": EarlyStopping(patience=1, min_delta=0.9), "max_steps": 20},
+}
+
 
 def recipe(name: str, model: str) -> Recipe:
     """The recipe of this name, with the models in the folder `model`."""
@@ -219,7 +242,7 @@ def recipe(name: str, model: str) -> Recipe:
             policy, (RolePolicy("hinter", CausalLM(model, Lora(2, 4.0), max_new_tokens=4, **cpu)),)
         ),
     }
-    changes = {**CHANGES, **TIMED}[name]
+    changes = {**CHANGES, **TIMED, **SHORTER}[name]
     return base(model).replace(policy=policies.get(name.split()[0], policy), **changes)
 
 

@@ -17,7 +17,8 @@ from grupo.rollouts.evaluate import SuccessCriterion, evaluate
 from grupo.toy import ReversalTasks, ToyMaskedLM, train_toy_model
 from grupo.toy.masked_lm import REVERSAL_ENV
 from grupo.training.learner import Learner
-from grupo.training.trainer import load_policy, resume, train
+from grupo.training.load_run import load_policy
+from grupo.training.trainer import resume, train
 
 LIMIT = 5
 RUNS = {

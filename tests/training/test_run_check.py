@@ -30,6 +30,7 @@ DATA = {
     "ledger": {"time/step": 1.0},
     "failed_rollouts": 0,
     "eval_scores": {},
+    "stop_reason": "max_steps is 2",
     "rollout_queue": [],
 }
 

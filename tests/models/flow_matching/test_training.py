@@ -29,7 +29,8 @@ from grupo.tasks import FromFunction
 from grupo.tasks.shape_captions import CaptionTasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
-from grupo.training.trainer import load_policy, resume, train
+from grupo.training.load_run import load_policy
+from grupo.training.trainer import resume, train
 from tests.helpers import tiny_flow
 
 

@@ -53,7 +53,8 @@ def test_a_run_passes_every_kill_point(training_process):
 
 def test_the_docs_state_the_number_of_points_and_configurations():
     page = (ROOT / "docs" / "runs.md").read_text()
-    assert f"each of {len(NAMES) + len(fault_injection.RESUME_POINTS)} kill points" in page
+    others = (*fault_injection.RESUME_POINTS, *fault_injection.EXTEND_POINTS)
+    assert f"each of {len(NAMES) + len(others)} kill points" in page
     assert f", {len(CONFIGURATIONS)} configurations" in page
 
 

@@ -1,0 +1,98 @@
+"""Metrics of the evaluations of a run, `eval/sampled` and so on, and the steps that score best."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grupo.core.errors import ConfigError, suggest
+
+EvalScores = Mapping[str, Mapping[str, Any]]  # scores of each evaluation, by its label
+PREFIX = "eval/"  # of metrics, as loggers name them
+DEFAULT_METRIC = "eval/sampled"
+
+
+def step_label(step: int) -> str:
+    """The label of the evaluation after this many steps of a run that goes on.
+
+    >>> step_label(50)
+    'step 50'
+    """
+    return f"step {step}"
+
+
+def scores_by_step(eval_scores: EvalScores, num_steps: int) -> dict[int, Mapping[str, Any]]:
+    """The scores by the number of steps done before each evaluation.
+
+    Args:
+        eval_scores: Scores by label: "before", "step N" or "after".
+        num_steps: Steps done before the evaluation "after".
+
+    >>> scores_by_step({"before": {"a": 1}, "step 50": {"a": 2}, "after": {"a": 3}}, 90)
+    {0: {'a': 1}, 50: {'a': 2}, 90: {'a': 3}}
+    """
+    steps = {"before": 0, "after": num_steps}
+    return {
+        steps[label] if label in steps else int(label.removeprefix("step ")): scores
+        for label, scores in eval_scores.items()
+    }
+
+
+def metric_value(scores: Mapping[str, Any], metric: str) -> float:
+    """The value of a metric in an evaluation; NaN if none of its rollouts could be scored."""
+    value = scores.get(metric.removeprefix(PREFIX))
+    if not isinstance(value, int | float) or not scores.get("scored", True):
+        return math.nan
+    return float(value)
+
+
+def best_steps(eval_scores: EvalScores, num_steps: int, metric: str, count: int) -> list[int]:
+    """The evaluated steps with the largest values of a metric, the best one first.
+
+    Earlier steps win ties. The evaluation before training and unscored ones are left out.
+
+    Args:
+        eval_scores: Scores by label.
+        num_steps: Steps done before the evaluation "after".
+        metric: Name of the metric.
+        count: Number of steps at most.
+
+    >>> scores = {"before": {"greedy": 9}, "step 1": {"greedy": 0.5}, "step 2": {"greedy": 0.7}}
+    >>> best_steps({**scores, "after": {"greedy": 0.5}}, 3, "eval/greedy", 2)
+    [2, 1]
+    """
+    values = {
+        step: metric_value(scores, metric)
+        for step, scores in scores_by_step(eval_scores, num_steps).items()
+        if step > 0
+    }
+    scored = [step for step, value in values.items() if not math.isnan(value)]
+    return sorted(scored, key=lambda step: (-values[step], step))[:count]
+
+
+def check_eval_metric(field: str, metric: str, attempts: int) -> None:
+    """Raise `ConfigError` if an evaluation has no metric of this name.
+
+    Args:
+        field: Name of the recipe's field that holds the name, for the message.
+        metric: Name of the metric.
+        attempts: Sampled rollouts per task of the evaluation.
+    """
+    allowed = [f"{PREFIX}{name}" for name in score_names(attempts)]
+    if metric not in allowed:
+        raise ConfigError(
+            f"{field}: {metric!r} is no evaluation metric. {suggest(metric, allowed)}"
+        )
+
+
+def score_names(attempts: int) -> Sequence[str]:
+    """The names of the scores of an evaluation.
+
+    >>> score_names(6)
+    ('greedy', 'sampled', 'pass@1', 'pass@2', 'pass@4', 'pass@6')
+    """
+    return ("greedy", "sampled", *(f"pass@{k}" for k in pass_ks(attempts)))
+
+
+def pass_ks(attempts: int) -> list[int]:
+    """The k of pass@k for this many attempts: powers of 2, and all attempts."""
+    return sorted({attempts, *(2**i for i in range(attempts.bit_length()))})

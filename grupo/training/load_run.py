@@ -1,0 +1,119 @@
+"""Loading of a run's policy from one of its checkpoints: the newest, the best or a given step."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from grupo.core.errors import ConfigError
+from grupo.models.base import Policy
+from grupo.recipe import Recipe
+from grupo.rollouts.eval_scores import best_steps
+from grupo.storage import checkpoint, checkpoint_dirs, manifest
+from grupo.storage.checkpoint import Checkpoint, CorruptRun
+from grupo.storage.manifest import InvalidCheckpoint
+from grupo.training.run_dir import CHECKPOINTS, RunFolder
+
+LAST = "last"
+BEST = "best"
+
+
+def load_policy(run: Path, choice: str = LAST) -> tuple[Policy, Recipe]:
+    """The policy of a run and its recipe.
+
+    Args:
+        run: The folder of the run.
+        choice: The checkpoint whose weights are loaded: "last", the newest one that verifies;
+            "best", the one with the best evaluation by `keep.metric`; or the number of a step.
+
+    Raises:
+        ConfigError: The run has no such checkpoint.
+        CorruptRun: It is damaged.
+    """
+    recipe = RunFolder.open(run).recipe
+    saved = load_checkpoint(run, recipe, choice)
+    policy = recipe.policy.build()
+    policy.load(saved.tensors["weights"])
+    return policy, recipe
+
+
+def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint:
+    """A checkpoint of a run.
+
+    Args:
+        run: The folder of the run.
+        recipe: The recipe of the run.
+        choice: "last", "best" or the number of a step.
+    """
+    if choice != BEST and choice != LAST and not choice.isdecimal():
+        raise ConfigError(f"checkpoint: {choice!r}. Allowed: best, last or the number of a step.")
+    folder = run / CHECKPOINTS
+    if choice.isdecimal():
+        return _load_step(folder, int(choice))
+    last = checkpoint.load(folder)
+    if choice == LAST:
+        return last
+    best = _best_saved_step(folder, recipe, last)
+    return last if best == last.step else _load_step(folder, best)
+
+
+def find_checkpoint(run: Path, recipe: Recipe, choice: str) -> tuple[Path, Mapping[str, str]]:
+    """The folder of an intact checkpoint, and the SHA-256 of each of its files.
+
+    Args:
+        run: The folder of the run.
+        recipe: The recipe of the run.
+        choice: "last", "best" or the number of a step.
+    """
+    step = load_checkpoint(run, recipe, choice).step
+    for path in checkpoint_dirs.newest_first(run / CHECKPOINTS):
+        if checkpoint_dirs.step_and_repeat(path)[0] == step:
+            with suppress(InvalidCheckpoint):
+                files = manifest.verify_files(path).files
+                return path, {name: digest.sha256 for name, digest in files.items()}
+    raise CorruptRun(f"checkpoint: step {step} in {run} was removed while it was read. Try again.")
+
+
+def _best_saved_step(folder: Path, recipe: Recipe, last: Checkpoint) -> int:
+    """The step with the best evaluation among those with a checkpoint."""
+    evaluations = last.data["eval_scores"]
+    ranked = best_steps(evaluations, last.step, recipe.keep.metric, len(evaluations))
+    saved = [step for step in ranked if step in _saved_steps(folder)]
+    if recipe.keep.best:
+        saved = ranked[:1]  # it was kept: if it is missing now, no other one takes its place
+    if not saved:
+        raise ConfigError(
+            f"checkpoint: no step with a checkpoint in {folder} was evaluated"
+            f" ({recipe.keep.metric}). Allowed: last, or one of the steps"
+            f" {_listed(_saved_steps(folder))}. To have a best one, train with evaluation.every"
+            " and keep.best."
+        )
+    return saved[0]
+
+
+def _load_step(folder: Path, step: int) -> Checkpoint:
+    """The newest checkpoint of one step; no other step takes its place."""
+    paths = [
+        path
+        for path in checkpoint_dirs.newest_first(folder)
+        if checkpoint_dirs.step_and_repeat(path)[0] == step
+    ]
+    if not paths:
+        raise ConfigError(
+            f"checkpoint: {folder} has none of step {step}."
+            f" Allowed: best, last or one of the steps {_listed(_saved_steps(folder))}."
+        )
+    try:
+        return checkpoint.load_verified(paths[0])
+    except InvalidCheckpoint as problem:
+        raise CorruptRun(
+            f"checkpoint: {problem}. Choose another one, or put back a copy."
+        ) from None
+
+
+def _saved_steps(folder: Path) -> list[int]:
+    folders = checkpoint_dirs.newest_first(folder)
+    return sorted({checkpoint_dirs.step_and_repeat(path)[0] for path in folders})
+
+
+def _listed(steps: list[int]) -> str:
+    return ", ".join(map(str, steps)) or "(none was saved)"

@@ -1,0 +1,104 @@
+"""`recipe.json`: the recipe of a run, its fingerprint, and its recipes before it was extended."""
+
+import hashlib
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from grupo.core.component import component, to_code
+from grupo.core.errors import ConfigError
+from grupo.core.json_text import parse_json, read_limited
+from grupo.core.serialization import from_data, to_data
+from grupo.recipe import Recipe
+
+
+@component
+class EarlierRecipe:
+    """The recipe of a run until it was extended.
+
+    Args:
+        fingerprint: Fingerprint of the run's recipe file at that time, which checkpoints hold.
+        recipe: The recipe.
+        step: Number of steps that were done with it and are kept.
+        finished: Whether the run had ended at this step.
+    """
+
+    fingerprint: str
+    recipe: Recipe
+    step: int
+    finished: bool
+
+
+@component
+class RecipeFile:
+    """The contents of `recipe.json`.
+
+    Args:
+        recipe: The recipe of the run.
+        earlier: Its recipes before it was extended, in order.
+    """
+
+    recipe: Recipe
+    earlier: tuple[EarlierRecipe, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the contents; equal for equal recipes."""
+        return self._data()["fingerprint"]
+
+    def to_text(self) -> str:
+        """The text of the file; another text with the same data was edited."""
+        return json.dumps(self._data(), indent=1)
+
+    def _data(self) -> dict[str, Any]:
+        earlier = [{**vars(entry), "recipe": to_data(entry.recipe)} for entry in self.earlier]
+        return _with_fingerprint(to_data(self.recipe), earlier)
+
+
+def read_recipe_file(path: Path) -> RecipeFile:
+    """Read `recipe.json`.
+
+    Raises:
+        ConfigError: The file was edited or damaged, or it names objects that no longer exist.
+    """
+    data = _read_data(path)
+    try:
+        earlier = (
+            EarlierRecipe(**{**entry, "recipe": _recipe(entry["recipe"])})
+            for entry in data.get("earlier", ())
+        )
+        return RecipeFile(_recipe(data["recipe"]), tuple(earlier))
+    except ConfigError as error:
+        hint = "Another version of grupo wrote it, or it names objects that no longer exist."
+        raise ConfigError(f"run: {path}: {error} {hint}") from error
+
+
+def _recipe(data: Any) -> Recipe:
+    recipe = from_data(data)
+    if not isinstance(recipe, Recipe):
+        raise ConfigError(f"it holds {to_code(recipe)}. Allowed: a Recipe.")
+    return recipe
+
+
+def _read_data(path: Path) -> dict[str, Any]:
+    """The data of the file; raises `ConfigError` if it does not have its fingerprint."""
+    with suppress(ValueError, TypeError, KeyError):
+        text = read_limited(path)
+        data = parse_json(text)
+        expected = _with_fingerprint(data["recipe"], data.get("earlier", []))
+        if text == json.dumps(expected, indent=1):
+            return data
+    raise ConfigError(
+        f"run: {path} was edited or damaged since the run began. Restore the original."
+    )
+
+
+def _with_fingerprint(recipe: Any, earlier: list[Any]) -> dict[str, Any]:
+    content = {"recipe": recipe, "earlier": earlier} if earlier else {"recipe": recipe}
+    hashed = content if earlier else recipe
+    return {"fingerprint": _hash(hashed), **content}
+
+
+def _hash(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

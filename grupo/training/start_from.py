@@ -1,0 +1,121 @@
+"""Recipes whose policy starts from the weights of a run or from adapters that peft wrote."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from grupo.config.overrides import apply_overrides
+from grupo.core.errors import ConfigError
+from grupo.models.base import PolicySpec
+from grupo.models.causal_lm import CausalLM
+from grupo.models.loading import Lora
+from grupo.models.start_weights import StartWeights, sha256_of
+from grupo.models.weight_files import SAFE_ADAPTERS
+from grupo.recipe import Recipe
+from grupo.training.load_run import LAST, find_checkpoint
+from grupo.training.run_dir import RECIPE, RunFolder
+
+ADAPTER_CONFIG = "adapter_config.json"
+WEIGHTS = "weights.safetensors"
+# fields of peft's configuration that make adapters other than `Lora` describes
+_UNSUPPORTED = (
+    *("use_dora", "use_rslora", "use_qalora", "use_bdlora", "rank_pattern", "alpha_pattern"),
+    *("modules_to_save", "layers_to_transform", "exclude_modules", "layer_replication"),
+    *("lora_bias", "trainable_token_indices", "target_parameters", "alora_invocation_tokens"),
+)
+
+
+def with_model(recipe: Recipe, model: str) -> Recipe:
+    """The recipe with another model: a folder, a name on the hub, a run, or a folder of adapters.
+
+    Args:
+        recipe: The recipe; a policy that starts from a run or adapters must be a `CausalLM`.
+        model: As for `policy.model`; or the folder of a run, whose newest checkpoint is the start,
+            `RUN@best` or `RUN@STEP`; or a folder with adapters of peft.
+
+    Raises:
+        ConfigError: The run or the adapters cannot be the start of this policy.
+    """
+    run, at, choice = model.rpartition("@")
+    if at and not Path(model).exists() and (Path(run) / RECIPE).is_file():
+        return recipe.replace(policy=_from_run(recipe.policy, Path(run), choice))
+    folder = Path(model)
+    if (folder / RECIPE).is_file():
+        return recipe.replace(policy=_from_run(recipe.policy, folder, LAST))
+    if (folder / ADAPTER_CONFIG).is_file() and not (folder / "config.json").is_file():
+        return recipe.replace(policy=_from_adapters(recipe.policy, folder))
+    return apply_overrides(recipe, [("policy.model", model)])
+
+
+def describe_start(policy: PolicySpec) -> str:
+    """A line that says where a policy starts from and what is trained; "" without start weights."""
+    if not isinstance(policy, CausalLM) or not (start := policy.start):
+        return ""
+    source = f"The policy starts from {start.file} on {policy.model}"
+    if not start.lora:
+        trained = f"new adapters {policy.lora!r} are trained" if policy.lora else ""
+        return f"{source}: {trained or 'all weights are trained'}."
+    if policy.lora:
+        return f"{source}: its adapters {start.lora!r} are trained further."
+    return (
+        f"{source}: its adapters {start.lora!r} are merged into the model, and all weights are"
+        f' trained. --policy.lora "{start.lora!r}" trains the adapters further instead.'
+    )
+
+
+def _from_run(policy: PolicySpec, run: Path, choice: str) -> CausalLM:
+    """The policy with the weights of a run's checkpoint."""
+    run_recipe = RunFolder.open(run).recipe
+    trained = run_recipe.policy
+    if not isinstance(trained, CausalLM):
+        name = type(trained).__name__
+        raise ConfigError(f"model: the run {str(run)!r} trained a {name}. Allowed: a CausalLM.")
+    path, digests = find_checkpoint(run, run_recipe, choice)
+    start = trained.start
+    base = (start.base if start.lora else start) if trained.lora and start else None
+    weights = StartWeights(str(path / WEIGHTS), digests[WEIGHTS], trained.lora, base)
+    return _started(policy, trained.model, weights)
+
+
+def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
+    """The policy with adapters of peft on the model that their configuration names."""
+    file = folder / SAFE_ADAPTERS
+    if not file.is_file():
+        raise ConfigError(
+            f"model: {str(folder)!r} has no {SAFE_ADAPTERS}. Allowed: adapters in safetensors."
+        )
+    config = _read_config(folder / ADAPTER_CONFIG)
+    unsupported = [name for name in _UNSUPPORTED if config.get(name)]
+    if config.get("peft_type") != "LORA" or config.get("bias", "none") != "none" or unsupported:
+        raise ConfigError(
+            f"model: the adapters in {str(folder)!r} are {config.get('peft_type')} with"
+            f" {', '.join(unsupported) or 'bias'}. Allowed: plain LoRA. Merge these with peft"
+            " (merge_and_unload) and name the merged model."
+        )
+    targets = config["target_modules"]
+    targets = targets if isinstance(targets, str) else tuple(sorted(targets))
+    lora = Lora(config["r"], float(config["lora_alpha"]), targets)
+    weights = StartWeights(str(file), sha256_of(file), lora)
+    return _started(policy, config["base_model_name_or_path"], weights)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        names = ("r", "lora_alpha", "target_modules", "base_model_name_or_path")
+        if any(not config[name] for name in names):
+            raise ValueError("a field is empty")
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise ConfigError(f"model: {path} is no configuration of LoRA adapters: {error}") from error
+    return config
+
+
+def _started(policy: PolicySpec, model: str, start: StartWeights) -> CausalLM:
+    if not isinstance(policy, CausalLM):
+        name = type(policy).__name__
+        raise ConfigError(
+            f"model: a {name} cannot start from {start.file!r}. Allowed: a CausalLM, or the folder"
+            " that `grupo export` writes."
+        )
+    return replace(policy, model=model, start=start)

@@ -1,0 +1,121 @@
+"""When a run ends, and which of its checkpoints are kept as the best."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grupo.core.errors import ConfigError
+from grupo.recipe import EarlyStopping, Recipe
+from grupo.rollouts.eval_scores import EvalScores, best_steps, metric_value, scores_by_step
+from grupo.storage.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class StopInputs:
+    """The numbers of a run that decide whether it ends; all of them are in its checkpoints.
+
+    Args:
+        step: Number of steps done.
+        eval_scores: Scores of each evaluation, by its label.
+        generated_tokens: Tokens generated, without those of evaluations.
+        training_seconds: Seconds of all steps.
+        kl: KL divergence of the last step, in nats per token; NaN if it was not measured.
+    """
+
+    step: int
+    eval_scores: EvalScores
+    generated_tokens: int
+    training_seconds: float
+    kl: float
+
+    @classmethod
+    def of_checkpoint(cls, saved: Checkpoint) -> "StopInputs":
+        """The progress of a run when a checkpoint was saved."""
+        names = ("eval_scores", "generated_tokens", "training_seconds", "kl")
+        return cls(saved.step, *(saved.data[name] for name in names))
+
+
+def stop_reason(recipe: Recipe, progress: StopInputs) -> str:
+    """Why a run ends, with the field of the recipe that says so; "" if it goes on.
+
+    Args:
+        recipe: The recipe of the run.
+        progress: The progress of the run.
+    """
+    if progress.step >= recipe.max_steps:
+        return f"max_steps is {recipe.max_steps}"
+    return next(_early_reasons(recipe.early_stopping, progress), "")
+
+
+def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
+    """The reasons to end a run before `max_steps`."""
+    for scores in list(progress.eval_scores.values())[-1:]:
+        solved = metric_value(scores, "eval/sampled")
+        if solved >= limits.min_solve_rate:
+            yield (
+                f"eval/sampled is {solved:.4g}, early_stopping.min_solve_rate is"
+                f" {limits.min_solve_rate:g}"
+            )
+    amounts = (
+        ("max_tokens", progress.generated_tokens, limits.max_tokens, "tokens were generated"),
+        ("max_seconds", progress.training_seconds, limits.max_seconds, "seconds were trained"),
+    )
+    for field, used, limit, words in amounts:
+        if limit and used >= limit:
+            yield f"{used:,.0f} {words}, early_stopping.{field} is {limit:,.0f}"
+    if limits.patience:
+        yield from _patience_reasons(limits, progress)
+    if progress.kl > limits.max_kl:  # False for NaN
+        yield f"{limits.kl_metric} is {progress.kl:.4g}, early_stopping.max_kl is {limits.max_kl:g}"
+
+
+def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
+    best_step = 0
+    best = -math.inf
+    num_worse = 0
+    for step, scores in scores_by_step(progress.eval_scores, progress.step).items():
+        value = metric_value(scores, limits.metric)
+        if math.isnan(value):
+            continue  # no rollout could be scored: neither better nor worse
+        if value > best + limits.min_delta or best == -math.inf:
+            best, best_step, num_worse = value, step, 0
+        else:
+            num_worse += 1
+    if num_worse >= limits.patience:
+        yield (
+            f"{limits.metric} has not exceeded {best:.4g}, its value at step {best_step}, by more"
+            f" than {limits.min_delta:g} in {num_worse} evaluations, early_stopping.patience is"
+            f" {limits.patience}"
+        )
+
+
+def measured_kl(limits: EarlyStopping, metrics: Mapping[str, float]) -> float:
+    """The KL divergence of a step that `max_kl` limits; NaN without a limit or without updates.
+
+    Args:
+        limits: The conditions that end the run.
+        metrics: The metrics of the step.
+
+    Raises:
+        ConfigError: The step has updates and no metric of this name.
+    """
+    if limits.max_kl == math.inf:
+        return math.nan
+    if limits.kl_metric not in metrics and "loss" in metrics:
+        raise ConfigError(
+            f"early_stopping.kl_metric: {limits.kl_metric!r} is not measured by this method."
+            " Allowed: update/kl_old, or policy/kl_ref with a KL term in the loss."
+        )
+    return metrics.get(limits.kl_metric, math.nan)
+
+
+def saved_best_steps(recipe: Recipe, step: int, eval_scores: Mapping[str, Any]) -> list[int]:
+    """The steps whose checkpoints are kept because their evaluations are the best, best first.
+
+    Args:
+        recipe: The recipe of the run.
+        step: Number of steps done.
+        eval_scores: Scores of each evaluation, by its label.
+    """
+    return best_steps(eval_scores, step, recipe.keep.metric, recipe.keep.best)
