@@ -19,8 +19,10 @@ PACKAGE = Path(grupo.__file__).parent
 LAYERS = (
     ("core",),
     ("storage", "tasks", "algo", "kernels", "optimizers"),
-    ("inference", "rewards", "rollouts"),
-    ("envs", "models", "method"),
+    ("inference", "rollouts"),
+    ("models", "method"),
+    ("rewards",),  # a judge may be a model in this process
+    ("envs",),
     ("methods", "recipe"),
     ("catalogue", "config"),
     ("training",),

@@ -49,6 +49,22 @@ class SelfChecking(Protocol):
         ...
 
 
+@runtime_checkable
+class HasWarnings(Protocol):
+    """A component of the environment that a user should be warned about."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """One line for each warning."""
+        ...
+
+
+def env_warnings(recipe: Recipe) -> list[str]:
+    """The warnings of the environment's components, such as a judge that is not repeatable."""
+    parts = (part for part in walk(recipe.env) if isinstance(part, HasWarnings))
+    return list(dict.fromkeys(line for part in parts for line in part.warnings))
+
+
 def check_recipe(recipe: Recipe) -> None:
     """Raise `ConfigError` for the first field of a recipe that cannot work."""
     _check_schedules(recipe)

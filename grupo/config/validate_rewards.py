@@ -8,7 +8,7 @@ from grupo.core.types import Group
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.recipe import Recipe
-from grupo.rewards.base import PerRolloutReward
+from grupo.rewards.base import PerRolloutReward, SelfTimedReward
 
 ROUNDING = 1e-6  # by which a reward may miss the range
 
@@ -59,7 +59,9 @@ def declared_reward_range(env: object) -> RewardRange | None:
 
 
 def _term_range(term: RewardTerm) -> RewardRange | None:
-    declared = term.fn.reward_range if isinstance(term.fn, PerRolloutReward) else None
+    reward = term.fn
+    declares = isinstance(reward, PerRolloutReward | SelfTimedReward)
+    declared = reward.reward_range if declares else None
     if declared is None:
         return None
     values = [term.weight * value for value in (*declared, term.answer_error_score)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from grupo.envs.timeouts import CallFailure
+from grupo.envs.timeouts import CallFailure, failure_from_exception
 
 ARRAY_TYPES = (np.generic, np.ndarray, Tensor)
 # what float(), .item() and .tolist() raise for values that are no finite number
@@ -56,7 +56,9 @@ def finite_float(value: object) -> float:
 
 
 def parse_reward(returned: Any) -> ParsedReward:
-    """Parse the reward of one rollout: a number, None, or a mapping that has a `score`."""
+    """Parse one rollout's reward: a number, None, a mapping that has a `score`, or an error."""
+    if isinstance(returned, Exception):
+        returned = failure_from_exception(returned)
     if isinstance(returned, CallFailure):
         return ParsedReward(error=returned.reason)
     if not isinstance(returned, Mapping):

@@ -1,6 +1,7 @@
 """Reward terms, and the score of a group's rollouts under them."""
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from grupo.envs.on_failure import FailureHandler
 from grupo.envs.reward_parsing import ParsedReward, parse_group_rewards, parse_rollout_reward
 from grupo.envs.timeouts import CallFailure, call_all_with_timeout
 from grupo.rewards import Reward, as_reward
-from grupo.rewards.reward_function import rollout_scorer, single_list_scorer
+from grupo.rewards.reward_function import limits_own_time, rollout_scorer, single_list_scorer
 
 # `reward/<name>` is another metric for these
 RESERVED_NAMES = ("answer_error", "failed", "mean", "std")
@@ -56,7 +57,8 @@ async def score_rollouts(
         rewards: The terms.
         task: The task of the rollouts.
         rollouts: The rollouts of one group.
-        time_limit: Seconds that one call of a reward function may take.
+        time_limit: Seconds that one call of a reward function may take; a `SelfTimedReward` limits
+            its time itself.
     """
     by_term = await asyncio.gather(
         *(_score_term(term, task, rollouts, time_limit) for term in rewards)
@@ -85,6 +87,8 @@ async def _score_term(
 ) -> Sequence[ParsedReward]:
     """One term's value of every rollout; a per-rollout reward has a time limit for each rollout."""
     score_rollout = rollout_scorer(term.fn)
+    if limits_own_time(term.fn):
+        time_limit = math.inf
     if score_rollout is None:
         return await _score_group(term, task, rollouts, time_limit)
     values = await score_each(score_rollout, task, rollouts, time_limit)

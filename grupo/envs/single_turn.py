@@ -23,7 +23,7 @@ class SingleTurn:
 
     Args:
         rewards: The reward terms, at least one, with distinct names.
-        time_limit: Seconds that one call of a reward function may take.
+        time_limit: Seconds that one call of a reward function may take; judges have their own.
         on_failure: Decides the result of a failed rollout: `drop_rollout`, `raise_error` or a
             `FallbackReward`.
 

@@ -4,7 +4,14 @@ A reward scores all rollouts of a group at once: `reward(task, rollouts)` return
 `as_reward` adapts functions of other signatures.
 """
 
-from grupo.rewards.base import AnswerError, FunctionReward, PerRolloutReward, Reward, RewardValue
+from grupo.rewards.base import (
+    AnswerError,
+    FunctionReward,
+    PerRolloutReward,
+    Reward,
+    RewardValue,
+    SelfTimedReward,
+)
 from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
@@ -13,6 +20,14 @@ from grupo.rewards.extract_answer import (
     final_answer,
     last_boxed,
     whole_text,
+)
+from grupo.rewards.judges import (
+    ChatEndpoint,
+    Judge,
+    LocalModel,
+    PairwiseJudge,
+    Rubric,
+    RubricInOneCall,
 )
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
@@ -24,20 +39,27 @@ __all__ = [
     "AfterMarker",
     "AfterThinking",
     "AnswerError",
+    "ChatEndpoint",
     "ExactMatch",
     "Extractor",
     "FunctionReward",
     "ImportedReward",
     "InsideTag",
+    "Judge",
     "LengthPenalty",
+    "LocalModel",
     "MathEqual",
     "MathError",
+    "PairwiseJudge",
     "PerRolloutReward",
     "ReasoningGymVerifier",
     "RegexAnswer",
     "RegexMatch",
     "Reward",
     "RewardValue",
+    "Rubric",
+    "RubricInOneCall",
+    "SelfTimedReward",
     "TRLReward",
     "TagFormat",
     "VerlBatchReward",

@@ -23,11 +23,14 @@ class AnswerError(RuntimeError):
 
 
 class Reward(Protocol):
-    """Scores all rollouts of a group at once; returns one value for each, in their order."""
+    """Scores all rollouts of a group at once; returns one value for each, in their order.
+
+    An exception in place of a value fails that rollout alone.
+    """
 
     def __call__(
         self, task: Task, rollouts: Sequence[Rollout], /
-    ) -> Sequence[RewardValue] | Awaitable[Sequence[RewardValue]]: ...
+    ) -> Sequence[RewardValue | Exception] | Awaitable[Sequence[RewardValue | Exception]]: ...
 
 
 class PerRolloutReward:
@@ -50,6 +53,25 @@ class PerRolloutReward:
     ) -> Sequence[RewardValue] | Awaitable[Sequence[RewardValue]]:
         values = [self.score(task, rollout) for rollout in rollouts]
         return _await_all(values) if any(map(inspect.isawaitable, values)) else values  # pyright: ignore
+
+
+class SelfTimedReward:
+    """Base class of rewards that limit the time of their own work, such as calls of a judge.
+
+    Subclasses score a group: `await reward(task, rollouts)`. The environment's time limit, which
+    could not tell a slow judge from a hanging answer, does not apply to them.
+    """
+
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The smallest and the largest value that it returns; None if it declares none."""
+        return None
+
+    async def __call__(
+        self, task: Task, rollouts: Sequence[Rollout]
+    ) -> "Sequence[RewardValue | Exception]":
+        """The value of each rollout; in its place the error of one that cannot be scored."""
+        raise NotImplementedError
 
 
 async def _await_all(values: Sequence[Any]) -> Sequence[RewardValue]:

@@ -9,7 +9,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.importing import import_function
 from grupo.core.types import Rollout, Task
-from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward
+from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, SelfTimedReward
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 
 VERL_PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
@@ -116,6 +116,12 @@ class ImportedReward:
 @lru_cache(maxsize=64)
 def _load_cached(import_path: str) -> Reward:
     return load_reward(import_path)
+
+
+def limits_own_time(reward: Callable[..., Any]) -> bool:
+    """True if the time limit of the environment does not apply to the reward."""
+    resolved = reward.resolve() if isinstance(reward, ImportedReward) else reward
+    return isinstance(resolved, SelfTimedReward)
 
 
 def rollout_scorer(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any] | None:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from grupo.algo.losses.importance_correction import CorrectedLoss, ImportanceWeight, TruncatedIS
@@ -22,11 +22,13 @@ class PendingStep:
         collected: The groups generated and the groups kept.
         tasks_drawn: Number of tasks drawn in the run when the step had been generated.
         generated_tokens: Number of items that were generated for the step, by role.
+        usage: Counts of work that its rewards did elsewhere, by name.
     """
 
     collected: CollectedGroups
     tasks_drawn: int
     generated_tokens: Mapping[str, int]
+    usage: Mapping[str, float] = field(default_factory=dict)
 
 
 GenerateStep = Callable[[int, Future[None]], PendingStep]
@@ -85,7 +87,12 @@ class AsyncRolloutQueue:
         """The queue as plain data; waits until all its steps have been generated."""
         steps = self.wait_all()
         return [
-            [pending_steps_json.to_data(s.collected), s.tasks_drawn, dict(s.generated_tokens)]
+            [
+                pending_steps_json.to_data(s.collected),
+                s.tasks_drawn,
+                dict(s.generated_tokens),
+                dict(s.usage),
+            ]
             for s in steps
         ]
 

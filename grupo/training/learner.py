@@ -17,6 +17,7 @@ from grupo.core.rng import derive_key, make_rng, seed_torch
 from grupo.core.schedules import resolve_schedules
 from grupo.core.timing import Stopwatch
 from grupo.core.types import Task
+from grupo.core.usage import count_usage
 from grupo.method import Method
 from grupo.optimizers.averaging import averaged_weights
 from grupo.optimizers.update import optimizer_step
@@ -137,6 +138,7 @@ class Learner:
         values |= metrics.token_metrics(pending.generated_tokens, collected, batch) | updates
         values |= metrics.time_metrics(self.stopwatch, values) | {"lr": learning_rates[OPTIMIZER]}
         values["staleness"] = metrics.mean_staleness(collected, step)
+        values |= metrics.usage_metrics(pending.usage)
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         self.state.record_step(collected.sampled_groups, values, recipe.method)
         self.state.kl = measured_kl(self.recipe_at(step).early_stopping, values)
@@ -148,7 +150,7 @@ class Learner:
         stopwatch = Stopwatch()
         evaluation = self.recipe.evaluation
         self.rollout_queue.wait_all()  # it generates with the weights that are replaced here
-        with averaged_weights(*self.state.optimizers.values()):
+        with averaged_weights(*self.state.optimizers.values()), count_usage() as usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
             result = evaluate(
                 self.policy,
@@ -159,7 +161,7 @@ class Learner:
                 turn_strategy=evaluation.turn_strategy,
                 key=derive_key(self.recipe.seed, "held-out"),
             )
-        self.state.record_evaluation(label, result, stopwatch.elapsed)
+        self.state.record_evaluation(label, result, stopwatch.elapsed, usage)
         kill_point("run/evaluated")
         return result
 
@@ -226,8 +228,9 @@ class Learner:
                 num_prompts=recipe.prompts_per_step,
                 seed=recipe.seed,
             )
-            collected = run_coroutine(coroutine, stop)
-            return PendingStep(collected, history.tasks_drawn, actor.generated_tokens)
+            with count_usage() as usage:
+                collected = run_coroutine(coroutine, stop)
+            return PendingStep(collected, history.tasks_drawn, actor.generated_tokens, usage)
 
         return generate_step
 

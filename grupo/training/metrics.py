@@ -66,6 +66,11 @@ def token_metrics(
     }
 
 
+def usage_metrics(usage: Mapping[str, float]) -> dict[str, float]:
+    """The counts of work that rewards did elsewhere, such as calls of a judge."""
+    return {f"usage/{name}": value for name, value in usage.items()}
+
+
 def mean_staleness(collected: CollectedGroups, step: int) -> float:
     """Mean age, in steps, of the weights that the actions were sampled with."""
     rollouts = (rollout for group in collected.sampled_groups for rollout in group.rollouts)

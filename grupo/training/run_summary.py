@@ -18,7 +18,7 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
         step: The number of steps.
         data: The plain data of the state after them, as a checkpoint holds it.
     """
-    ahead = sum(sum(tokens.values()) for _, _, tokens in data["rollout_queue"])
+    ahead = sum(sum(tokens.values()) for _, _, tokens, _ in data["rollout_queue"])
     ledger = data["ledger"] | ({"tokens/generated_ahead": float(ahead)} if ahead else {})
     return {
         "method": repr(recipe.method),

@@ -57,7 +57,7 @@ class State:
         self.generated_tokens = 0
         self.failed_rollouts = 0
         self.seconds = 0.0  # of steps and evaluations
-        self.ledger: dict[str, float] = {}  # sums of the `tokens/` and `time/` metrics
+        self.ledger: dict[str, float] = {}  # sums of the `tokens/`, `time/` and `usage/` metrics
         self.training_seconds = 0.0  # of all steps, without evaluations
         # the seconds that count for a step, from its number and the measured ones
         self.count_seconds: Callable[[int, float], float] = lambda step, measured: measured
@@ -93,22 +93,27 @@ class State:
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
         for name, value in metrics.items():
-            if name.startswith(("time/", "tokens/")):
+            if name.startswith(("time/", "tokens/", "usage/")):
                 self.ledger[name] = self.ledger.get(name, 0.0) + value
         self.step += 1
 
-    def record_evaluation(self, label: str, result: EvalResult, seconds: float) -> None:
-        """Record an evaluation; its tokens are apart from those of training.
+    def record_evaluation(
+        self, label: str, result: EvalResult, seconds: float, usage: Mapping[str, float]
+    ) -> None:
+        """Record an evaluation; its tokens and its usage are apart from those of training.
 
         Args:
             label: Name of the evaluation.
             result: Its scores.
             seconds: Its duration.
+            usage: The counts of work that its rewards did elsewhere.
         """
         self.eval_scores[label] = result.to_data()
         self.seconds += seconds
-        name = "tokens/evaluation"
-        self.ledger[name] = self.ledger.get(name, 0.0) + result.num_generated
+        counts = {"tokens/evaluation": float(result.num_generated)}
+        counts |= {f"usage/evaluation/{name}": value for name, value in usage.items()}
+        for name, value in counts.items():
+            self.ledger[name] = self.ledger.get(name, 0.0) + value
 
     def stop_inputs(self) -> StopInputs:
         """The numbers that decide whether the run ends."""

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from grupo.config.validate import check_recipe
+from grupo.config.validate import check_recipe, env_warnings
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
 from grupo.storage.checkpoint import NoCheckpoint, save_errors
@@ -98,7 +98,11 @@ class Trainer:
         """Train to the end and return the summary; for a finished run, only the summary."""
         kill_point("run/begin")
         self.callback.on_train_begin(self.recipe, self.state.step)
-        for warning in (*self.policy.warnings, self.learner.task_note):
+        for warning in (
+            *self.policy.warnings,
+            self.learner.task_note,
+            *env_warnings(self.recipe),
+        ):
             if warning:
                 self.callback.on_message(warning)
         try:
