@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from grupo.catalogue import parse_method
+from grupo.cli.env_option import parse_env, with_rewards
 from grupo.config.clock import describe_clock
 from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.core.component import component_fields, to_code, walk
@@ -63,7 +64,9 @@ class RecipeArgs:
             recipe = with_model(recipe, self.model)
         if self.tasks or self.eval_tasks:
             recipe = self._with_tasks(recipe)
-        if self.rewards:
+        if env_text := dict(self.fields).get("env"):
+            recipe = self._with_env(recipe, env_text)
+        elif self.rewards:
             env = env_from_reward_functions(self.rewards)
             evaluation = replace(recipe.evaluation, success=SuccessCriterion())
             recipe = recipe.replace(env=env, evaluation=evaluation)
@@ -71,7 +74,19 @@ class RecipeArgs:
             recipe = recipe.replace(method=parse_option(parse_method, "method", self.method))
         if self.tasks and not self.rewards:
             check_verifier(recipe, self.tasks)
-        return apply_overrides(recipe, self.fields)
+        return apply_overrides(recipe, [field for field in self.fields if field[0] != "env"])
+
+    def _with_env(self, recipe: Recipe, text: str) -> Recipe:
+        """The recipe with an environment of another library, and its tasks if none are given."""
+        env, tasks = parse_option(parse_env, "env", text)
+        if self.rewards:
+            env = with_rewards(env, env_from_reward_functions(self.rewards).rewards)
+        if tasks and not self.tasks:
+            count = recipe.eval_tasks if isinstance(recipe.eval_tasks, int) else Recipe.eval_tasks
+            eval_tasks = parse_eval_tasks(self.eval_tasks) if self.eval_tasks else count
+            recipe = recipe.replace(tasks=tasks, eval_tasks=eval_tasks)
+        evaluation = replace(recipe.evaluation, success=SuccessCriterion())
+        return recipe.replace(env=env, evaluation=evaluation)
 
     def _with_tasks(self, recipe: Recipe) -> Recipe:
         """The recipe with other tasks.

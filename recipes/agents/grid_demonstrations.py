@@ -7,7 +7,7 @@ from typing import Any
 from grupo import Task
 from grupo.core.component import component
 from grupo.core.rng import make_rng
-from grupo.envs.games.minigrid import MiniGridGame, MiniGridTasks
+from grupo.envs.games.minigrid import MiniGrid, MiniGridTasks
 from grupo.toy.tokenizers import END_TOKEN
 
 MOVES = ("left", "right", "forward")
@@ -37,15 +37,15 @@ class GridWalks:
         return [self._walk(task, i) for task in grids for i in range(self.walks_per_grid)]
 
     def _walk(self, task: Task, index: int) -> Task:
-        rng, game = make_rng(0, "stroll", task.key, index), MiniGridGame(self.grids.env_id)
+        rng, game = make_rng(0, "stroll", task.key, index), MiniGrid(self.grids.env_id)()
         text = game.reset(task)
         for _ in range(rng.randrange(self.max_moves)):
             is_expert = rng.random() < self.expert_prob
             action = shortest_path_action(game.env) if is_expert else rng.choice(MOVES)
-            observation, _, done = game.step(action)
-            if done:
+            result = game.step(action)
+            if result.done:
                 return self._walk(task, index + self.walks_per_grid)
-            text += f"{action}{END_TOKEN}{observation}"
+            text += f"{action}{END_TOKEN}{result.observation}"
         return Task(f"{task.key} {index}", text, shortest_path_action(game.env))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from grupo import Task
 from grupo.core.component import component
 from grupo.core.rng import make_rng
-from grupo.envs.games.frozen_lake import FrozenLakeGame, FrozenLakeTasks
+from grupo.envs.games.frozen_lake import FrozenLake, FrozenLakeTasks
 from grupo.toy.tokenizers import END_TOKEN
 
 MOVE_CHOICES = ("right", "down", "right", "down", "left", "up")  # two in three lead to the goal
@@ -31,14 +31,14 @@ class RandomWalks:
         return [self._walk(task, i) for task in lakes for i in range(self.walks_per_lake)]
 
     def _walk(self, task: Task, index: int) -> Task:
-        rng, game = make_rng(0, "walk", task.key, index), FrozenLakeGame(is_slippery=False)
+        rng, game = make_rng(0, "walk", task.key, index), FrozenLake()()
         text = game.reset(task)
         for _ in range(rng.randrange(self.max_moves)):
             move = rng.choice(MOVE_CHOICES)
-            observation, _, done = game.step(move)
-            if done:
+            result = game.step(move)
+            if result.done:
                 break
-            text += f"{move}{END_TOKEN}{observation}"
+            text += f"{move}{END_TOKEN}{result.observation}"
         return Task(f"{task.key} {index}", text, rng.choice(MOVE_CHOICES))
 
 

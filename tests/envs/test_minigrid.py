@@ -12,7 +12,6 @@ from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.envs import MultiTurn
 from grupo.envs.games import MiniGrid, MiniGridTasks
-from grupo.envs.games.minigrid import MiniGridGame
 
 EMPTY = "MiniGrid-Empty-5x5-v0"
 MISSION = "get to the green goal square\n"
@@ -36,7 +35,7 @@ def test_every_action_is_answered_with_the_grid():
 
 
 def test_objects_are_rendered_by_kind_and_colour_and_a_carried_one_apart():
-    game = MiniGridGame("MiniGrid-DoorKey-5x5-v0")
+    game = MiniGrid("MiniGrid-DoorKey-5x5-v0")()
     text = game.reset(Task("door", "", 0))
     assert "Ky" in text
     assert "Ly" in text
@@ -45,25 +44,25 @@ def test_objects_are_rendered_by_kind_and_colour_and_a_carried_one_apart():
     game.env.agent_pos, game.env.agent_dir = (x, y), 0
     game.env.carrying = cells[x, y]
     game.env.grid.set(x, y, None)
-    observation, reward, done = game.step("left")
-    assert observation.endswith("\ncarrying Ky\n")
-    assert (reward, done) == (0.0, False)
+    result = game.step("left")
+    assert result.observation.endswith("\ncarrying Ky\n")
+    assert (result.reward, result.done) == (0.0, False)
 
 
 def test_lava_ends_the_rollout_without_reward():
     env = grid_env("MiniGrid-LavaGapS5-v0")
-    game = MiniGridGame(env.env_factory.env_id)
+    game = env.env_factory()
     seed = next(i for i in range(99) if ">~" in game.reset(Task("", "", i)))
     (rollout,) = play(env, ["forward"], task=Task("gap", "", seed))
     assert (len(rollout.turns), rollout.reward, rollout.reward_terms["done"]) == (1, 0.0, 1.0)
 
 
 def test_a_copied_session_is_independent():
-    game = MiniGridGame(EMPTY)
+    game = MiniGrid(EMPTY)()
     first = game.reset(TASK)
     other = copy.deepcopy(game)
     game.step("forward")
-    assert MISSION + other.step("jump")[0] == first
+    assert MISSION + other.step("jump").observation == first
 
 
 def test_layouts_are_different_and_determined_by_their_seeds():
@@ -72,14 +71,14 @@ def test_layouts_are_different_and_determined_by_their_seeds():
     assert MiniGridTasks(20).load() == tasks
     assert all(task.prompt.startswith(MISSION) and "!" in task.prompt for task in tasks)
     env_id = tasks[0].key.split()[0]
-    observations = {MiniGridGame(env_id).reset(task) for task in tasks}
+    observations = {MiniGrid(env_id)().reset(task) for task in tasks}
     assert observations == {task.prompt for task in tasks}
     later = MiniGridTasks(10, skip=10).load()
     assert later == tasks[10:]
 
 
 def test_unknown_environments_and_too_many_layouts_are_config_errors():
-    message = r"env: 'MiniGrid-Nowhere-v0' is no environment of MiniGrid"
+    message = r"env: Gymnasium has no environment 'MiniGrid-Nowhere-v0'"
     with pytest.raises(ConfigError, match=message):
         MiniGrid("MiniGrid-Nowhere-v0").check()
     with pytest.raises(ConfigError, match="count: 99"):

@@ -1,15 +1,17 @@
 """Gymnasium's FrozenLake in text: cross the ice to the goal without falling into a hole."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
+from grupo.envs.games.gym_text import ActionNames
+from grupo.envs.games.gymnasium_env import MAX_SEED, GymnasiumGame, make_gymnasium_env
 
 MOVES = ("left", "down", "right", "up")  # in the order of Gymnasium's action numbers
+ENV_ID = "FrozenLake-v1"
 TILE_SYMBOLS = str.maketrans("SFHG", "__#!")
 PLAYER_SYMBOL = "@"
 
@@ -30,35 +32,22 @@ class FrozenLake:
 
     def check(self) -> None:
         """Raises `ConfigError` if Gymnasium is not installed."""
-        if find_spec("gymnasium") is None:
-            raise ConfigError("env: FrozenLake needs Gymnasium. Install the extra: grupo[agents].")
+        make_gymnasium_env(ENV_ID)
 
-    def __call__(self) -> "FrozenLakeGame":
-        return FrozenLakeGame(self.is_slippery)
+    def __call__(self) -> GymnasiumGame:
+        return GymnasiumGame(self._make_env, _seed_of, _observe, ActionNames(MOVES))
+
+    def _make_env(self, task: Task) -> Any:
+        rows: Sequence[str] = task.reference_answer
+        return make_gymnasium_env(ENV_ID, desc=list(rows), is_slippery=self.is_slippery).unwrapped
 
 
-class FrozenLakeGame:
-    """A session on one lake."""
+def _observe(env: Any, position: int) -> str:
+    return render_lake([row.tobytes().decode() for row in env.desc], int(position))
 
-    def __init__(self, is_slippery: bool) -> None:
-        self.is_slippery = is_slippery
 
-    def reset(self, task: Task) -> str:
-        """The lake with the player at its start."""
-        from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
-
-        self.rows: Sequence[str] = task.reference_answer
-        self.env: Any = FrozenLakeEnv(desc=list(self.rows), is_slippery=self.is_slippery)
-        position, _ = self.env.reset(seed=derive_key(0, "lake", task.key) % (1 << 31))
-        return render_lake(self.rows, int(position))
-
-    def step(self, text: str) -> tuple[str, float, bool]:
-        """The lake after a move, the reward, and True at the goal or in a hole."""
-        move = text.strip()
-        if move not in MOVES:
-            return render_lake(self.rows, int(self.env.s)), 0.0, False
-        position, reward, done, _, _ = self.env.step(MOVES.index(move))
-        return render_lake(self.rows, int(position)), float(reward), bool(done)
+def _seed_of(task: Task) -> int:
+    return derive_key(0, "lake", task.key) % MAX_SEED
 
 
 def render_lake(rows: Sequence[str], position: int) -> str:

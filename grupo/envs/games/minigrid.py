@@ -1,14 +1,14 @@
 """MiniGrid in text: the whole grid as letters, with the agent as an arrow."""
 
-import os
 from collections.abc import Sequence
-from copy import deepcopy
-from importlib.util import find_spec
 from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.optional_deps import optional_dependency
 from grupo.core.types import Task
+from grupo.envs.games.gym_text import ActionNames
+from grupo.envs.games.gymnasium_env import GymnasiumGame, make_gymnasium_env
 
 # in the order of MiniGrid's action numbers
 ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")
@@ -36,36 +36,14 @@ class MiniGrid:
         """Raises `ConfigError` if MiniGrid is not installed or has no such environment."""
         _make_env(self.env_id)
 
-    def __call__(self) -> "MiniGridGame":
-        return MiniGridGame(self.env_id)
-
-
-class MiniGridGame:
-    """A session in one layout."""
-
-    def __init__(self, env_id: str) -> None:
-        self.env = _make_env(env_id)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "MiniGridGame":
-        # the spaces never change, and copying them would take half of the time
-        for shared in (self.env.observation_space, self.env.action_space):
-            memo[id(shared)] = shared
-        copy = MiniGridGame.__new__(MiniGridGame)
-        copy.env = deepcopy(self.env, memo)
-        return copy
-
-    def reset(self, task: Task) -> str:
-        """The mission and the initial grid."""
-        self.env.reset(seed=int(task.reference_answer))
-        return f"{self.env.mission}\n{render_grid(self.env)}"
-
-    def step(self, text: str) -> tuple[str, float, bool]:
-        """The grid after an action, the reward, and whether the episode is over."""
-        action = text.strip()
-        if action not in ACTIONS:
-            return render_grid(self.env), 0.0, False
-        _, reward, terminated, truncated, _ = self.env.step(ACTIONS.index(action))
-        return render_grid(self.env), float(reward), bool(terminated or truncated)
+    def __call__(self) -> GymnasiumGame:
+        return GymnasiumGame(
+            lambda task: _make_env(self.env_id),
+            lambda task: int(task.reference_answer),
+            lambda env, _: render_grid(env),
+            ActionNames(ACTIONS),
+            introduce=lambda env: f"{env.mission}\n",
+        )
 
 
 def render_grid(env: Any) -> str:
@@ -99,17 +77,9 @@ def _door_symbol(door: Any) -> str:
 
 
 def _make_env(env_id: str) -> Any:
-    if find_spec("minigrid") is None:
-        raise ConfigError("env: MiniGrid is not installed. Install the extra: grupo[agents].")
-    # MiniGrid imports pygame, which prints a greeting
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    import gymnasium
-    import minigrid  # noqa: F401  # registers its environments
-
-    try:
-        return gymnasium.make(env_id, disable_env_checker=True).unwrapped
-    except gymnasium.error.Error as error:
-        raise ConfigError(f"env: {env_id!r} is no environment of MiniGrid: {error}.") from error
+    with optional_dependency("MiniGrid", "agents"):
+        import minigrid  # noqa: F401  # registers its environments
+    return make_gymnasium_env(env_id).unwrapped
 
 
 @component
@@ -129,7 +99,7 @@ class MiniGridTasks:
 
     def load(self) -> Sequence[Task]:
         """The tasks; the prompt is the first observation of the grid."""
-        game = MiniGridGame(self.env_id)
+        game = MiniGrid(self.env_id)()
         tasks: dict[str, Task] = {}
         wanted = self.skip + self.count
         for seed in range(100 * wanted):
