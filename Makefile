@@ -44,6 +44,18 @@ $(TRACKIO)/installed: .venv/installed
 	$(TRACKIO)/bin/python -m pip install --quiet --editable ".[trackio]"
 	touch $@
 
+# verifiers requires other versions of some packages: its environment extends .venv.
+.PHONY: test-adapters
+test-adapters: .verifiers/installed
+	.verifiers/bin/python -m pytest tests/envs/test_verifiers.py tests/docs/test_environments.py
+
+.verifiers/installed: .venv/installed
+	$(BIN)/python -m venv $(@D)
+	$(BIN)/python -c "import site; print(*site.getsitepackages())" \
+		> $$(echo $(@D)/lib/python*/site-packages)/grupo.pth
+	$(@D)/bin/python -m pip install --quiet "verifiers>=0.2,<0.3"
+	touch $@
+
 browser:
 	command -v chromedriver || { $(SUDO) apt-get update && \
 		$(SUDO) apt-get install --yes --no-install-recommends chromium chromium-driver; }
@@ -92,4 +104,4 @@ benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	touch $@
 
 clean:
-	rm -rf .venv .trackio build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .trackio .verifiers build dist *.egg-info .pytest_cache .ruff_cache

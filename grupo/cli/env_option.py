@@ -15,6 +15,7 @@ from grupo.core.protocols import is_protocol, protocol_methods
 from grupo.core.python_text import parse_expression
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.envs.games import Gymnasium, GymnasiumTasks
+from grupo.envs.verifiers import Verifiers, VerifiersTasks
 from grupo.tasks.base import TaskSource
 
 FORM = "KIND:NAME, or KIND:NAME(argument=value, …)"
@@ -41,6 +42,7 @@ class EnvKind:
 
 ENV_KINDS = {
     "gymnasium": EnvKind(Gymnasium, tasks=GymnasiumTasks),
+    "verifiers": EnvKind(Verifiers, env=None, tasks=VerifiersTasks),
 }
 
 

@@ -92,7 +92,7 @@ class MultiTurnSessions:
         scored = [RewardResult(0.0)] * len(rollouts)
         if config.rewards:
             scored = await score_rollouts(config.rewards, task, rollouts, config.time_limit)
-        results = map(_reward_result, rollouts, states, scored)
+        results = map(reward_result, rollouts, states, scored)
         return apply_failure_handler(task, results, config.on_failure)
 
     async def _state(self, task: Task, rollout: Rollout) -> SessionState:
@@ -110,7 +110,7 @@ class MultiTurnSessions:
         return observation
 
 
-def _reward_result(rollout: Rollout, state: SessionState, scored: RewardResult) -> RewardResult:
+def reward_result(rollout: Rollout, state: SessionState, scored: RewardResult) -> RewardResult:
     """The result of one rollout: step rewards and counts, joined with those of reward terms."""
     steps = state.results[1:]
     counts = Counter[str]()

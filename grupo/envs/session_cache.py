@@ -121,6 +121,10 @@ class SessionCache:
         # shield: a caller that is cancelled does not affect other callers for the same state
         return await asyncio.shield(self.states[key])
 
+    def copy_env(self, task: Task, texts: tuple[str, ...], state: SessionState) -> GameEnv:
+        """A copy of the environment in `state`, which is that after `texts`."""
+        return state.take_env() or _replay(self.env_factory, task, texts, state.results)
+
     def _forget_failure(self, key: StateKey, computation: asyncio.Task[SessionState]) -> None:
         if computation.cancelled() or computation.exception():  # the next caller computes it again
             del self.states[key]

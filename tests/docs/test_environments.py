@@ -6,16 +6,17 @@ import pytest
 
 from grupo.config.validate import SelfChecking
 from grupo.core.component import walk
+from grupo.models.causal_lm import CausalLM
 from tests.helpers.paths import ROOT
 
 PAGE = (ROOT / "docs" / "environments.md").read_text()
 
 
-def run_example(section):
-    """Execute the snippet of a section; returns its variables."""
+def run_example(section, **given):
+    """Execute the snippet of a section with the given variables; returns all variables."""
     (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.S | re.M)
     (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
-    variables = {"__name__": "example"}
+    variables = {"__name__": "example", **given}
     exec(code, variables)
     return variables
 
@@ -32,3 +33,14 @@ def test_the_gymnasium_example_is_a_valid_environment_with_tasks():
     check(example["env"])
     assert len(example["tasks"].load()) == 500
     assert "Keep the pole up" in example["tasks"].load()[0].prompt
+
+
+def test_the_verifiers_example_is_a_recipe_whose_environment_and_tasks_load(tmp_path, monkeypatch):
+    pytest.importorskip("verifiers", reason="verifiers is not installed: make test-adapters")
+    (tmp_path / "reverse_text.py").write_text(
+        "from tests.helpers.vf_envs import load_environment\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    recipe = run_example("verifiers", model=CausalLM("model"))["recipe"]
+    check(recipe.env)
+    assert len(recipe.tasks.load()) == 6

@@ -14,6 +14,10 @@ from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.small_model import make_small_model
 
 CHARACTERS = [*map(chr, range(32, 127)), "\n"]
+TEMPLATE = (
+    "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}>{% endif %}"
+)
 SIZES = "--steps 2 --prompts-per-step 2 --method.sampler.group-size 3 --save-every 1"
 POLICY = "--policy.max-new-tokens 2 --policy.device cpu --evaluation.attempts 2 --logged-groups 9"
 
@@ -26,8 +30,10 @@ class Interrupt(NullCallback):
 
 
 def make_model(folder: Path) -> str:
-    """A tiny random model of printable characters."""
-    return make_small_model(folder, CHARACTERS)
+    """A tiny random model of printable characters, with a chat template."""
+    make_small_model(folder, CHARACTERS)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return str(folder)
 
 
 def train_by_command(folder: Path, model: str, options: Sequence[str]) -> RunFolder:

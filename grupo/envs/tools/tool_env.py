@@ -1,7 +1,7 @@
 """An environment in which the policy calls tools, until it answers without a call."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
@@ -54,6 +54,22 @@ class Toolbox:
         return ToolSession(specs, self.max_result_chars)
 
 
+def with_tools_prompt(prompt: Observation, schemas: Sequence[str]) -> Observation:
+    """The prompt with a description of the tools, in the system message of a chat.
+
+    Args:
+        prompt: The task's prompt.
+        schemas: The function schema of each tool as JSON.
+    """
+    tools_prompt = TOOLS_PROMPT.format(tools="\n".join(schemas))
+    if isinstance(prompt, str):
+        return f"{tools_prompt}\n\n{prompt}"
+    first, *rest = prompt
+    if first.get("role") != "system":
+        return ({"role": "system", "content": tools_prompt}, *prompt)
+    return ({**first, "content": f"{first.get('content', '')}\n\n{tools_prompt}"}, *rest)
+
+
 class ToolSession:
     """A session of tool calls, without state between them."""
 
@@ -63,14 +79,7 @@ class ToolSession:
 
     def reset(self, task: Task) -> Observation:
         """The description of the tools, followed by the task's prompt."""
-        schemas = "\n".join(tool.schema() for tool in self.tools.values())
-        tools_prompt = TOOLS_PROMPT.format(tools=schemas)
-        if isinstance(task.prompt, str):
-            return f"{tools_prompt}\n\n{task.prompt}"
-        first, *rest = task.prompt
-        if first.get("role") != "system":
-            return ({"role": "system", "content": tools_prompt}, *task.prompt)
-        return ({**first, "content": f"{first.get('content', '')}\n\n{tools_prompt}"}, *rest)
+        return with_tools_prompt(task.prompt, [tool.schema() for tool in self.tools.values()])
 
     def step(self, text: str) -> StepResult:
         """The results of all calls in the text; the session is done if there is none."""

@@ -1,0 +1,56 @@
+"""An event loop in a daemon thread, for clients that live longer than one call."""
+
+import asyncio
+from collections.abc import Coroutine
+from threading import Event, Lock, Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+RESPONSE_SECONDS = 1.0  # a loop that runs no callback for so long after a time-out is blocked
+
+
+class BackgroundLoop:
+    """Runs coroutines for other threads, all in one event loop.
+
+    Connections belong to the event loop that opened them, so they need one that does not end with a
+    call. A coroutine that blocks the thread stops all others of its loop: after a time-out for that
+    reason, later calls run in a new loop, and `generation` grows.
+    """
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def call(self, coroutine: Coroutine[Any, Any, T], time_limit: float) -> T:
+        """The result of a coroutine.
+
+        Raises:
+            TimeoutError: It took more than `time_limit` seconds; the coroutine is cancelled.
+        """
+        loop = self._running_loop()
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        try:
+            return future.result(time_limit)
+        except TimeoutError as error:
+            if future.done():  # the coroutine's own error
+                raise
+            future.cancel()
+            self._replace_if_blocked(loop)
+            raise TimeoutError(f"did not return within {time_limit} s") from error
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self.generation += 1
+                Thread(target=self._loop.run_forever, name="background", daemon=True).start()
+            return self._loop
+
+    def _replace_if_blocked(self, loop: asyncio.AbstractEventLoop) -> None:
+        responded = Event()
+        loop.call_soon_threadsafe(responded.set)
+        if not responded.wait(RESPONSE_SECONDS):
+            with self._lock:
+                if self._loop is loop:
+                    self._loop = None
