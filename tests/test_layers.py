@@ -25,6 +25,7 @@ LAYERS = (
     ("envs",),
     ("methods", "recipe"),
     ("catalogue", "config"),
+    ("recipe_files",),
     ("training",),
     ("testing", "toy", "report"),
     ("compare", "exact"),

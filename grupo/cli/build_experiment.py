@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo.cli.build_recipe import RecipeArgs, parse_eval_tasks, parse_option, split_arguments
+from grupo.cli.build_recipe import (
+    RecipeArgs,
+    load_recipe,
+    parse_eval_tasks,
+    parse_option,
+    split_arguments,
+)
 from grupo.compare import Comparison, TaskSet, manifest, update_budget
 from grupo.compare import budget as budgets
 from grupo.compare.controls import CONTROLS
@@ -16,6 +22,7 @@ from grupo.core.component import is_component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
 from grupo.core.sequential import SequentialDesign
+from grupo.core.user_paths import is_recipe_file
 from grupo.recipe import Recipe
 from grupo.tasks import parse_task_source
 
@@ -114,7 +121,9 @@ class ExperimentArgs:
 
 
 def load_recipes(address: str) -> Mapping[str, Recipe]:
-    """The dict of recipes at `FILE.py:NAME`; NAME is RECIPES by default."""
+    """The dict of recipes at `FILE.py:NAME`, NAME being RECIPES by default; or one TOML recipe."""
+    if is_recipe_file(address):
+        return {Path(address).stem: parse_option(load_recipe, "recipes", address)}
     location, colon, name = address.rpartition(":")
     if not colon:
         location = address
@@ -198,7 +207,9 @@ def _toy_models(addresses: Iterable[str]) -> Iterable[ToyModelSpec]:
     from grupo.toy import quickstart
 
     modules = [
-        load_module(address.rpartition(":")[0] or address) for address in addresses if address
+        load_module(address.rpartition(":")[0] or address)
+        for address in addresses
+        if address and not is_recipe_file(address)
     ]
     values = [value for module in (quickstart, *modules) for value in vars(module).values()]
     return dict.fromkeys(

@@ -9,11 +9,13 @@ from grupo.catalogue import parse_method
 from grupo.cli.env_option import parse_env, with_rewards
 from grupo.config.clock import describe_clock
 from grupo.config.overrides import apply_overrides, suggest_field
-from grupo.core.component import component_fields, to_code, walk
+from grupo.core.component import component_fields, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
+from grupo.core.user_paths import is_recipe_file
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.recipe import Recipe, TaskSource
+from grupo.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.rewards import ImportedReward, ReasoningGymVerifier
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import parse_task_source
@@ -113,7 +115,9 @@ def parse_eval_tasks(text: str) -> int | TaskSource:
 
 
 def load_recipe(address: str) -> Recipe:
-    """The recipe at `FILE.py:NAME`; NAME is RECIPE by default."""
+    """The recipe at `FILE.py:NAME`, NAME being RECIPE by default, or in a TOML or YAML file."""
+    if is_recipe_file(address):
+        return load_recipe_file(address)
     location, colon, name = address.rpartition(":")
     if not colon:
         location = address
@@ -192,9 +196,9 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
 
 
 def describe_recipe(recipe: Recipe) -> str:
-    """The whole recipe, one field per line, a description of a step, and what the clock decides."""
-    lines = [f"{name} = {to_code(value)}" for name, value in component_fields(recipe).items()]
-    return "\n".join([*lines, "", recipe.describe_step(), *describe_clock(recipe)])
+    """The whole recipe in TOML; a step and what the clock decides are described in comments."""
+    comments = [f"# {line}" for line in (recipe.describe_step(), *describe_clock(recipe))]
+    return "\n".join([*comments, "", recipe_to_toml(recipe).rstrip()])
 
 
 def _check_known_fields(fields: Fields, recipe: Recipe) -> None:

@@ -20,6 +20,7 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.exit_codes import EXIT_UNEXPECTED, error_message, exit_code
 from grupo.core.limits import ARGUMENT_LENGTH
 from grupo.core.terminal_text import printable_message
+from grupo.core.user_paths import is_recipe_file
 
 UsageError: Any = typer.BadParameter.__base__  # typer exports the derived class only
 HELP_FLAGS = ("--help", "-h")
@@ -111,6 +112,10 @@ def _with_default_command(arguments: list[str]) -> list[str]:
         return ["methods", "list", *arguments[1:]]
     if first in (*COMMAND_NAMES, *HELP_FLAGS):
         return arguments
-    if first and not first.startswith("-") and ":" not in first and not first.endswith(".py"):
+    if first and not first.startswith("-") and not _is_recipe_address(first):
         raise ConfigError(f"{first!r} is no command. {suggest(first, COMMAND_NAMES)}")
     return ["train", *arguments]
+
+
+def _is_recipe_address(argument: str) -> bool:
+    return ":" in argument or argument.endswith(".py") or is_recipe_file(argument)

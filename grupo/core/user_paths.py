@@ -6,6 +6,8 @@ from pathlib import Path
 from grupo.core.errors import ConfigError
 from grupo.core.loader_errors import loader_errors
 
+RECIPE_SUFFIXES = (".toml", ".yaml", ".yml")
+
 
 def parse_path(text: str) -> Path:
     """The path that a text names; `~` is the home directory. The path need not exist.
@@ -34,3 +36,12 @@ def parse_folder(text: str) -> Path:
         if path.exists() and not path.is_dir():
             raise ConfigError(f"{text!r} exists and is no folder. Name another one.")
     return path
+
+
+def is_recipe_file(address: str) -> bool:
+    """True for the path of a TOML or YAML file.
+
+    >>> is_recipe_file("recipes/first.toml"), is_recipe_file("recipe.py:RECIPE")
+    (True, False)
+    """
+    return address.lower().endswith(RECIPE_SUFFIXES)
