@@ -69,6 +69,7 @@ lint: .venv/installed
 docs: .venv/installed
 	$(BIN)/python -m grupo.catalogue docs
 	$(BIN)/python -m grupo.exact docs/bias.md
+	$(BIN)/python -m grupo.migrate docs/migrate.md
 
 # All methods in one tiny environment, three seeds each: half an hour.
 table: .venv/installed

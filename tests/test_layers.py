@@ -26,6 +26,7 @@ LAYERS = (
     ("methods", "recipe"),
     ("catalogue", "config"),
     ("recipe_files",),
+    ("migrate",),
     ("training",),
     ("testing", "toy", "report"),
     ("compare", "exact"),

@@ -112,7 +112,8 @@ def _parse_call(call: str, text: str) -> tuple[str, list[Any], dict[str, Any]]:
     if isinstance(node, ast.Name):
         return node.id, [], {}
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-        raise ConfigError(f"method: {text!r} is neither a name nor name(argument=value).")
+        hint = suggest(call.partition("(")[0], _method_names())
+        raise ConfigError(f"method: {text!r} is neither a name nor name(argument=value). {hint}")
     name = node.func.id
     positional = [
         _parse_literal(value, f"{name}'s argument {i}") for i, value in enumerate(node.args, 1)
@@ -136,10 +137,13 @@ def _parse_literal(node: ast.expr, where: str) -> Any:
     return value
 
 
+def _method_names() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(grupo.methods.__path__)]
+
+
 def _method_module(name: str) -> ModuleType:
-    names = [module.name for module in pkgutil.iter_modules(grupo.methods.__path__)]
-    if name not in names:
-        raise ConfigError(f"method: there is no {name!r}. {suggest(name, names)}")
+    if name not in _method_names():
+        raise ConfigError(f"method: there is no {name!r}. {suggest(name, _method_names())}")
     return import_module(f"grupo.methods.{name}")
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 from grupo.catalogue import parse_method
 from grupo.cli.env_option import parse_env, with_rewards
 from grupo.config.clock import describe_clock
+from grupo.config.other_libraries import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.core.component import component_fields, walk
 from grupo.core.errors import ConfigError, suggest
@@ -23,9 +24,10 @@ from grupo.toy import quickstart
 from grupo.training.start_from import with_model
 
 T = TypeVar("T")
+FLAGS = ("tensorboard", "trackio", "wandb", "show-config")
 OPTION_NAMES = (
     *("run", "method", "model", "tasks", "eval-tasks", "reward", "steps"),
-    *("tensorboard", "trackio", "wandb", "show-config"),
+    *FLAGS,
 )
 FIELD_ALIASES = {"steps": "max_steps"}  # options with another name than their field
 Fields = tuple[tuple[str, str], ...]  # dotted names of fields with the text of their values
@@ -178,12 +180,14 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
     while remaining:
         argument = remaining.pop(0)
         if not argument.startswith("--"):
+            _check_positional(argument)
             positional.append(argument)
             continue
         option, equals, value = argument.removeprefix("--").partition("=")
         if not equals:
             if not remaining or remaining[0].startswith("--"):
-                raise ConfigError(f"{argument}: it has no value. Write {argument} VALUE.")
+                hint = explain_option(option) or f"Write {argument} VALUE."
+                raise ConfigError(f"{argument}: it has no value. {hint}")
             value = remaining.pop(0)
         field = option.replace("-", "_")
         fields.append((FIELD_ALIASES.get(field, field), value))
@@ -195,6 +199,16 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
     return "".join(positional), tuple(fields)
 
 
+def _check_positional(argument: str) -> None:
+    """Raise for an argument that is no recipe: an option of verl, or the value of a flag."""
+    name, equals, value = argument.partition("=")
+    if equals and (explanation := explain_option(name, value)):
+        raise ConfigError(f"{argument!r}: grupo has no such option. {explanation}")
+    if argument.lower() in ("true", "false"):
+        flags = ", ".join(f"--{flag}" for flag in FLAGS)
+        raise ConfigError(f"{argument!r} is no recipe. Flags have no value: {flags}.")
+
+
 def describe_recipe(recipe: Recipe) -> str:
     """The whole recipe in TOML; a step and what the clock decides are described in comments."""
     comments = [f"# {line}" for line in (recipe.describe_step(), *describe_clock(recipe))]
@@ -204,10 +218,12 @@ def describe_recipe(recipe: Recipe) -> str:
 def _check_known_fields(fields: Fields, recipe: Recipe) -> None:
     known = component_fields(recipe)
     options = [option for option in OPTION_NAMES if option.replace("-", "_") not in known]
-    for field, _ in fields:
+    for field, value in fields:
         name = field.partition(".")[0]
         if name not in known:
             option = field.replace("_", "-")
+            if explanation := explain_option(field, value):
+                raise ConfigError(f"--{option}: grupo has no such option. {explanation}")
             hint = suggest_field(name, recipe, options)
             raise ConfigError(
                 f"--{option}: there is no such option and no field {name!r} of a recipe. {hint}"

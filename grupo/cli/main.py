@@ -3,8 +3,9 @@
 import os
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from io import TextIOWrapper
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -12,10 +13,11 @@ from typer.core import TyperGroup
 from grupo.cli.compare import compare
 from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
 from grupo.cli.methods import methods_app
+from grupo.cli.migrate import migrate
 from grupo.cli.recipe_help import RecipeCommand
 from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
-from grupo.core.console import print_error
+from grupo.core.console import print_error, print_line
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.exit_codes import EXIT_UNEXPECTED, error_message, exit_code
 from grupo.core.limits import ARGUMENT_LENGTH
@@ -24,6 +26,7 @@ from grupo.core.user_paths import is_recipe_file
 
 UsageError: Any = typer.BadParameter.__base__  # typer exports the derived class only
 HELP_FLAGS = ("--help", "-h")
+FLAGS = (*HELP_FLAGS, "--version", "--install-completion", "--show-completion")
 COMMANDS = {
     "train": train,
     "resume": resume,
@@ -36,6 +39,7 @@ COMMANDS = {
     "report": report,
     "watch": watch,
     "export": export,
+    "migrate": migrate,
 }
 COMMAND_NAMES = (*COMMANDS, "methods")
 METHODS_COMMANDS = ("list", "check")
@@ -55,12 +59,25 @@ class PrintableErrors(TyperGroup):
 
 app = typer.Typer(
     cls=PrintableErrors,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # brackets in help texts are literal
     context_settings={"help_option_names": list(HELP_FLAGS)},
-    help="Group-relative policy optimisation. Without a command it trains.",
 )
+
+
+@app.callback()
+def print_version(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    """Group-relative policy optimisation. Without a command it trains."""
+    if version:
+        print_line(f"grupo {metadata.version('grupo')}")
+        raise typer.Exit
+
+
 for name, command in COMMANDS.items():
     app.command(
         name,
@@ -110,7 +127,7 @@ def _with_default_command(arguments: list[str]) -> list[str]:
     first = arguments[0] if arguments else ""
     if first == "methods" and (*arguments, "")[1] not in (*METHODS_COMMANDS, *HELP_FLAGS):
         return ["methods", "list", *arguments[1:]]
-    if first in (*COMMAND_NAMES, *HELP_FLAGS):
+    if first in (*COMMAND_NAMES, *FLAGS):
         return arguments
     if first and not first.startswith("-") and not _is_recipe_address(first):
         raise ConfigError(f"{first!r} is no command. {suggest(first, COMMAND_NAMES)}")

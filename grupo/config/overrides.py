@@ -10,7 +10,6 @@ import ast
 import typing
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from grupo.core.component import component_fields, is_component
@@ -18,6 +17,7 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, matches_type
 from grupo.core.protocols import available_components
 from grupo.core.python_text import parse_expression
+from grupo.core.spelling import nearest
 
 C = TypeVar("C")
 
@@ -101,8 +101,8 @@ def suggest_field(name: str, component: Any, other_names: Collection[str] = ()) 
     names = component_fields(component) if is_component(component) else {}
     paths = reversed([*field_paths(component), *other_names])
     path_of = {_last_segment(path): path for path in paths}
-    close = get_close_matches(name, path_of, n=1, cutoff=0.7)
-    correction = f"Did you mean {path_of[close[0]]!r}? " if close else ""
+    close = nearest(name, path_of, cutoff=0.7)
+    correction = f"Did you mean {path_of[close]!r}? " if close else ""
     return correction + suggest("" if correction else name, [*names, *other_names])
 
 

@@ -1,10 +1,10 @@
 """Errors that a user reads, and the suggestions in their messages."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import ClassVar
 
 from grupo.core.exit_codes import EXIT_CONFIG_ERROR, CommandError
+from grupo.core.spelling import nearest
 
 MAX_LISTED = 40  # names in a message; a longer list would bury the message
 
@@ -31,7 +31,7 @@ def suggest(name: str, allowed: Iterable[str]) -> str:
     names = sorted(allowed)
     if not names:
         return "There is nothing to choose from."
-    close = get_close_matches(name, names, n=1)
-    correction = f"Did you mean {close[0]!r}? " if close else ""
+    close = nearest(name, names)
+    correction = f"Did you mean {close!r}? " if close else ""
     more = ", …" * (len(names) > MAX_LISTED)
     return f"{correction}Allowed: {', '.join(names[:MAX_LISTED])}{more}."

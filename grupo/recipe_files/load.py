@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.catalogue import parse_method
+from grupo.config.other_libraries import explain_option
 from grupo.config.overrides import suggest_field
 from grupo.core.errors import ConfigError
 from grupo.envs import RewardTerm, SingleTurn
@@ -58,7 +59,7 @@ def recipe_from_data(data: Mapping[str, Any]) -> Recipe:
     known = [f.name for f in fields(Recipe)]
     for name in data:
         if name not in known:
-            hint = suggest_field(name, _example_recipe())
+            hint = explain_option(name) or suggest_field(name, _example_recipe())
             raise ConfigError(f"{name}: there is no such field of a recipe. {hint}")
     for name, example in EXAMPLES.items():
         if name not in data:

@@ -1,0 +1,68 @@
+"""The nearest allowed spelling of a name, for error messages."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+# names that other libraries give to arguments, with grupo's names in order of preference
+SYNONYMS = {
+    "beta": ("kl_coef",),
+    "kl": ("kl_coef",),
+    "beta_kl": ("kl_coef",),
+    "epsilon": ("clip_eps", "clip_low"),
+    "eps": ("clip_eps",),
+    "clip": ("clip_eps", "clip_high"),
+    "clip_ratio": ("clip_eps", "clip_high"),
+    "epsilon_low": ("clip_low",),
+    "clip_ratio_low": ("clip_low",),
+    "epsilon_high": ("clip_high",),
+    "clip_ratio_high": ("clip_high",),
+    "r": ("rank",),
+    "lora_r": ("rank",),
+    "lora_rank": ("rank",),
+    "lora_alpha": ("alpha",),
+    "target_modules": ("targets",),
+    "n": ("group_size", "attempts"),
+    "g": ("group_size",),
+    "num_generations": ("group_size",),
+    "num_rollouts": ("group_size",),
+    "n_samples_per_prompt": ("group_size",),
+    "lr": ("learning_rate",),
+    "lam": ("gae_lambda",),
+    "lambda": ("gae_lambda",),
+    "num_iterations": ("epochs",),
+    "ppo_epochs": ("epochs",),
+    "num_minibatches": ("minibatches",),
+    "mini_batches": ("minibatches",),
+    "betas": ("beta1", "beta2"),
+    "max_completion_length": ("max_new_tokens", "max_length"),
+    "max_tokens": ("max_new_tokens", "max_length"),
+    "overlong_buffer_len": ("overlong_buffer",),
+}
+
+
+def nearest(name: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
+    """The nearest allowed name, or "": the same but for case and hyphens, a synonym, a near one.
+
+    Args:
+        name: The name as it was written.
+        allowed: The allowed names; of two equally near ones the first.
+        cutoff: Smallest similarity of a near name, 0 to 1.
+
+    >>> nearest("Dr-GRPO", ["grpo", "dr_grpo"]), nearest("r", ["alpha", "rank"])
+    ('dr_grpo', 'rank')
+    >>> nearest("epslon", ["epsilon", "length"]), nearest("x", ["epsilon"])
+    ('epsilon', '')
+    """
+    names = list(allowed)
+    by_key = {_key(known): known for known in reversed(names)}
+    if _key(name) in by_key:
+        return by_key[_key(name)]
+    for synonym in SYNONYMS.get(name.lower().replace("-", "_"), ()):
+        if synonym in names:
+            return synonym
+    close = get_close_matches(name, names, n=1, cutoff=cutoff)
+    return close[0] if close else ""
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

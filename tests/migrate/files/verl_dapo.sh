@@ -1,0 +1,47 @@
+# The options of verl's recipe DAPO (gmpo_trainer/test_dapo_7b_math.sh without the loss of GMPO).
+adv_estimator=grpo
+clip_low=0.2
+clip_high=0.27
+answer_length=$((1024 * 4))
+buffer=$((1024 * 1))
+MODEL_PATH=${MODEL_PATH:-"owner/seven-billion"}
+TRAIN_FILE=${TRAIN_FILE:-"dapo.parquet"}
+
+python3 -m recipe.dapo.main_dapo \
+    data.train_files="${TRAIN_FILE}" \
+    data.val_files=held.parquet \
+    data.prompt_key=question \
+    data.truncation='left' \
+    data.max_response_length=${answer_length} \
+    data.gen_batch_size=48 \
+    data.train_batch_size=16 \
+    actor_rollout_ref.rollout.n=12 \
+    algorithm.adv_estimator=${adv_estimator} \
+    algorithm.use_kl_in_reward=False \
+    algorithm.kl_ctrl.kl_coef=0.0 \
+    algorithm.filter_groups.enable=True \
+    algorithm.filter_groups.metric=acc \
+    algorithm.filter_groups.max_num_gen_batches=6 \
+    actor_rollout_ref.actor.use_kl_loss=False \
+    actor_rollout_ref.actor.clip_ratio_low=${clip_low} \
+    actor_rollout_ref.actor.clip_ratio_high=${clip_high} \
+    actor_rollout_ref.actor.clip_ratio_c=10.0 \
+    actor_rollout_ref.actor.loss_agg_mode=token-mean \
+    actor_rollout_ref.actor.ppo_mini_batch_size=4 \
+    actor_rollout_ref.actor.use_dynamic_bsz=True \
+    actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9000 \
+    actor_rollout_ref.actor.optim.lr=1e-6 \
+    actor_rollout_ref.actor.optim.lr_warmup_steps=10 \
+    actor_rollout_ref.actor.optim.weight_decay=0.1 \
+    actor_rollout_ref.actor.grad_clip=0.5 \
+    actor_rollout_ref.model.path="${MODEL_PATH}" \
+    actor_rollout_ref.rollout.temperature=0.9 \
+    actor_rollout_ref.rollout.top_p=0.98 \
+    actor_rollout_ref.rollout.top_k=-1 \
+    actor_rollout_ref.rollout.val_kwargs.n=3 \
+    reward_model.reward_manager=dapo \
+    reward_model.overlong_buffer.enable=True \
+    reward_model.overlong_buffer.len=${buffer} \
+    reward_model.overlong_buffer.penalty_factor=1.0 \
+    trainer.total_training_steps=90 \
+    trainer.resume_mode=auto
