@@ -52,7 +52,7 @@ def evaluate(
 
 def rollouts(
     run: RunArgument,
-    step: Annotated[int | None, Option(min=0, help="Rollouts of one step.")] = None,
+    step: Annotated[int | None, Option(min=1, help="Rollouts of one step, from 1.")] = None,
     best: Annotated[int | None, Option(min=0, help="So many with the highest reward.")] = None,
     worst: Annotated[int | None, Option(min=0, help="So many with the lowest reward.")] = None,
     min_reward: Annotated[float | None, Option(help="Smallest reward.")] = None,

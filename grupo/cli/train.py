@@ -29,6 +29,9 @@ RecipeArguments = Annotated[
 
 TensorboardOption = Annotated[bool, Option("--tensorboard", help="Also write TensorBoard events.")]
 TrackioOption = Annotated[bool, Option("--trackio", help="Also log to trackio.")]
+VerboseOption = Annotated[
+    bool, Option("--verbose", help="Print all main metrics of a step, not only one short line.")
+]
 WandbOption = Annotated[bool, Option("--wandb", help="Also log to Weights & Biases.")]
 
 
@@ -54,6 +57,7 @@ def train(
     tensorboard: TensorboardOption = False,
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
+    verbose: VerboseOption = False,
     show_config: Annotated[
         bool, Option("--show-config", help="Print the resolved recipe and exit.")
     ] = False,
@@ -70,7 +74,8 @@ def train(
     if show_config:
         return print_line(describe_recipe(recipe))
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
-    callback = _make_callback(folder, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
+    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
+    callback = _make_callback(folder, verbose=verbose, **loggers)
     _train(recipe, folder, callback)
 
 
@@ -80,6 +85,7 @@ def resume(
     tensorboard: TensorboardOption = False,
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Resume an interrupted run, or extend a finished one: `grupo resume RUN --steps 300`.
 
@@ -98,7 +104,8 @@ def resume(
 
     for message in extend_run(run, change):
         print_line(message)
-    callback = _make_callback(run, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
+    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
+    callback = _make_callback(run, verbose=verbose, **loggers)
     with _resume_hint(run):
         _print_summary(run, resume_training(run, callback))
 
@@ -181,9 +188,10 @@ def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
     print_line(f"The run is in {folder}")
 
 
-def _make_callback(folder: Path, **loggers: bool) -> "Callback":
+def _make_callback(folder: Path, *, verbose: bool, **loggers: bool) -> "Callback":
     from grupo.report.loggers import selected_loggers
     from grupo.report.progress_bar import ProgressDisplay
     from grupo.training.callbacks import CallbackList
 
-    return CallbackList([ProgressDisplay(out), *selected_loggers(folder, **loggers)])
+    display = ProgressDisplay(out, verbose=verbose)
+    return CallbackList([display, *selected_loggers(folder, **loggers)])

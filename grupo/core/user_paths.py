@@ -45,3 +45,9 @@ def is_recipe_file(address: str) -> bool:
     (True, False)
     """
     return address.lower().endswith(RECIPE_SUFFIXES)
+
+
+def relative_path(path: Path) -> Path:
+    """The path relative to the working directory if it is inside; otherwise unchanged."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
@@ -11,10 +12,25 @@ from grupo.models.chat_tokenizer import REPLACEMENT_CHARACTER
 CONTEXT_TOKENS = 3  # previous tokens in which an incomplete character may have begun
 
 
+class AddedText(NamedTuple):
+    """The text that a token adds.
+
+    Args:
+        text: the complete characters.
+        keeps_previous: the bytes before the token stay as they are decoded without it.
+        is_incomplete: the token ends within a character.
+    """
+
+    text: str
+    keeps_previous: bool
+    is_incomplete: bool
+
+
 class TokenTexts:
     """Text that each token of an action adds, special tokens by name; "" for other items.
 
-    A character that spans several tokens belongs to the last of them.
+    A character that spans several tokens belongs to the last of them: the tokens before it add "".
+    Bytes that no later token completes to a character are shown as U+FFFD.
 
     Args:
         tokenizer: tokenizer of transformers.
@@ -29,19 +45,39 @@ class TokenTexts:
         """The text of each item."""
         previous = [item for item in action.observation[-CONTEXT_TOKENS:] if isinstance(item, int)]
         texts = list[str]()
-        for item in action.items:
+        incomplete = list[int]()  # places of tokens whose character is not complete yet
+        for place, item in enumerate(action.items):
             if not isinstance(item, int):
                 texts.append("")
                 continue
-            texts.append(self._cached_text(tuple(previous[-CONTEXT_TOKENS:]), item))
+            added = self._cached_text(tuple(previous[-CONTEXT_TOKENS:]), item)
+            if added.keeps_previous:
+                _mark_invalid(texts, incomplete)
+            if added.text:
+                incomplete.clear()
+            if added.is_incomplete:
+                incomplete.append(place)
+            texts.append(added.text)
             previous.append(item)
+        _mark_invalid(texts, incomplete)
         return texts
 
-    def _added_text(self, previous: tuple[int, ...], token: int) -> str:
+    def _added_text(self, previous: tuple[int, ...], token: int) -> AddedText:
         before = self._decode(previous)
         whole = self._decode((*previous, token))
-        prefix = before if whole.startswith(before) else before.rstrip(REPLACEMENT_CHARACTER)
-        return whole[len(prefix) :].rstrip(REPLACEMENT_CHARACTER)
+        is_kept = whole.startswith(before)
+        prefix = before if is_kept else before.rstrip(REPLACEMENT_CHARACTER)
+        rest = whole[len(prefix) :]
+        text = rest.rstrip(REPLACEMENT_CHARACTER)
+        is_incomplete = whole.endswith(REPLACEMENT_CHARACTER)
+        return AddedText(text, is_kept and bool(text), is_incomplete)
 
     def _decode(self, tokens: tuple[int, ...]) -> str:
         return str(self.tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
+
+
+def _mark_invalid(texts: list[str], incomplete: list[int]) -> None:
+    """Show tokens whose bytes became no character; `incomplete` is emptied."""
+    for place in incomplete:
+        texts[place] += REPLACEMENT_CHARACTER
+    incomplete.clear()

@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 
+from grupo.core.user_paths import relative_path
 from grupo.report.checks import (
     gradient_direction,
     integrity,
@@ -66,8 +67,13 @@ _STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def examine(run_folder: Path) -> list[Finding]:
-    """The findings about a run, finished or in progress, the most severe first."""
-    return diagnose(load_run(run_folder))
+    """The findings about a run, finished or in progress, the most severe first.
+
+    The commands in their suggestions have the run's folder, relative to the working directory if it
+    is inside.
+    """
+    folder = str(relative_path(run_folder))
+    return [finding.with_folder(folder) for finding in diagnose(load_run(run_folder))]
 
 
 def diagnose(run: RunData) -> list[Finding]:

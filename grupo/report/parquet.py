@@ -14,13 +14,14 @@ from grupo.report.rollouts import RolloutFilter
 
 BATCH_ROWS = 4096  # rows in memory at once
 REWARD_TERM_PREFIX = "reward/"  # before the name of a reward term, as in the metrics
-# name and type; a `prompt` of chat messages is stored as JSON
+# name and type; `turns` and a `prompt` of chat messages are stored as JSON
 COLUMNS = (
     ("step", "int64"),
     ("task", "string"),
     ("prompt", "string"),
     ("reference_answer", "string"),
     ("text", "string"),
+    ("turns", "string"),
     ("reward", "double"),
     ("advantage", "double"),
     ("length", "int64"),

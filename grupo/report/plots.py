@@ -57,9 +57,8 @@ def eval_scores_by_step(summary: Record) -> dict[int, Mapping[str, Any]]:
 
 def _plot_reward(axes: Any, steps: tuple[Mapping[str, float], ...]) -> None:
     mean = metric_series(steps, "reward/mean")
-    done = [step + 1 for step in mean.steps]
-    axes.plot(done, mean.values, color=BLUE, alpha=0.3, linewidth=1)
-    axes.plot(done, moving_average(mean.values), color=BLUE, linewidth=2)
+    axes.plot(mean.steps, mean.values, color=BLUE, alpha=0.3, linewidth=1)
+    axes.plot(mean.steps, moving_average(mean.values), color=BLUE, linewidth=2)
     _label(axes, "training reward", "mean reward of a step")
 
 

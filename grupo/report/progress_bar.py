@@ -1,5 +1,6 @@
 """Training progress on the console: a live bar on a terminal, plain lines elsewhere."""
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -7,11 +8,12 @@ from collections.abc import Callable, Mapping
 from rich.console import Console, Group
 from rich.live import Live as Display
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.text import Text
 
 from grupo.recipe import Recipe
 from grupo.report.escape import literal
-from grupo.report.step_line import active_alarms, format_duration, step_summary
+from grupo.report.progress_line import MAX_COLUMNS, Progress, progress_line
+from grupo.report.step_line import active_alarms, step_summary
 from grupo.rollouts.evaluate import EvalResult
 
 PRINT_INTERVAL = 5.0  # seconds between plain lines: the log of a day stays readable
@@ -21,21 +23,32 @@ TIMING_WINDOW = 10  # steps whose mean time gives the estimate of the remaining 
 class ProgressDisplay:
     """A callback that shows a run on a console.
 
-    A terminal gets a bar and a line that are redrawn in place. Other outputs get a line every
-    `PRINT_INTERVAL` seconds, without colours or cursor movements. An alarm is printed when its
-    cause appears, and again when the cause returns after a step without it.
+    A terminal gets a bar and a line of at most 80 columns that are redrawn in place. Other outputs
+    get such a line every `PRINT_INTERVAL` seconds, without colours or cursor movements. An alarm is
+    printed when its cause appears, and again when the cause returns after a step without it.
 
     Args:
         console: the rich console to print on.
         now: the clock, in seconds.
+        verbose: print all main metrics of each printed step in a second line.
     """
 
-    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        console: Console,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        verbose: bool = False,
+    ) -> None:
         self.console = console
         self.now = now
+        self.verbose = verbose
         self.max_steps = 0
         self.steps_done = 0
-        self.step_line = ""
+        self.step_line = Text()
+        self.details = ""
+        self.held_out = math.nan
+        self.num_warnings = 0
         self.last_printed_at = float("-inf")
         self.last_printed_step = 0
         self.step_seconds: deque[float] = deque(maxlen=TIMING_WINDOW)
@@ -60,14 +73,18 @@ class ProgressDisplay:
         pass_at_k = f", pass@{best} {result.pass_at_k[best]}" if best > 1 else ""
         failed = f"; {result.num_failed} could not be scored" if result.num_failed else ""
         scores = f"greedy {result.greedy}, sampled {result.sampled}{pass_at_k}{failed}"
+        self.held_out = result.sampled.value
         self._print(f"held-out {label}: {scores}")
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
-        self.steps_done = step + 1
+        self.steps_done = step
         self.step_seconds.append(metrics.get("time/step", 0.0))
-        remaining = f"{format_duration(self._seconds_left())} left"
-        self.step_line = " | ".join([*step_summary(metrics), remaining])
         self._print_new_alarms(active_alarms(metrics))
+        progress = Progress(
+            step, self.max_steps, self.held_out, self._seconds_left(), self.num_warnings
+        )
+        self.step_line = progress_line(progress, metrics)
+        self.details = " | ".join(step_summary(metrics))
         is_due = (
             self.now() - self.last_printed_at >= PRINT_INTERVAL or self.steps_done == self.max_steps
         )
@@ -82,26 +99,25 @@ class ProgressDisplay:
     def _print_step(self) -> None:
         self.last_printed_at = self.now()
         self.last_printed_step = self.steps_done
-        self._print(f"step {self.steps_done}/{self.max_steps} | {self.step_line}")
+        self.console.print(self.step_line, soft_wrap=True)
+        if self.verbose:
+            self._print(f"  {self.details}")
 
     def _seconds_left(self) -> float:
         mean_seconds = sum(self.step_seconds) / max(1, len(self.step_seconds))
         return (self.max_steps - self.steps_done) * mean_seconds
 
     def _print_new_alarms(self, alarms: Mapping[str, str]) -> None:
-        for name in alarms.keys() - self.active_alarms:
-            self._print(f"Warning, step {self.steps_done}: {alarms[name]}", "yellow")
+        for name, message in alarms.items():
+            if name not in self.active_alarms:
+                self.num_warnings += 1
+                self._print(f"Warning, step {self.steps_done}: {message}", "yellow")
         self.active_alarms = frozenset(alarms)
 
     def _print(self, line: str, style: str = "") -> None:
         self.console.print(literal(line, style), soft_wrap=not self.console.is_interactive)
 
     def _renderable(self) -> Group:
-        bar = Table.grid(padding=(0, 1), expand=True)
-        bar.add_column(no_wrap=True)
-        bar.add_column(ratio=1)
-        bar.add_row(
-            f"step {self.steps_done}/{self.max_steps}",
-            ProgressBar(self.max_steps or 1, completed=self.steps_done),
-        )
-        return Group(bar, literal(self.step_line, "dim"))
+        bar = ProgressBar(self.max_steps or 1, completed=self.steps_done, width=MAX_COLUMNS)
+        details = [literal(self.details, "dim")] * self.verbose
+        return Group(bar, self.step_line, *details)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Group
 from rich.panel import Panel
@@ -23,7 +23,7 @@ class RolloutFilter:
     """A predicate on rollouts: true where every given condition holds.
 
     Args:
-        step: the step, counted from 0; None: any.
+        step: the step, counted from 1; None: any.
         min_reward, max_reward: the range of the reward, ends included; None: no bound.
         contains: a text that the generated text contains.
         task_prefix: the first letters of the task's key.
@@ -80,7 +80,7 @@ def select_rollouts(
 
 
 def format_rollouts(selected: Sequence[Record]) -> Group:
-    """Rollouts as panels: prompt, generated text, reward by term, advantage, step."""
+    """Rollouts as panels: prompt, reference answer, every turn, reward by term, advantage, step."""
     empty = [Text("No rollout matches.")] * (not selected)
     return Group(*empty, *map(_panel, selected))
 
@@ -104,16 +104,33 @@ def _panel(rollout: Record) -> Panel:
         _advantage(rollout),
         f"{rollout['length']} actions" + ", truncated" * rollout["truncated"],
     ]
-    texts = [
-        literal(_prompt(rollout["prompt"]), "dim"),
-        literal(rollout["text"]),
-        *[literal(rollout["error"], "red")] * bool(rollout["error"]),
+    parts = [
+        _Part("prompt", _chat_text(rollout["prompt"]), "dim"),
+        _Part("reference answer", rollout.get("reference_answer", ""), "green"),
+        *_turn_parts(rollout),
+        _Part("not scored", rollout["error"], "red"),
     ]
-    inside = [line for label, text in zip(_LABELS, texts, strict=False) for line in (label, text)]
-    return Panel(Group(literal(" | ".join(facts), "bold"), *inside))
+    inside = [line for part in parts if part.text for line in part.lines()]
+    style = "red" if rollout["error"] else "none"
+    return Panel(Group(literal(" | ".join(facts), "bold"), *inside), border_style=style)
 
 
-_LABELS = (Text("prompt:", "cyan"), Text("answer:", "cyan"), Text("error:", "red"))
+class _Part(NamedTuple):
+    """A text of a panel below its label."""
+
+    label: str
+    text: str
+    style: str = ""
+
+    def lines(self) -> tuple[Text, Text]:
+        return Text(f"{self.label}:", self.style or "cyan"), literal(self.text, self.style)
+
+
+def _turn_parts(rollout: Record) -> Iterator[_Part]:
+    """The texts of the policy, and the observations between them."""
+    for turn in rollout.get("turns") or [{"text": rollout["text"]}]:
+        yield _Part("environment", _chat_text(turn.get("observation", "")), "yellow")
+        yield _Part("policy", turn["text"])
 
 
 def _advantage(rollout: Record) -> str:
@@ -121,7 +138,7 @@ def _advantage(rollout: Record) -> str:
     return "not trained on" if value is None else f"advantage {float(value):+.3f}"
 
 
-def _prompt(prompt: Any) -> str:
+def _chat_text(prompt: Any) -> str:
     """A chat as one message after another; content other than text as JSON."""
     if isinstance(prompt, str):
         return prompt

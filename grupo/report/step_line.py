@@ -1,4 +1,4 @@
-"""The metrics of a step in one line, and the alarms that it raises."""
+"""The metrics of a step in a line of 80 columns or in full, and the alarms that it raises."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -36,6 +36,15 @@ def format_number(value: float) -> str:
     ('0.331', '7458', '9e-08')
     """
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def count(number: float, noun: str) -> str:
+    """A number with its noun in singular or plural.
+
+    >>> count(1, "step"), count(1200, "step")
+    ('1 step', '1,200 steps')
+    """
+    return f"{number:,.0f} {noun}{'s' * (number != 1)}"
 
 
 METRIC_CELLS = (
@@ -81,8 +90,9 @@ def format_duration(seconds: float) -> str:
 
 
 def _failed_rollouts(metrics: Metrics) -> str:
-    count = metrics.get("rollouts/failed", 0.0)
-    return f"{count:.0f} rollouts could not be scored and were left out." if count else ""
+    failed = metrics.get("rollouts/failed", 0.0)
+    verb = "was" if failed == 1 else "were"
+    return f"{count(failed, 'rollout')} could not be scored and {verb} left out." if failed else ""
 
 
 def _nonfinite_gradient(metrics: Metrics) -> str:
@@ -99,8 +109,8 @@ def _sampler_mismatch(metrics: Metrics) -> str:
 
 
 def _no_trained_groups(metrics: Metrics) -> str:
-    count = metrics.get("groups/trained", 1.0)
-    return "" if count else "No group was trained on: this step changed nothing."
+    trained = metrics.get("groups/trained", 1.0)
+    return "" if trained else "No group was trained on: this step changed nothing."
 
 
 def _no_reward_spread(metrics: Metrics) -> str:
@@ -118,6 +128,6 @@ ALARMS = (
 
 
 def active_alarms(metrics: Metrics) -> dict[str, str]:
-    """The messages of the alarms that the metrics of a step raise, by the name of the alarm."""
+    """The messages of the alarms that a step raises, by name, in the order of `ALARMS`."""
     messages = {alarm.__name__.strip("_"): alarm(metrics) for alarm in ALARMS}
     return {name: message for name, message in messages.items() if message}

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grupo.report.escape import literal
-from grupo.report.step_line import format_duration
+from grupo.report.step_line import count, format_duration
 from grupo.rollouts.evaluate import EvalResult
 
 TOKEN_LABELS = {
@@ -60,19 +60,20 @@ def score_table(score: EvalResult) -> Table:
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
-    """`summary.json` without the scores: method, model, cost, and a warning for failed rollouts."""
+    """`summary.json` without the scores: model, cost, and a warning for failed rollouts."""
     seconds = summary["seconds"]
-    steps = summary["steps"]
     failed = summary["failed_rollouts"]
+    verb = "was" if failed == 1 else "were"
     lines = [
-        literal(f"{summary['method']} on {summary['model']}"),
+        literal(f"model: {summary['model']}"),
         literal(
-            f"{steps} steps in {format_duration(seconds)}, {summary['tokens']:,} tokens generated"
+            f"{count(summary['steps'], 'step')} in {format_duration(seconds)},"
+            f" {count(summary['tokens'], 'token')} generated"
         ),
         *(literal(line) for line in _cost_lines(summary["ledger"])),
     ]
     warning = literal(
-        f"Warning: {failed} rollouts could not be scored and were left out."
+        f"Warning: {count(failed, 'rollout')} could not be scored and {verb} left out."
         " `grupo doctor` shows the errors.",
         "yellow",
     )

@@ -211,12 +211,12 @@ def _possible_steps(numbers: range, mark: JournalMark, previous: bytes, followin
     The damage may lie in the step that a line itself names.
     """
     if mark.sums.num_lines == mark.step:  # one line for each step
-        return range(numbers[0] - 1, numbers[-1])
+        return numbers
     before = _STEP.match(previous)
     after = _STEP.match(following)
-    first = int(before[1]) if before else 0
-    last = int(after[1]) if after else mark.step - 1
-    return range(first, max(first, min(last, mark.step - 1)) + 1)
+    first = int(before[1]) if before else 1
+    last = int(after[1]) if after else mark.step
+    return range(first, max(first, min(last, mark.step)) + 1)
 
 
 def _text_of_range(unit: str, numbers: range) -> str:

@@ -11,7 +11,7 @@ class Callback(Protocol):
     """Receives the events of a run; a callback does not influence the run."""
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
-        """The run starts or resumes at this step."""
+        """The run starts or resumes after this many steps."""
         ...
 
     def on_message(self, message: str) -> None:
@@ -23,7 +23,7 @@ class Callback(Protocol):
         ...
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
-        """A training step, counted from 0, has ended and is logged."""
+        """A training step, counted from 1, has ended and is logged."""
         ...
 
     def on_train_end(self) -> None:

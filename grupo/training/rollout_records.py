@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from grupo.core.batch import Batch
-from grupo.core.types import Group
+from grupo.core.types import Group, Rollout
 from grupo.training.collate import positions_in_batch
+from grupo.training.token_records import observation_record
 
 
 def rollout_records(
@@ -13,10 +14,12 @@ def rollout_records(
 ) -> list[Any]:
     """Records of all rollouts that a step generated, one for each.
 
-    `advantage` is the mean over the rollout's actions, null for a rollout not trained on.
+    `advantage` is the mean over the rollout's actions, null for a rollout not trained on. `turns`
+    keeps the turns of a dialogue apart, each with the text of the policy and the observation before
+    it; it is empty where prompt and text are the only turn.
 
     Args:
-        step: Number of the step, from 0.
+        step: Number of the step, from 1.
         sampled_groups: All groups of the step.
         kept_groups: The groups that were trained on.
         batch: The batch collated from the kept groups, with advantages.
@@ -30,6 +33,7 @@ def rollout_records(
             "prompt": group.task.prompt,
             "reference_answer": _text(group.task.reference_answer),
             "text": rollout.text,
+            "turns": _turns(group, rollout),
             "reward": rollout.reward,
             "reward_terms": rollout.reward_terms,
             "advantage": advantage.get(rollout.index),
@@ -40,6 +44,15 @@ def rollout_records(
         for group in sampled_groups
         for rollout in group.rollouts
     ]
+
+
+def _turns(group: Group, rollout: Rollout) -> list[dict[str, Any]]:
+    turns = [
+        {**observation_record(group, i, observation), "text": action.text}
+        for i, (observation, action) in enumerate(rollout.turns)
+    ]
+    is_dialogue = any("observation" in turn for turn in turns)
+    return turns if is_dialogue else []
 
 
 def _text(answer: Any) -> str:

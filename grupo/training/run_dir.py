@@ -145,7 +145,7 @@ class RunFolder:
         """Append a step to the journals.
 
         Args:
-            step: Number of the step, from 0.
+            step: Number of the step, from 1.
             metrics: The metrics of the step.
             rollouts: Records of its rollouts.
             actions: Records of the actions of its logged rollouts.

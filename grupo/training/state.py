@@ -88,7 +88,7 @@ class State:
         self.generated_tokens += int(metrics["tokens/generated"])
         self.failed_rollouts += int(metrics["rollouts/failed"])
         self.seconds += metrics["time/step"]
-        self.training_seconds += self.count_seconds(self.step, metrics["time/step"])
+        self.training_seconds += self.count_seconds(self.step + 1, metrics["time/step"])
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )

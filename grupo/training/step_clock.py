@@ -22,7 +22,7 @@ class ClockRecord:
     """The contents of a clock's file.
 
     Args:
-        seconds: Seconds of each step, from step 0 on, up to the first damaged line.
+        seconds: Seconds of each step, from step 1 on, up to the first damaged line.
         length: Length of their lines in bytes.
         damage: A message about a damaged line; "" if there is none.
         torn_bytes: Length of an incomplete last line, which a killed run leaves.
@@ -53,7 +53,7 @@ class StepClock:
             SaveFailed: The disk did not accept the shortened file.
         """
         record = read_clock(self.journal.path)
-        self.seconds = dict(enumerate(record.seconds))
+        self.seconds = dict(enumerate(record.seconds, 1))
         if record.damage or record.torn_bytes:
             with save_errors("The run is not resumed"):
                 self.journal.truncate(JournalMark(length=record.length))
@@ -64,7 +64,7 @@ class StepClock:
         """The seconds that count for a step: those of its first run, or those measured now.
 
         Args:
-            step: The step that has ended.
+            step: The step that has ended, from 1.
             measured: The seconds that it took now.
         """
         if step not in self.seconds:
@@ -82,13 +82,13 @@ def read_clock(path: Path) -> ClockRecord:
     length = 0
     for line in content.splitlines(keepends=True):
         record = _parse(line)
-        if record.get("step") != len(seconds):
+        if record.get("step") != len(seconds) + 1:
             break
         seconds.append(record["seconds"])
         length += len(line)
     rest = content[length:]
     is_torn = b"\n" not in rest
-    place = f"{path.name}, line {len(seconds) + 1} (step {len(seconds)})"
+    place = f"{path.name}, line {len(seconds) + 1} (step {len(seconds) + 1})"
     damage = "" if is_torn else f"{place}: its bytes are not those that were written"
     return ClockRecord(tuple(seconds), length, damage, len(rest) * is_torn)
 

@@ -45,11 +45,12 @@ def token_records(
     """Records of rollouts with their actions, in the order of `rollout_records`.
 
     A record holds, for each action, the observation before it, its items, and numbers per item: a
-    list, a single number if all are equal, null where a number is unknown. `action_id` is equal
-    for rollouts of a group that share the action.
+    list, a single number if all are equal, null where a number is unknown. `partial` has the
+    places of tokens without text, whose character a later token completes. `action_id` is equal for
+    rollouts of a group that share the action.
 
     Args:
-        step: Number of the step, from 0.
+        step: Number of the step, from 1.
         sampled_groups: Groups to record.
         kept_groups: The groups that were trained on.
         batch: The batch collated from the kept groups, with advantages.
@@ -67,7 +68,7 @@ def token_records(
             parts = enumerate(zip(rollout.turns, texts, values, ids, strict=True))
             actions = [
                 {
-                    **_observation_record(group, i, observation),
+                    **observation_record(group, i, observation),
                     **_action_record(action, items),
                     **numbers,
                     "action_id": action_id,
@@ -112,7 +113,7 @@ def _action_keys(rollout: Rollout) -> list[tuple[int, int]]:
     return [(i, action.rng_key or id(action)) for i, (_, action) in enumerate(rollout.turns)]
 
 
-def _observation_record(group: Group, turn: int, observation: Observation) -> dict[str, Any]:
+def observation_record(group: Group, turn: int, observation: Observation) -> dict[str, Any]:
     """The observation, unless it is the task's prompt."""
     if not observation or (turn == 0 and observation == group.task.prompt):
         return {}
@@ -126,14 +127,18 @@ def _action_record(action: Action, texts: Sequence[str]) -> dict[str, Any]:
         "resets_context": action.resets_context,
         "off_context": action.off_context,
     }
+    texts = list(texts)
+    pairs = enumerate(zip(action.items, texts, strict=True))
+    partial = [i for i, (item, text) in pairs if isinstance(item, int) and not text]
     return {
-        "items": list(texts),
+        "items": texts,
         "finish_reason": action.finish_reason,
         "policy_version": action.policy_version,
         "logp": _collapse_equal([*map(_rounded, action.logp)]) if action.sampled else None,
         "advantage": None,
         **{name: False for name, flag in true_by_default.items() if not flag},
         **{name: True for name, flag in false_by_default.items() if flag},
+        **({"partial": partial} if partial else {}),
         **({"image": data_url(action.image)} if action.image else {}),
     }
 

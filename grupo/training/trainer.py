@@ -63,7 +63,7 @@ def create_trainer(recipe: Recipe, run: Path, callback: Callback = NullCallback(
 
 
 def reopen_trainer(run: Path, callback: Callback = NullCallback()) -> "Trainer":
-    """The trainer of an existing run, at step 0 until `restore` is called."""
+    """The trainer of an existing run, before its first step until `restore` is called."""
     folder = RunFolder.open(run)
     learner = Learner(folder.recipe)
     with save_errors("The run is not resumed"):
@@ -154,8 +154,8 @@ class Trainer:
         self._save()
 
     def _step(self) -> None:
-        number = self.state.step
         result = self.learner.step()
+        number = self.state.step  # counted from 1
         for note in result.notes:
             self.callback.on_message(note)
         if self._must_evaluate(self.run.recipe_at(number)):

@@ -110,9 +110,9 @@ def test_run_writes_journals_and_summary_to_its_folder(grupo, tmp_path):
     summary = train_and_load_summary(grupo, tmp_path / "run", "--steps", "3")
     assert summary["steps"] == 3
     assert [record["step"] for record in read_journal(tmp_path / "run" / "metrics.jsonl")] == [
-        0,
         1,
         2,
+        3,
     ]
     assert (
         len(read_journal(tmp_path / "run" / "rollouts.jsonl")) == 3 * 2 * 4
@@ -145,7 +145,7 @@ def test_run_stopped_by_ctrl_c_prints_resume_hint_and_resumes(grupo, tmp_path):
     assert err.splitlines() == [f"`grupo resume {run}` continues from the last checkpoint."]
     assert not (run / "summary.json").exists()
     assert grupo("resume", str(run))[0] == 0
-    assert [record["step"] for record in read_journal(run / "metrics.jsonl")] == [0, 1]
+    assert [record["step"] for record in read_journal(run / "metrics.jsonl")] == [1, 2]
 
 
 def test_resume_of_a_finished_run_changes_nothing(grupo, home):

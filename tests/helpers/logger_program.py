@@ -30,7 +30,7 @@ def write(tool: str, run: Path, first: int, last: int, end: str) -> None:
     run.mkdir(exist_ok=True)
     logger = {"trackio": loggers.TrackioLogger, "wandb": loggers.WandbLogger}[tool](run)
     logger.on_train_begin(recipe(), first)
-    for step in range(first, last):
+    for step in range(first + 1, last + 1):
         logger.on_step_end(step, {"reward/mean": step / 2, "policy/kl_ref": math.nan})
     if end == "die":
         time.sleep(FLUSH_SECONDS)
@@ -59,7 +59,7 @@ def read_wandb(run: Path) -> dict[str, Any]:
             if record.HasField("history"):
                 items = ((i.key or i.nested_key[0], i.value_json) for i in record.history.item)
                 row = {name: json.loads(value) for name, value in items}
-                rows.append({**row, "step": record.history.step.num})
+                rows.append(row)
     return {"runs": sorted(runs), "rows": rows, "config": config}
 
 

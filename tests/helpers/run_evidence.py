@@ -45,21 +45,21 @@ def run(count=40, groups=(), held_out=None, **changes) -> RunData:
     """A healthy run with `count` steps; `changes` name metrics with _ for /, and replace them."""
     names = {name.replace("/", "_"): name for name in HEALTHY}
     series = HEALTHY | {names[name]: change for name, change in changes.items()}
-    steps = tuple({"step": i, **{n: f(i) for n, f in series.items()}} for i in range(count))
-    default = [GroupSummary(i, MIXED, 4, 4) for i in range(count)]
+    steps = tuple({"step": i + 1, **{n: f(i) for n, f in series.items()}} for i in range(count))
+    default = [GroupSummary(i, MIXED, 4, 4) for i in range(1, count + 1)]
     return RunData(steps, tuple(groups or default), {"held_out": held_out} if held_out else {})
 
 
 def flat_after_half(rewards, texts=4, count=40) -> list[GroupSummary]:
     """Groups with mixed rewards, then groups with these rewards."""
-    mixed = [GroupSummary(i, MIXED, 4, 4) for i in range(count // 2)]
-    return mixed + [GroupSummary(i, rewards, texts, 4) for i in range(count // 2, count)]
+    mixed = [GroupSummary(i, MIXED, 4, 4) for i in range(1, count // 2 + 1)]
+    return mixed + [GroupSummary(i, rewards, texts, 4) for i in range(count // 2 + 1, count + 1)]
 
 
 def uniform_groups(count=40, **fields) -> list[GroupSummary]:
     """Equal groups with mixed rewards, one per step."""
     group = GroupSummary(0, MIXED, 4, 4, task="sum", scored_rollouts=(0, 1, 2, 3))
-    return [replace(group, step=i, **fields) for i in range(count)]
+    return [replace(group, step=i, **fields) for i in range(1, count + 1)]
 
 
 def scores(mean: float) -> dict:

@@ -80,8 +80,10 @@ def write_run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "recipe.json").write_text(json.dumps(recipe_data(steps)))
-    write_lines(folder / "metrics.jsonl", [metrics(step, **changes) for step in range(steps)])
-    indices = [(s, t, i) for s in range(steps) for t in tasks for i in range(group)]
+    write_lines(
+        folder / "metrics.jsonl", [metrics(step, **changes) for step in range(1, steps + 1)]
+    )
+    indices = [(s, t, i) for s in range(1, steps + 1) for t in tasks for i in range(group)]
     write_lines(
         folder / "rollouts.jsonl", [rollout(s, t, text, float(i == 0)) for s, t, i in indices]
     )

@@ -58,10 +58,10 @@ def test_healthy_range_is_shaded(browser, tmp_path):
 def test_nan_metric_is_marked_at_its_step(browser, tmp_path):
     run = write_run(tmp_path / "run")
     write_lines(
-        run / "metrics.jsonl", [metrics(0), metrics(1, **{"policy/entropy": "NaN"}), metrics(2)]
+        run / "metrics.jsonl", [metrics(1), metrics(2, **{"policy/entropy": "NaN"}), metrics(3)]
     )
     browser.open(write_page(tmp_path, run))
-    assert "NaN at step 1" in browser.one("#curves").text
+    assert "NaN at step 2" in browser.one("#curves").text
 
 
 def test_problems_of_the_folder_are_shown_at_the_top(browser, tmp_path):
@@ -80,10 +80,10 @@ def test_several_runs_share_the_curves(browser, tmp_path):
     runs = [write_run(tmp_path / name / "run", steps) for name, steps in (("a", 3), ("b", 5))]
     browser.open(write_page(tmp_path, *runs))
     assert browser.texts(".run") == ["a/run", "b/run"]
-    at = browser.one(".chart .at").text.split()  # at step 4, where a has ended
-    assert at == ["step", "4:", "\u2013", "0.4"]
+    at = browser.one(".chart .at").text.split()  # at step 5, where a has ended
+    assert at == ["step", "5:", "\u2013", "0.5"]
     browser.all(".run")[1].click()
-    browser.wait(lambda: "step 4" in browser.one("#group h3").text.lower())
+    browser.wait(lambda: "step 5" in browser.one("#group h3").text.lower())
 
 
 def test_run_in_progress_is_followed(browser, tmp_path):
@@ -91,11 +91,11 @@ def test_run_in_progress_is_followed(browser, tmp_path):
     with served(run) as server:
         browser.open(server.url)
         browser.wait(lambda: "live" in browser.one("#live").text)
-        browser.wait(lambda: "step 1" in browser.one("#group h3").text.lower())
+        browser.wait(lambda: "step 2" in browser.one("#group h3").text.lower())
         write_run(run, 4, ended=False, text="the newest", items=["the newest"])
-        browser.wait(lambda: "step 3" in browser.one("#group h3").text.lower())
+        browser.wait(lambda: "step 4" in browser.one("#group h3").text.lower())
         browser.wait(lambda: browser.texts(".token")[:1] == ["the newest"])
-        browser.wait(lambda: "step 3: 0.3" in browser.one(".chart .at").text)
+        browser.wait(lambda: "step 4: 0.4" in browser.one(".chart .at").text)
         write_run(run, 4, text="the newest", items=["the newest"])
         browser.wait(lambda: browser.one("#live").text == "finished")
     browser.wait(lambda: browser.one("#live").text == "no connection")

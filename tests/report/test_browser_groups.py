@@ -12,9 +12,9 @@ pytestmark = MARKS
 
 def test_groups_can_be_filtered_sorted_and_searched(browser, tmp_path):
     run = write_run(tmp_path / "run", tasks=("one", "two", "three"))
-    flat = [rollout(0, "two", "same", 1.0)] * 2
-    varied = [rollout(0, "one", "a needle", 0.25), rollout(0, "one", "hay", 0.0)]
-    failed = [rollout(0, "three", "?", "NaN", error="it hung"), rollout(0, "three", "!", 0.5)]
+    flat = [rollout(1, "two", "same", 1.0)] * 2
+    varied = [rollout(1, "one", "a needle", 0.25), rollout(1, "one", "hay", 0.0)]
+    failed = [rollout(1, "three", "?", "NaN", error="it hung"), rollout(1, "three", "!", 0.5)]
     write_lines(run / "rollouts.jsonl", [*flat, *varied, *failed])
     (run / "actions.jsonl").unlink()
     browser.open(write_page(tmp_path, run))
@@ -45,7 +45,7 @@ def test_tokens_are_coloured_and_inspected_with_the_keyboard(browser, tmp_path):
     second = action(["other"], advantage=-1.0, logp=-0.6931)
     write_lines(
         run / "actions.jsonl",
-        [{"step": s, "group": 0, "actions": [a]} for s in (0, 1) for a in (first, second)],
+        [{"step": s, "group": 0, "actions": [a]} for s in (1, 2) for a in (first, second)],
     )
     browser.open(write_page(tmp_path, run))
     good, bad, other = browser.all(".token")
@@ -67,7 +67,7 @@ def test_tokens_are_coloured_and_inspected_with_the_keyboard(browser, tmp_path):
         "return document.querySelectorAll('.token')[2].style.backgroundColor"
     )
     browser.keys("[")
-    browser.wait(lambda: "step 0" in browser.one("#group h3").text.lower())
+    browser.wait(lambda: "step 1" in browser.one("#group h3").text.lower())
 
 
 def test_turns_trees_and_images_are_shown(browser, tmp_path):
@@ -81,10 +81,10 @@ def test_turns_trees_and_images_are_shown(browser, tmp_path):
     leaves[1]["image"] = image
     write_lines(
         run / "actions.jsonl",
-        [{"step": 0, "group": 0, "actions": [shared, leaf]} for leaf in leaves],
+        [{"step": 1, "group": 0, "actions": [shared, leaf]} for leaf in leaves],
     )
     browser.open(write_page(tmp_path, run))
-    assert browser.texts(".card .observation")[0].splitlines() == ["observation", "a wall"]
+    assert browser.texts(".card .observation")[0].splitlines() == ["environment", "a wall"]
     assert "2 turns" in browser.one(".card").text
     assert browser.js("return document.querySelector('img.sample').naturalWidth") == 4
     browser.one(".tools select option[value='tree']").click()
@@ -95,9 +95,9 @@ def test_turns_trees_and_images_are_shown(browser, tmp_path):
 
 def test_a_task_can_be_compared_across_steps(browser, tmp_path):
     browser.open(write_page(tmp_path, write_run(tmp_path / "run", 3, tasks=("one",))))
-    assert browser.texts("#group button.chip") == [f"step {step}: 0.5" for step in range(3)]
-    browser.one("#group option[value='0']").click()
-    browser.wait(lambda: "same task at step 0" in browser.one("#group").text)
+    assert browser.texts("#group button.chip") == [f"step {step}: 0.5" for step in (1, 2, 3)]
+    browser.one("#group option[value='1']").click()
+    browser.wait(lambda: "same task at step 1" in browser.one("#group").text)
     assert len(browser.all(".card")) == 4
 
 
@@ -109,7 +109,7 @@ def test_tool_calls_and_results_are_shown(browser, tmp_path):
         action(["It is 2."], observation=[{"role": "tool", "content": "2\n3"}]),
     ]
     bad = [action(["<tool_call>{"]), action(["?"], observation="error: malformed: not JSON\nfine")]
-    records = [{"step": 0, "group": 0, "actions": actions} for actions in (good, bad)]
+    records = [{"step": 1, "group": 0, "actions": actions} for actions in (good, bad)]
     write_lines(run / "actions.jsonl", records)
     browser.open(write_page(tmp_path, run))
     valid, malformed = browser.all(".call")
@@ -138,7 +138,7 @@ def test_a_finding_links_to_its_rollout(browser, tmp_path):
     run = write_run(tmp_path / "run", 3, group=3, **{"completions/truncated_frac": 0.5})
     rollouts = [
         rollout(s, task, "four", float(i == 0), truncated=(s, task, i) == (1, "two", 2))
-        for s in range(3)
+        for s in (1, 2, 3)
         for task in ("one", "two")
         for i in range(3)
     ]
@@ -160,7 +160,7 @@ def test_an_observation_shared_by_all_rollouts_is_shown_once_as_the_prompt(brows
     distinct = [[action([text], observation=f"You are {text}.")] for text in "ab"]
     records = [
         {"step": s, "group": 0, "actions": a}
-        for s, actions in enumerate((shared, distinct))
+        for s, actions in enumerate((shared, distinct), 1)
         for a in actions
     ]
     write_lines(run / "actions.jsonl", records)
@@ -178,6 +178,6 @@ def test_an_observation_shared_by_all_rollouts_is_shown_once_as_the_prompt(brows
 def test_denoising_steps_are_numbered_across_actions(browser, tmp_path):
     run = write_run(tmp_path / "run", 1, tasks=("one",), group=1)
     actions = [action(["", ""]), action(["", ""], in_loss=False)]
-    write_lines(run / "actions.jsonl", [{"step": 0, "group": 0, "actions": actions}])
+    write_lines(run / "actions.jsonl", [{"step": 1, "group": 0, "actions": actions}])
     browser.open(write_page(tmp_path, run))
     assert browser.texts(".token") == ["1", "2", "3", "4"]

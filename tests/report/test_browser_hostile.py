@@ -15,15 +15,17 @@ def test_untrusted_text_is_shown_as_text(browser, tmp_path):
     )
     chat = [{"role": HOSTILE, "content": [{"type": "image", "url": "javascript:hurt()"}, HOSTILE]}]
     bad = rollout(
-        2, HOSTILE, HOSTILE, "NaN", prompt=chat, error=HOSTILE, reward_terms={HOSTILE: 1.0}
+        3, HOSTILE, HOSTILE, "NaN", prompt=chat, error=HOSTILE, reward_terms={HOSTILE: 1.0}
     )
     write_lines(run / "rollouts.jsonl", [bad, bad])
-    write_lines(run / "metrics.jsonl", [metrics(s, **{f"reward/{HOSTILE}": 1.0}) for s in range(3)])
+    write_lines(
+        run / "metrics.jsonl", [metrics(s, **{f"reward/{HOSTILE}": 1.0}) for s in (1, 2, 3)]
+    )
     write_lines(
         run / "actions.jsonl",
         [
             {
-                "step": 2,
+                "step": 3,
                 "group": 0,
                 "actions": [action([HOSTILE], observation=chat, image="javascript:hurt()")],
             }
@@ -55,7 +57,7 @@ def test_untrusted_tool_calls_and_results_are_shown_as_text(browser, tmp_path):
     items = [f"<tool_call>{json.dumps(call)}</tool_call>", f"<tool_call>{HOSTILE}"]
     observation = [{"role": "tool", "content": f"error: {HOSTILE}"}]
     actions = [action(items), action(["so"], observation=observation)]
-    write_lines(run / "actions.jsonl", [{"step": 0, "group": 0, "actions": actions}])
+    write_lines(run / "actions.jsonl", [{"step": 1, "group": 0, "actions": actions}])
     browser.open(write_page(tmp_path, run))
     start = HOSTILE.split("\u2028")[0]
     for selector in (".call b", ".call dt", ".call dd", ".call .bad", ".observation.answer .bad"):

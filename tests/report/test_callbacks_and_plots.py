@@ -16,8 +16,8 @@ def test_tensorboard_gets_every_metric_and_score(recipe, tmp_path):
     logger.on_train_begin(recipe, 0)
     half = Proportion(0.5, 0, 1)
     logger.on_evaluate("before", EvalResult(Proportion(0.25, 0, 1), half, {1: half}))
-    logger.on_step_end(0, {"reward/mean": 0.5, "lr": 0.25})
-    logger.on_step_end(1, {"reward/mean": 0.75, "lr": 0.25})
+    logger.on_step_end(1, {"reward/mean": 0.5, "lr": 0.25})
+    logger.on_step_end(2, {"reward/mean": 0.75, "lr": 0.25})
     logger.on_train_end()
     events = EventAccumulator(str(tmp_path)).Reload()
     written = {n: [(e.step, e.value) for e in events.Scalars(n)] for n in events.Tags()["scalars"]}
@@ -25,20 +25,20 @@ def test_tensorboard_gets_every_metric_and_score(recipe, tmp_path):
         "eval/greedy": [(0, 0.25)],
         "eval/sampled": [(0, 0.5)],
         "eval/pass@1": [(0, 0.5)],
-        "reward/mean": [(0, 0.5), (1, 0.75)],
-        "lr": [(0, 0.25), (1, 0.25)],
+        "reward/mean": [(1, 0.5), (2, 0.75)],
+        "lr": [(1, 0.25), (2, 0.25)],
     }
 
 
 def test_tensorboard_shows_repeated_steps_once_after_a_crash(recipe, tmp_path):
-    for start, steps in ((0, range(3)), (1, range(1, 3))):
+    for start, steps in ((0, (1, 2, 3)), (1, (2, 3))):
         logger = TensorBoardLogger(tmp_path)
         logger.on_train_begin(recipe, start)
         for step in steps:
             logger.on_step_end(step, {"lr": 1.0 + start})
         logger.on_train_end()
     events = EventAccumulator(str(tmp_path)).Reload()
-    assert [(e.step, e.value) for e in events.Scalars("lr")] == [(0, 1.0), (1, 2.0), (2, 2.0)]
+    assert [(e.step, e.value) for e in events.Scalars("lr")] == [(1, 1.0), (2, 2.0), (3, 2.0)]
 
 
 def test_logging_failure_prints_one_line_and_does_not_raise(recipe, tmp_path):
@@ -46,7 +46,7 @@ def test_logging_failure_prints_one_line_and_does_not_raise(recipe, tmp_path):
     lines: list[str] = []
     logger = TensorBoardLogger(tmp_path / "file" / "events", lines.append)
     logger.on_train_begin(recipe, 0)
-    logger.on_step_end(0, {"lr": 1.0})
+    logger.on_step_end(1, {"lr": 1.0})
     logger.on_train_end()
     assert len(lines) == 1
     assert "logging failed and is disabled" in lines[0]
@@ -60,7 +60,7 @@ def test_logging_failure_prints_one_line_and_does_not_raise(recipe, tmp_path):
     ],
 )
 def test_missing_dependency_names_the_extra_to_install(write_run, monkeypatch, module, extra, use):
-    run = write_run(metrics=[{"step": 0, "reward/mean": 1.0}])
+    run = write_run(metrics=[{"step": 1, "reward/mean": 1.0}])
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError) as error:
         use(run)
@@ -77,7 +77,7 @@ def test_plot_has_readable_labels_and_is_reproducible(real_run, tmp_path):
 
 
 def test_run_in_progress_can_be_plotted(write_run, tmp_path):
-    run = write_run(metrics=[{"step": s, "reward/mean": s / 2} for s in range(3)], end='{"st')
+    run = write_run(metrics=[{"step": s, "reward/mean": s / 2} for s in (1, 2, 3)], end='{"st')
     assert plot_run(run, tmp_path / "a.svg").stat().st_size > 1000
 
 

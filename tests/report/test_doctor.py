@@ -34,8 +34,10 @@ def rollout(step: int, text: str, reward, error: str = "") -> dict:
 
 
 def test_torn_journals_are_read_to_their_last_complete_line(write_run):
-    lines = [{"step": i, "reward/mean": 0.0, "reward/std": 0.0, "loss": "NaN"} for i in range(4)]
-    folder = write_run([rollout(i, "x", 0.0) for i in range(4)], lines, end='{"step": 4, "rewa')
+    lines = [
+        {"step": i, "reward/mean": 0.0, "reward/std": 0.0, "loss": "NaN"} for i in (1, 2, 3, 4)
+    ]
+    folder = write_run([rollout(i, "x", 0.0) for i in range(1, 5)], lines, end='{"step": 5, "rewa')
     findings = examine(folder)
     assert [f.name for f in findings] == ["reward always zero", "torn journal"]
     assert "all 4 steps" in findings[0].details
@@ -54,8 +56,8 @@ def test_folder_without_a_run_is_rejected(tmp_path: Path):
 
 def test_error_messages_are_quoted_and_escaped(write_run):
     message = "task t, rollout 1: reward 'right' \x1b[31mhung"
-    rollouts = [rollout(0, "a", 1.0), rollout(0, "a", "NaN", message)]
-    finding = examine(write_run(rollouts, [{"step": 0}]))[0]
+    rollouts = [rollout(1, "a", 1.0), rollout(1, "a", "NaN", message)]
+    finding = examine(write_run(rollouts, [{"step": 1}]))[0]
     assert (finding.name, finding.severity) == ("failed rewards", "error")
     assert finding.details.endswith("Most frequent (1 x): reward 'right' \x1b[31mhung")
     assert r"\x1b[31mhung" in rendered([finding])
@@ -71,29 +73,29 @@ def rendered(findings) -> str:
 
 def test_missing_fields_are_reported_and_other_checks_run(write_run):
     old = {n: x for n, x in rollout(0, "a", 1.0).items() if n not in ("error", "reward_terms")}
-    lines = [{"step": i, "reward/mean": 0.0, "reward/std": 0.0} for i in range(4)]
+    lines = [{"step": i, "reward/mean": 0.0, "reward/std": 0.0} for i in (1, 2, 3, 4)]
     findings = {f.name: f for f in examine(write_run([old], lines))}
     assert list(findings) == ["reward always zero", "version mismatch"]
     assert "Lines lack `reward_terms`, `error`:" in findings["version mismatch"].details
 
 
 def test_nan_metrics_are_named_unless_they_may_be_nan(write_run):
-    lines = [{"step": i, "reward/mean": "NaN", "policy/entropy": 1.0} for i in range(5)]
+    lines = [{"step": i, "reward/mean": "NaN", "policy/entropy": 1.0} for i in range(1, 6)]
     lines[2]["policy/entropy"] = lines[4]["policy/entropy"] = "NaN"
     (finding,) = examine(write_run([], lines))
-    assert (finding.name, finding.details) == ("NaN metrics", "policy/entropy at steps 2, 4.")
-    assert [location.step for location in finding.locations] == [2, 4]
+    assert (finding.name, finding.details) == ("NaN metrics", "policy/entropy at steps 3, 5.")
+    assert [location.step for location in finding.locations] == [3, 5]
 
 
 def test_metric_that_is_not_a_number_is_rejected_with_its_line(write_run):
     with pytest.raises(
         ConfigError, match=r"metrics\.jsonl, line 2, holds a value that is not a number"
     ):
-        examine(write_run([], [{"step": 0}, {"step": 1, "loss": [1]}]))
+        examine(write_run([], [{"step": 1}, {"step": 2, "loss": [1]}]))
 
 
 def test_unreadable_recipe_is_ignored(write_run):
-    folder = write_run([], [{"step": i} for i in range(3)])
+    folder = write_run([], [{"step": i} for i in (1, 2, 3)])
     (folder / "recipe.json").write_text("{")
     assert examine(folder) == []
 
@@ -156,7 +158,7 @@ def test_real_run_is_examined(real_run):
 
 
 def test_rollouts_without_text_are_not_identical_answers(write_run):
-    lines = [{"step": i, "reward/mean": 0.5} for i in range(3)]
+    lines = [{"step": i, "reward/mean": 0.5} for i in (1, 2, 3)]
     images = [rollout(i // 2, "", float(i % 2)) for i in range(6)]
     assert [f.name for f in examine(write_run(images, lines))] == []
     empty = [line | {"length": 1} for line in images]

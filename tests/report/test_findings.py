@@ -22,18 +22,18 @@ from tests.helpers.run_evidence import (
 
 def test_details_contain_numbers_and_steps():
     assert (
-        "NaN or infinite at steps 3, 7;"
+        "NaN or infinite at steps 4, 8;"
         in only_finding(DEFECTIVE_RUNS["non-finite gradient"]).details
     )
     assert (
-        "35% of the rollouts of 4 steps from 36 to 39"
+        "35% of the rollouts of 4 steps from 37 to 40"
         in only_finding(DEFECTIVE_RUNS["truncated answers"]).details
     )
     assert (
-        "was 1 nats at 4 steps from 0 to 3 and is 0.05"
+        "was 1 nats at 4 steps from 1 to 4 and is 0.05"
         in only_finding(DEFECTIVE_RUNS["entropy collapse"]).details
     )
-    assert "No group was trained on at 10 steps from 0 to 36 of 40" in (
+    assert "No group was trained on at 10 steps from 1 to 37 of 40" in (
         only_finding(DEFECTIVE_RUNS["no trained groups"]).details
     )
 
@@ -100,7 +100,7 @@ def test_frozen_weights_of_a_lora_run_are_dead_adapters():
 def test_the_location_of_a_mismatch_is_the_worst_action():
     off = run(
         sampler_mismatch_logp_diff_mean=lambda i: 0.02,
-        sampler_mismatch_logp_diff_max=lambda i: 0.5 + (i == 3),
+        sampler_mismatch_logp_diff_max=lambda i: 0.5 + (i == 2),
     )
     worst = {
         "sampler_mismatch/max_rollout": 2.0,
@@ -124,9 +124,9 @@ def test_truncated_rollouts_are_located():
         groups=uniform_groups(truncated_rollouts=(1, 3)), completions_truncated_frac=lambda i: 0.5
     )
     assert only_finding(truncated).locations == (
-        Location(30, "sum", 1),
-        Location(30, "sum", 3),
         Location(31, "sum", 1),
+        Location(31, "sum", 3),
+        Location(32, "sum", 1),
     )
 
 

@@ -37,13 +37,13 @@ def test_untrusted_text_does_not_close_elements(tmp_path):
     page = write_html_report([run], tmp_path / "a.html").read_text()
     assert "window.hurt" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     kinds = [kind for kind, _ in scripts(page)]
-    steps = [f' type="text/plain" id="step-0-{step}"' for step in range(3)]
-    assert kinds == [' type="application/json" id="data"', *steps, ""]
+    groups = [f' type="text/plain" id="group-0-{step}-0"' for step in (3, 2, 1)]
+    assert kinds == [' type="application/json" id="data"', "", *groups]
     (data,) = [text for kind, text in scripts(page) if "json" in kind]
-    assert json.loads(data)["runs"][0]["groups_by_step"]["0"][0]["task"] == HOSTILE
-    (packed,) = [text for kind, text in scripts(page) if '"step-0-2"' in kind]
-    groups = json.loads(gzip.decompress(base64.b64decode(packed)))
-    assert groups[0]["rollouts"][0]["text"] == HOSTILE
+    assert json.loads(data)["runs"][0]["groups_by_step"]["1"][0]["task"] == HOSTILE
+    (packed,) = [text for kind, text in scripts(page) if '"group-0-3-0"' in kind]
+    group = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert group["rollouts"][0]["text"] == HOSTILE
 
 
 def test_page_has_no_external_references_and_is_small(tmp_path):
@@ -77,10 +77,13 @@ def test_missing_output_folder_is_a_config_error(tmp_path):
 
 def test_report_of_a_real_run_has_every_action(real_run, tmp_path):
     page = write_html_report([real_run], tmp_path / "a.html").read_text()
-    packed = [text for kind, text in scripts(page) if "step-" in kind]
-    assert len(packed) == 3
-    groups = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    packed = [text for kind, text in scripts(page) if "group-" in kind]
+    assert len(packed) == 3 * 4
+    groups = [json.loads(gzip.decompress(base64.b64decode(text))) for text in packed[4:8]]
     assert [len(group["rollouts"]) for group in groups] == [8] * 4
+    assert [group["reference_answer"] for group in groups] == [
+        str(int(group["prompt"].split()[0]) + 1) for group in groups
+    ]
     for rollout in (r for group in groups for r in group["rollouts"]):
         (action,) = rollout["actions"]
         assert "".join(action["items"]).removesuffix("<end>") == rollout["text"]

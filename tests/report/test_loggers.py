@@ -36,7 +36,7 @@ class MemoryLogger(MetricLogger):
     def open(self, recipe, step):
         return self.start
 
-    def write(self, step, metrics):
+    def write(self, row, step, metrics):
         if self.fails and self.written:
             raise OSError("the disk\nis full")
         self.written.append((step, dict(metrics)))
@@ -51,28 +51,28 @@ def log_run(logger: MetricLogger, recipe, steps, start: int = 0) -> None:
     if not start:
         logger.on_evaluate("before", HALF)
     for step in steps:
-        logger.on_step_end(step, {"lr": step + 1.0})
+        logger.on_step_end(step, {"lr": float(step)})
     logger.on_evaluate("after", HALF)
     logger.on_train_end()
 
 
 def test_each_step_is_logged_once_with_preceding_scores(recipe, tmp_path):
     logger = MemoryLogger(tmp_path)
-    log_run(logger, recipe, range(2))
-    assert logger.written == [(0, {**SCORES, "lr": 1.0}), (1, {"lr": 2.0}), (2, SCORES)]
+    log_run(logger, recipe, (1, 2))
+    assert logger.written == [(0, SCORES), (1, {"lr": 1.0}), (2, {"lr": 2.0}), (2, SCORES)]
     assert logger.closed
     assert logger.lines == []
 
 
 def test_logged_steps_are_not_logged_again(recipe, tmp_path):
-    logger = MemoryLogger(tmp_path, start=2)
-    log_run(logger, recipe, range(1, 4), start=1)
-    assert logger.written == [(2, {"lr": 3.0}), (3, {"lr": 4.0}), (4, SCORES)]
+    logger = MemoryLogger(tmp_path, start=3)
+    log_run(logger, recipe, (2, 3, 4), start=1)
+    assert logger.written == [(3, {"lr": 3.0}), (4, {"lr": 4.0}), (4, SCORES)]
 
 
 def test_failing_logger_prints_one_line_and_is_disabled(recipe, tmp_path):
     logger = MemoryLogger(tmp_path, fails=True)
-    log_run(logger, recipe, range(4))
+    log_run(logger, recipe, (1, 2, 3, 4))
     assert [step for step, _ in logger.written] == [0]
     assert logger.lines == ["memory: logging failed and is disabled. OSError: the disk is full"]
     assert not logger.closed
@@ -89,7 +89,8 @@ def test_logger_gets_every_metric_of_the_journal(recipe, tmp_path):
     logger = MemoryLogger(tmp_path)
     train(recipe, tmp_path / "run", logger)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    for line, (step, metrics) in zip(map(json.loads, lines), logger.written, strict=False):
+    assert logger.written[0][0] == 0
+    for line, (step, metrics) in zip(map(json.loads, lines), logger.written[1:], strict=False):
         names = {name for name in metrics if not name.startswith("eval/")}
         assert names == set(line) - {"step"}
         assert step == line["step"]
@@ -130,8 +131,8 @@ def logged_by_processes(tool: str, folder: Path) -> dict:
 def test_killed_run_resumes_its_log_without_duplicate_steps(tool, tmp_path):
     log = logged_by_processes(tool, tmp_path)
     assert len(log["runs"]) == 1
-    assert [row["step"] for row in log["rows"]] == [0, 1, 2, 3, 4]
-    assert [row["reward/mean"] for row in log["rows"]] == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert [row["step"] for row in log["rows"]] == [1, 2, 3, 4, 5]
+    assert [row["reward/mean"] for row in log["rows"]] == [0.5, 1.0, 1.5, 2.0, 2.5]
     assert all(row["policy/kl_ref"] == "NaN" for row in log["rows"])
     assert log["config"]["max_steps"] == "3"
 
@@ -151,9 +152,9 @@ def test_wandb_has_every_metric_of_the_journal(recipe, tmp_path, monkeypatch):
     lines: list[str] = []
     train(recipe, tmp_path / "run", WandbLogger(tmp_path / "run", lines.append))
     assert lines == []
-    rows = wait_for_rows(lambda: logger_program.read_wandb(tmp_path / "run")["rows"], 4)
+    rows = wait_for_rows(lambda: logger_program.read_wandb(tmp_path / "run")["rows"], 5)
     journal = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    for row, line in zip(rows, map(json.loads, journal), strict=False):
+    for row, line in zip(rows[1:], map(json.loads, journal), strict=False):
         names = {name for name in row if not name.startswith(("_", "eval/"))}
         assert names == set(line)
         assert (row["step"], row["reward/mean"]) == (line["step"], line["reward/mean"])

@@ -52,6 +52,7 @@ def test_columns_are_typed_and_rollouts_are_rows(write_run, tmp_path):
         "prompt": "string",
         "reference_answer": "string",
         "text": "string",
+        "turns": "string",
         "reward": "double",
         "advantage": "double",
         "length": "int64",

@@ -16,6 +16,7 @@ def rollout(step=0, text="4", reward: float | str = 1.0, **more):
         "task": "abcdef0123",
         "prompt": "2 + 2 =",
         "text": text,
+        "turns": [],
         "reward": reward,
         "reward_terms": {"right": 1.0, "form": 0.5},
         "advantage": 0.7,

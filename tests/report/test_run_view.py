@@ -24,7 +24,7 @@ def append(path: Path, text: str) -> None:
 def test_payload_has_metrics_groups_and_actions(tmp_path):
     run = read(write_run(tmp_path))
     data = run_payload(run)
-    assert data["metrics"]["reward/mean"] == [0.0, 0.1, 0.2]
+    assert data["metrics"]["reward/mean"] == [0.1, 0.2, 0.3]
     assert data["ledger"]["time/step"] == 6.0  # three steps of two seconds
     summary = {"rewards": [1.0, 0.0], "lengths": [4, 4], "failed": 0, "truncated": 0}
     assert data["groups_by_step"]["1"] == [{"task": "one", **summary}, {"task": "two", **summary}]
@@ -39,7 +39,7 @@ def test_payload_has_metrics_groups_and_actions(tmp_path):
 def test_payload_since_a_step_has_only_later_steps(tmp_path):
     run = read(write_run(tmp_path))
     data = run_payload(run, since=2)
-    assert (data["metrics"]["step"], list(data["groups_by_step"])) == ([2], ["2"])
+    assert (data["metrics"]["step"], list(data["groups_by_step"])) == ([3], ["3"])
 
 
 def test_recipe_is_rendered_without_importing_its_components(tmp_path):
@@ -56,13 +56,13 @@ def test_recipe_is_rendered_without_importing_its_components(tmp_path):
 
 def test_torn_journal_is_read_to_its_last_complete_line(tmp_path):
     write_run(tmp_path, ended=False)
-    append(tmp_path / "rollouts.jsonl", '{"step": 3, "ta')
+    append(tmp_path / "rollouts.jsonl", '{"step": 4, "ta')
     run = read(tmp_path)
     assert run.problems == ["rollouts.jsonl: its last line is torn, 15 bytes left out"]
-    assert sorted(run.journal_index.groups) == [0, 1, 2]
-    append(tmp_path / "rollouts.jsonl", json.dumps(rollout(3, "one", "x", 1.0))[15:] + "\n")
+    assert sorted(run.journal_index.groups) == [1, 2, 3]
+    append(tmp_path / "rollouts.jsonl", json.dumps(rollout(4, "one", "x", 1.0))[15:] + "\n")
     run.refresh()
-    assert (run.problems, sorted(run.journal_index.groups)) == ([], [0, 1, 2, 3])
+    assert (run.problems, sorted(run.journal_index.groups)) == ([], [1, 2, 3, 4])
 
 
 def test_run_without_journals_has_no_steps(tmp_path):
@@ -77,15 +77,15 @@ def test_truncated_recipe_is_a_problem_and_the_rest_is_shown(tmp_path):
     data = run_payload(read(tmp_path))
     (problem,) = data["problems"]
     assert problem.startswith("recipe.json: cannot be read.")
-    assert (data["recipe"], data["metrics"]["step"]) == ({}, [0, 1, 2])
+    assert (data["recipe"], data["metrics"]["step"]) == ({}, [1, 2, 3])
 
 
 def test_malformed_line_is_a_problem_with_its_offset_and_skipped(tmp_path):
     write_run(tmp_path)
     before = (tmp_path / "metrics.jsonl").stat().st_size
-    append(tmp_path / "metrics.jsonl", "no json\n" + json.dumps(metrics(3)) + "\n")
+    append(tmp_path / "metrics.jsonl", "no json\n" + json.dumps(metrics(4)) + "\n")
     run = read(tmp_path)
-    assert [line["step"] for line in run.metrics] == [0, 1, 2, 3]
+    assert [line["step"] for line in run.metrics] == [1, 2, 3, 4]
     assert any(
         p.startswith(f"metrics.jsonl, byte {before:,}: cannot be read.") for p in run.problems
     )
@@ -139,9 +139,9 @@ def test_scores_of_a_run_in_progress_come_from_its_newest_checkpoint(tmp_path):
 def test_actions_are_joined_to_rollouts_when_only_some_groups_are_logged(tmp_path):
     write_run(tmp_path, 1)
     write_lines(
-        tmp_path / "actions.jsonl", [{"step": 0, "group": 0, "actions": [action(["x"])]}] * 2
+        tmp_path / "actions.jsonl", [{"step": 1, "group": 0, "actions": [action(["x"])]}] * 2
     )
-    first, second = read(tmp_path).groups(0)
+    first, second = read(tmp_path).groups(1)
     assert [len(r["actions"]) for r in first["rollouts"] + second["rollouts"]] == [1, 1, 0, 0]
 
 

@@ -56,7 +56,17 @@ def test_methods_other_than_get_are_not_allowed(method, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", ["run/9", "run/x", "run/0/step/x", "nothing", "run/0?since=x", "../"]
+    "path",
+    [
+        "run/9",
+        "run/x",
+        "run/0/step/x/group/0",
+        "run/0/step/9/group/0",
+        "run/0/step/1/group/2",
+        "nothing",
+        "run/0?since=x",
+        "../",
+    ],
 )
 def test_unknown_paths_are_not_found(path, tmp_path):
     with served(write_run(tmp_path)) as server:
@@ -74,11 +84,11 @@ def test_growing_run_is_served_incrementally(tmp_path):
     run = write_run(tmp_path, ended=False)
     with served(run) as server:
         initial = get_json(server, "run/0")
-        assert initial["metrics"]["step"] == [0, 1, 2]
-        write_lines(run / "metrics.jsonl", [metrics(step) for step in range(5)])
+        assert initial["metrics"]["step"] == [1, 2, 3]
+        write_lines(run / "metrics.jsonl", [metrics(step) for step in range(1, 6)])
         update = get_json(server, f"run/0?since=3&epoch={initial['epoch']}")
-        assert (update["since"], update["metrics"]["step"]) == (3, [3, 4])
-        assert [g["task"] for g in get_json(server, "run/0/step/2")] == ["one", "two"]
+        assert (update["since"], update["metrics"]["step"]) == (3, [4, 5])
+        assert get_json(server, "run/0/step/2/group/1")["task"] == "two"
 
 
 def test_truncated_journals_are_served_from_the_start(tmp_path):

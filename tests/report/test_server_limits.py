@@ -73,7 +73,7 @@ def test_refused_requests_get_an_error_page_with_security_headers(name, tmp_path
 
 def test_served_pages_and_data_have_security_headers(tmp_path):
     with served(write_run(tmp_path)) as server:
-        for path in ("", "run/0", "run/0/step/0"):
+        for path in ("", "run/0", "run/0/step/1/group/0"):
             status, headers, _ = exchange(server, get_request(server, path))
             assert status == 200
             assert headers.items() >= SECURITY_HEADERS.items()

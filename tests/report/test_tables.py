@@ -101,13 +101,18 @@ SUMMARY = {
 def test_summary_lines_show_tokens_and_times():
     lines = [line.plain for line in summary_lines(SUMMARY)]
     assert lines == [
-        "Method() on org/[bold]model",
+        "model: org/[bold]model",
         "12 steps in 1:01, 11,947 tokens generated",
         "tokens: 11,947 generated, 9,000 returned by the sampler, 8,000 backpropagated,"
         " 7,500 with an advantage, 3,947 unused; 239 tokens/s",
         "time of a step: generating 40 %, scoring 4 %, log-probabilities 0 %, updating 48 %,"
         " other 8 %",
     ]
+
+
+def test_one_step_and_one_token_are_singular():
+    counts = [line.plain for line in summary_lines(SUMMARY | {"steps": 1, "tokens": 1})]
+    assert counts[1] == "1 step in 1:01, 1 token generated"
 
 
 def test_failed_rollouts_give_a_warning():

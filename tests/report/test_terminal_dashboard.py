@@ -24,7 +24,7 @@ def test_non_interactive_console_gets_one_dashboard(tmp_path):
     target = console()
     terminal_dashboard.watch_runs([write_run(tmp_path / "run", ended=False)], target)
     text = output(target)
-    for fact in ("run  step 3/3  0:06", "reward", "▁▅█", "0.2", "nonzero std", "four"):
+    for fact in ("run  step 3/3  0:06", "reward", "▁▅█", "0.3", "nonzero std", "four"):
         assert fact in text
 
 

@@ -102,7 +102,7 @@ def test_record_that_json_cannot_hold_leaves_the_journal_unchanged(journal):
 def steps_of_two_lines(path: Path, steps: int, text: str = "é") -> Journal:
     """A journal with two lines for each step."""
     journal = Journal(path)
-    for step in range(steps):
+    for step in range(1, steps + 1):
         journal.append({"step": step, "text": text}, {"step": step, "reward": 0.5})
     return journal
 
@@ -156,7 +156,7 @@ def test_lines_that_are_lost_added_or_exchanged_are_detected(tmp_path):
     lines = content.splitlines(keepends=True)
     left = f"rollouts.jsonl: {len(content) - 3} bytes are left of the {len(content)} that were"
     assert left in damage_of(journal, mark, content[:-3])
-    assert ", line 1 to 6 (step 0 to 2)" in damage_of(journal, mark, b"".join(reversed(lines)))
+    assert ", line 1 to 6 (step 1 to 3)" in damage_of(journal, mark, b"".join(reversed(lines)))
     assert ", line 1 to 6 (" in damage_of(journal, mark, b"".join([*lines[:2], *lines]))
     exchanged = [*lines[:3], lines[4], lines[3], lines[5]]
     assert ", line 1 to 6 (" in damage_of(journal, mark, b"".join(exchanged))
@@ -173,7 +173,7 @@ def test_one_changed_line_of_each_block_is_located(tmp_path):
         damaged = [*lines[:number], lines[number].upper(), *lines[number + 1 :]]
         assert f", line {number + 1} (step" in damage_of(journal, mark, b"".join(damaged))
     two = [lines[i].upper() if i in (71, 91) else line for i, line in enumerate(lines)]
-    assert ", line 65 to 128 (step 31 to 64)" in damage_of(journal, mark, b"".join(two))
+    assert ", line 65 to 128 (step 32 to 65)" in damage_of(journal, mark, b"".join(two))
 
 
 def test_the_step_of_a_damaged_line_is_taken_from_the_lines_around_it(tmp_path):
@@ -184,15 +184,15 @@ def test_the_step_of_a_damaged_line_is_taken_from_the_lines_around_it(tmp_path):
     for number in range(6):
         damaged = b"".join([*lines[:number], lines[number].upper(), *lines[number + 1 :]])
         steps.append(damage_of(journal, mark, damaged).partition("(")[2].partition(")")[0])
-    assert steps == ["step 0", *["step 0 to 1"] * 2, *["step 1 to 2"] * 2, "step 2"]
+    assert steps == ["step 1", *["step 1 to 2"] * 2, *["step 2 to 3"] * 2, "step 3"]
 
 
 def test_a_journal_with_one_line_for_each_step_names_the_step_exactly(tmp_path):
     journal = Journal(tmp_path / "metrics.jsonl")
-    for step in range(3):
+    for step in (1, 2, 3):
         journal.append({"step": step})
     content = journal.path.read_bytes()
-    assert "line 2 (step 1)" in damage_of(journal, journal.mark(3), content.replace(b"1", b"3"))
+    assert "line 2 (step 2)" in damage_of(journal, journal.mark(3), content.replace(b"2", b"4"))
 
 
 def test_a_truncated_journal_goes_on_with_the_checksums_of_its_mark(journal):

@@ -92,7 +92,7 @@ class InterruptingCallback(NullCallback):
     """Raises in the second step, before its checkpoint."""
 
     def on_step_end(self, step, metrics):
-        if step == 1:
+        if step == 2:
             raise Interrupt
 
 

@@ -40,10 +40,10 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two steps with a checkpoint of each."""
     run, lock = RunFolder.create(tmp_path_factory.mktemp("runs") / "run", RECIPE)
     with lock:
-        for step in range(2):
+        for step in (1, 2):
             rollouts = [{"step": step, "text": text} for text in ("a", "b")]
             run.log(step, {"loss": 0.5}, rollouts, rollouts[:1])
-            run.save(step + 1, WEIGHTS, {**DATA, "finished": step == 1})
+            run.save(step, WEIGHTS, {**DATA, "finished": step == 2})
         run.write_summary(run_summary(RECIPE, 2, DATA))
     return run.folder
 
@@ -88,10 +88,10 @@ def test_a_missing_file_is_reported(run):
 
 
 def test_the_checkpoint_that_a_resumed_run_continues_from_is_named(run):
-    flip_bit(run / "metrics.jsonl", -4)  # in the line of step 1
+    flip_bit(run / "metrics.jsonl", -4)  # in the line of step 2
     result = RunChecker(run)()
     assert problems(run) == {
-        "metrics.jsonl": "metrics.jsonl, line 2 (step 1): its bytes are not those that were written"
+        "metrics.jsonl": "metrics.jsonl, line 2 (step 2): its bytes are not those that were written"
     }
     assert result.resume_from == "step-00000001"
     flip_bit(run / "metrics.jsonl", 3)

@@ -164,6 +164,6 @@ def test_every_sampled_rollout_has_a_record_with_its_mean_advantage():
 
 
 def test_the_journals_of_a_run_are_strict_json(run):
-    run.log(0, {"loss": float("nan")}, [{"reward": float("inf")}])
-    assert json.loads(run.journals["metrics"].path.read_text()) == {"step": 0, "loss": "NaN"}
+    run.log(1, {"loss": float("nan")}, [{"reward": float("inf")}])
+    assert json.loads(run.journals["metrics"].path.read_text()) == {"step": 1, "loss": "NaN"}
     assert json.loads(run.journals["rollouts"].path.read_text()) == {"reward": "Infinity"}

@@ -6,21 +6,23 @@ import pytest
 
 from grupo.training.step_clock import StepClock, read_clock
 
+SECONDS = [0.1, 0.2, 0.3]
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """The clock of three steps."""
     path = tmp_path / "clock.jsonl"
     clock = StepClock(path)
-    assert [clock.count(step, 0.1 * step) for step in range(3)] == [0.0, 0.1, 0.2]
+    assert [clock.count(step, step / 10) for step in (1, 2, 3)] == SECONDS
     return path
 
 
 def test_a_step_that_runs_again_counts_its_first_seconds(path):
     clock = StepClock(path)
     assert clock.restore() == ""
-    assert [clock.count(step, 9.0) for step in (1, 2, 3)] == [0.1, 0.2, 9.0]
-    assert read_clock(path).seconds == (0.0, 0.1, 0.2, 9.0)
+    assert [clock.count(step, 9.0) for step in (2, 3, 4)] == [0.2, 0.3, 9.0]
+    assert read_clock(path).seconds == (*SECONDS, 9.0)
 
 
 def test_a_run_without_recorded_seconds_has_no_file(tmp_path):
@@ -33,7 +35,7 @@ def test_a_torn_last_line_is_removed(path):
     path.write_bytes(whole[:-3])
     clock = StepClock(path)
     assert clock.restore() == ""
-    assert clock.count(2, 0.2) == 0.2
+    assert clock.count(3, 0.3) == 0.3
     assert path.read_bytes() == whole
 
 
@@ -44,16 +46,16 @@ def test_a_change_of_any_byte_is_detected(path):
         for changed in {byte ^ 1, byte ^ 64, 0} - {byte}:
             path.write_bytes(content[:at] + bytes([changed]) + content[at + 1 :])
             number = content[:at].count(b"\n") + 1
-            assert f"line {number} (step {number - 1}): its bytes" in read_clock(path).damage
+            assert f"line {number} (step {number}): its bytes" in read_clock(path).damage
 
 
 def test_times_from_a_damaged_line_on_are_measured_anew(path):
     content = path.read_bytes()
-    path.write_bytes(content.replace(b'"step": 1', b'"step": 7'))
+    path.write_bytes(content.replace(b'"step": 2', b'"step": 7'))
     clock = StepClock(path)
     assert clock.restore() == (
-        "clock.jsonl, line 2 (step 1): its bytes are not those that were written; schedules and the"
+        "clock.jsonl, line 2 (step 2): its bytes are not those that were written; schedules and the"
         " end of the run count new times from there on"
     )
-    assert [clock.count(step, 5.0) for step in range(3)] == [0.0, 5.0, 5.0]
+    assert [clock.count(step, 5.0) for step in (1, 2, 3)] == [0.1, 5.0, 5.0]
     assert read_clock(path).damage == ""

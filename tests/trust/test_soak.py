@@ -32,7 +32,7 @@ pytestmark = pytest.mark.trust
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 STEPS = 20  # of one run
-STOP_AFTER = 9  # the step after which a run is interrupted, between two saves
+STOP_AFTER = 10  # the step after which a run is interrupted, between two saves
 
 
 class Interrupt(NullCallback):

@@ -1,7 +1,9 @@
 """Findings about a run, and their locations."""
 
+import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from grupo.report.checks.group_summary import GroupSummary
@@ -16,7 +18,7 @@ class Location:
     """A place in a run: a step, and optionally a group, a rollout and an action in it.
 
     Args:
-        step: counted from 0.
+        step: counted from 1.
         task: the key of the group's task; "": every group of the step.
         rollout: the index in the group, in the order of the journal; None: every rollout.
         action: the index in the rollout; None: every action.
@@ -43,9 +45,9 @@ class Finding:
     Args:
         name: the kind of problem, in a few words.
         severity: "error", "warning", or "note" (nothing to worry about).
-        details: the numbers and steps; steps count from 0.
+        details: the numbers and steps; steps count from 1.
         causes: probable causes, the most probable first.
-        suggestions: what to try.
+        suggestions: what to try; RUN stands for the folder of the run.
         locations: where to look, the clearest first.
     """
 
@@ -55,6 +57,12 @@ class Finding:
     causes: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
     locations: tuple[Location, ...] = ()
+
+    def with_folder(self, folder: str) -> "Finding":
+        """The finding with the run's folder in place of RUN, quoted for a shell."""
+        path = shlex.quote(folder)
+        suggestions = (re.sub(r"\bRUN\b", lambda _: path, text) for text in self.suggestions)
+        return replace(self, suggestions=tuple(suggestions))
 
 
 Check = Callable[[RunData], Iterable[Finding]]

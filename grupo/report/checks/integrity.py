@@ -39,7 +39,7 @@ NAN_METRICS = FindingTemplate(
     "NaN metrics",
     "error",
     (
-        "The weights contain NaN, from an update or from the loaded checkpoint.",
+        "The weights may contain NaN, from an update or from the loaded checkpoint.",
         "A value overflowed the range of its dtype.",
     ),
     (
@@ -117,10 +117,10 @@ def nan_metrics(run: RunData) -> Iterator[Finding]:
 def missing_steps(run: RunData) -> Iterator[Finding]:
     """Steps are missing from the journal, or occur twice."""
     steps = [int(m["step"]) for m in run.steps]
-    wrong = [b for a, b in pairwise([-1, *steps]) if b != a + 1]
+    wrong = [b for a, b in pairwise([0, *steps]) if b != a + 1]
     if wrong:
         yield MISSING_STEPS(
-            f"Steps should count from 0 by 1; they do not before {format_steps(wrong)}.",
+            f"Steps should count from 1 by 1; they do not before {format_steps(wrong)}.",
             locations=step_locations(wrong),
         )
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from grupo.report.checks.finding import Finding, FindingTemplate, Location, format_steps
 from grupo.report.checks.run_data import MIN_STEPS, RunData
+from grupo.report.step_line import count
 
 # Some groups agree by chance; below this fraction, nine tenths of the generated tokens are unused.
 MIN_NONZERO_STD_FRAC = 0.1
@@ -25,7 +26,7 @@ ZERO_REWARD = FindingTemplate(
         "The rollouts are truncated before the final answer.",
     ),
     (
-        "Read a few rollouts with `grupo rollouts`.",
+        "Read a few rollouts with `grupo rollouts RUN`.",
         "Call the reward function on a correct answer written by hand.",
         "Start with easier tasks, or with a reward term that is sometimes positive.",
     ),
@@ -40,13 +41,13 @@ CONSTANT_REWARD = FindingTemplate(
     ),
     (
         "Call the reward function on a correct and on an incorrect answer written by hand.",
-        "Use harder tasks if `grupo eval` shows that all are solved.",
+        "Use harder tasks if `grupo eval RUN` shows that all are solved.",
     ),
 )
 ALL_SOLVED = FindingTemplate(
     "all tasks solved",
     "note",
-    ("The policy has learned the tasks.",),
+    ("Nearly every rollout gets the highest reward of the run.",),
     ("Stop here, or use harder tasks.",),
 )
 NO_SPREAD_ALL_CORRECT = FindingTemplate(
@@ -69,7 +70,7 @@ NO_SPREAD_ALL_INCORRECT = FindingTemplate(
     (
         "Use easier tasks, or a larger `group_size`.",
         "Use a reward with partial credit.",
-        "Read the rollouts: `grupo rollouts`.",
+        "Read the rollouts: `grupo rollouts RUN`.",
     ),
 )
 NO_TRAINED_GROUPS = FindingTemplate(
@@ -111,7 +112,9 @@ IDENTICAL_ANSWERS = FindingTemplate(
 def too_few_steps(run: RunData) -> Iterator[Finding]:
     """Too few steps for most checks."""
     if len(run.steps) < MIN_STEPS:
-        yield TOO_FEW_STEPS(f"{len(run.steps)} steps are logged; most checks need {MIN_STEPS}.")
+        yield TOO_FEW_STEPS(
+            f"Logged: {count(len(run.steps), 'step')}; most checks need {MIN_STEPS}."
+        )
 
 
 def zero_reward(run: RunData) -> Iterator[Finding]:

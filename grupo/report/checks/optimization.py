@@ -113,9 +113,11 @@ def zero_loss(run: RunData) -> Iterator[Finding]:
         and max(map(abs, losses.values)) <= MAX_ZERO_LOSS
         and norms.mean > MIN_GRAD_NORM
     ):
+        changed = run("update/changed_frac").mean
+        consequence = f", and {changed:.0%} of the sampled weights changed" if changed > 0 else ""
         yield ZERO_LOSS(
             f"The loss is 0 at all {len(losses.values)} steps while the gradient's norm is"
-            f" {norms.mean:.2g}: the policy learns."
+            f" {norms.mean:.2g}{consequence}."
         )
 
 

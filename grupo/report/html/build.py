@@ -47,7 +47,7 @@ def write_html_report(folders: Sequence[Path], out: Path) -> Path:
     if out.is_dir() or (out.exists() and not _is_report(out)):
         raise ConfigError(f"out: {str(out)!r} exists and is not a report. Name another file.")
     page = render_page(
-        _page_payload(runs), connect_src="'none'", extra_elements=_step_elements(runs)
+        _page_payload(runs), connect_src="'none'", extra_elements=_group_elements(runs)
     )
     try:
         with out.open("w", encoding="utf-8") as file:
@@ -65,17 +65,18 @@ def render_page(
     Args:
         data: the JSON payload of the page.
         connect_src: the servers that the script may query, as in a Content-Security-Policy.
-        extra_elements: HTML elements to insert after the payload.
+        extra_elements: HTML elements to insert after the script, which runs before they are loaded.
     """
-    before, after = _read("index.html").split("<!--data-->")
+    before, after = _read("index.html").split("<!--data-->\n<!--script-->\n")
     yield (
         before.replace("<!--policy-->", content_security_policy(connect_src))
         .replace("<!--mark-->", GENERATOR_TAG)
         .replace("<!--style-->", f"<style>{_embedded_text(STYLES)}</style>")
     )
     yield f'<script type="application/json" id="data">{_escaped_json(data)}</script>\n'
+    yield f"<script>{_embedded_text(SCRIPTS)}</script>\n"
     yield from extra_elements
-    yield after.replace("<!--script-->", f"<script>{_embedded_text(SCRIPTS)}</script>")
+    yield after
 
 
 def content_security_policy(connect_src: str) -> str:
@@ -99,12 +100,14 @@ def _page_payload(runs: Sequence[RunView]) -> Any:
     return {"live": False, "runs": [run_payload(run) for run in runs]}
 
 
-def _step_elements(runs: Sequence[RunView]) -> Iterator[str]:
-    """The groups of each step in an element of its own: the page unpacks only the shown steps."""
+def _group_elements(runs: Sequence[RunView]) -> Iterator[str]:
+    """Each group in an element of its own, the newest first: the page unpacks what it shows."""
     for index, run in enumerate(runs):
-        for step in run.journal_index.groups:
-            packed = base64_gzip_json(run.groups(step))
-            yield f'<script type="text/plain" id="step-{index}-{step}">{packed}</script>\n'
+        for step, groups in reversed(run.journal_index.groups.items()):
+            for place in range(len(groups)):
+                packed = base64_gzip_json(run.group(step, place))
+                name = f"group-{index}-{step}-{place}"
+                yield f'<script type="text/plain" id="{name}">{packed}</script>\n'
 
 
 def _escaped_json(data: Any) -> str:

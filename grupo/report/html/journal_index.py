@@ -1,8 +1,8 @@
-"""An index of a run's journals: byte ranges of each step, and summaries of its groups."""
+"""An index of a run's journals: byte ranges of groups and actions, and summaries of groups."""
 
 import re
 from collections.abc import Sequence
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from grupo.report.html.tool_calls import with_calls
@@ -10,17 +10,22 @@ from grupo.report.read_run import Record
 from grupo.storage import strict_json
 
 STEP_PATTERN = re.compile(rb'\{"step": (\d+)')
-PREVIEW_LENGTH = 120  # characters of a prompt in the list of groups
+PREVIEW_LENGTH = 120  # characters of a prompt or an error in the list of groups
 ByteRange = tuple[int, int]  # begin, end
 
 
 class JournalIndex:
-    """Group summaries by step, previews of prompts by task, and byte ranges by journal and step."""
+    """Group summaries by step, previews of prompts by task, and byte ranges of lines.
+
+    `group_ranges` has the range of each group in `rollouts.jsonl` by step, and `action_ranges` that
+    of each line of `actions.jsonl`: the first line is that of the first rollout of the step.
+    """
 
     def __init__(self) -> None:
         self.groups: dict[int, list[dict[str, Any]]] = {}
         self.prompts: dict[str, str] = {}  # by task key
-        self.byte_ranges: dict[str, dict[int, ByteRange]] = {"rollouts": {}, "actions": {}}
+        self.group_ranges: dict[int, list[ByteRange]] = {}
+        self.action_ranges: dict[int, list[ByteRange]] = {}
 
     def add_rollout(self, offset: int, line: bytes) -> None:
         """Index a line of `rollouts.jsonl`; malformed lines raise."""
@@ -28,47 +33,57 @@ class JournalIndex:
         step = int(record["step"])
         task = str(record["task"])
         groups = self.groups.setdefault(step, [])
+        ranges = self.group_ranges.setdefault(step, [])
         if not groups or groups[-1]["task"] != task:
+            ranges.append((offset, offset))
             counts = {"failed": 0, "truncated": 0}
             groups.append({"task": task, "rewards": [], "lengths": [], **counts})
             self.prompts.setdefault(task, prompt_preview(record.get("prompt", "")))
         group = groups[-1]
         group["rewards"].append(round_digits(record["reward"]))
         group["lengths"].append(record.get("length", 0))
-        group["failed"] += bool(record.get("error"))
+        if error := record.get("error"):
+            group["failed"] += 1
+            group.setdefault("error", _one_line(error))
         group["truncated"] += bool(record.get("truncated"))
-        self._extend_range("rollouts", step, offset, line)
+        ranges[-1] = ranges[-1][0], offset + len(line)
 
     def add_action(self, offset: int, line: bytes) -> None:
         """Index a line of `actions.jsonl`; only its step is parsed."""
         if not (match := STEP_PATTERN.match(line)):
             raise ValueError("the line does not begin with a step")
-        self._extend_range("actions", int(match[1]), offset, line)
+        ranges = self.action_ranges.setdefault(int(match[1]), [])
+        ranges.append((offset, offset + len(line)))
 
-    def _extend_range(self, journal: str, step: int, offset: int, line: bytes) -> None:
-        first, _ = self.byte_ranges[journal].get(step, (offset, offset))
-        self.byte_ranges[journal][step] = first, offset + len(line)
+    def ranges_of_group(self, step: int, place: int) -> tuple[ByteRange, ByteRange]:
+        """The byte ranges of a group in `rollouts.jsonl` and in `actions.jsonl`."""
+        before = sum(len(group["rewards"]) for group in self.groups[step][:place])
+        size = len(self.groups[step][place]["rewards"])
+        actions = self.action_ranges.get(step, [])[before : before + size]
+        action_range = (actions[0][0], actions[-1][1]) if actions else (0, 0)
+        return self.group_ranges[step][place], action_range
 
 
-def join_journals(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> list[dict[str, Any]]:
-    """The journal lines of a step as groups; each rollout gets its actions."""
+def join_journals(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> dict[str, Any]:
+    """The journal lines of a group; each rollout gets its actions, or its turns without them."""
     records = [strict_json.from_json(line.decode()) for line in rollouts]
-    traces = [strict_json.from_json(line.decode())["actions"] for line in actions][: len(records)]
-    joined = [{**r, "actions": with_calls(a or [])} for r, a in zip_longest(records, traces)]
-    groups = []
-    for task, members in groupby(joined, key=lambda r: str(r["task"])):
-        group = list(members)
-        payload = list(map(_rollout_payload, group))
-        groups.append({"task": task, "prompt": group[0].get("prompt", ""), "rollouts": payload})
-    return groups
+    traces = [strict_json.from_json(line.decode())["actions"] for line in actions]
+    return {
+        "task": str(records[0]["task"]),
+        "prompt": records[0].get("prompt", ""),
+        "reference_answer": records[0].get("reference_answer", ""),
+        "rollouts": [
+            _rollout_payload(record, with_calls(trace or []))
+            for record, trace in zip_longest(records, traces)
+        ],
+    }
 
 
 def prompt_preview(prompt: Any) -> str:
     """The beginning of a prompt, or of a chat's last message, in one line."""
     last = prompt[-1] if isinstance(prompt, list) and prompt else prompt
     content = last.get("content", "") if isinstance(last, dict) else last
-    line = " ".join(str(content).split())
-    return line[:PREVIEW_LENGTH] + "…" * (len(line) > PREVIEW_LENGTH)
+    return _one_line(content)
 
 
 def round_digits(number: Any) -> Any:
@@ -76,5 +91,11 @@ def round_digits(number: Any) -> Any:
     return float(f"{number:.6g}") if isinstance(number, float) else number
 
 
-def _rollout_payload(rollout: Record) -> dict[str, Any]:
-    return {name: x for name, x in rollout.items() if name not in ("step", "task", "prompt")}
+def _one_line(text: Any) -> str:
+    line = " ".join(str(text).split())
+    return line[:PREVIEW_LENGTH] + "…" * (len(line) > PREVIEW_LENGTH)
+
+
+def _rollout_payload(rollout: Record, actions: Sequence[Record]) -> dict[str, Any]:
+    shared = {"step", "task", "prompt", "reference_answer"} | ({"turns"} if actions else set())
+    return {**{name: x for name, x in rollout.items() if name not in shared}, "actions": actions}

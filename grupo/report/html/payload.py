@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.errors import ConfigError
+from grupo.core.user_paths import relative_path
 from grupo.report.html import recipe_source
 from grupo.report.html.journal_index import JournalIndex
 from grupo.report.html.metric_docs import metric_definition
@@ -66,7 +67,7 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
     new = _new_steps(index.groups, run.metrics, since)
     return {
         "name": run.name,
-        "folder": _relative_path(run.folder),
+        "folder": str(relative_path(run.folder)),
         "epoch": run.epoch,
         "problems": run.problems,
         "last_written_at": run.last_written_at,
@@ -80,7 +81,7 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
         "metrics": {name: [line.get(name) for line in steps] for name in names},
         "groups_by_step": {str(step): index.groups[step] for step in new},
         "prompts": {task: index.prompts[task] for task in _task_keys(index, new)},
-        "has_actions": bool(index.byte_ranges["actions"]),
+        "has_actions": bool(index.action_ranges),
     }
 
 
@@ -143,9 +144,3 @@ def _check_run_folder(folder: Path) -> Path:
     if readable and not any((folder / name).exists() for name in ("recipe.json", "metrics.jsonl")):
         raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
     return folder.resolve()
-
-
-def _relative_path(folder: Path) -> str:
-    """The path relative to the working directory if the folder is inside it."""
-    here = Path.cwd()
-    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grupo.report.doctor import examine
-from grupo.report.html.journal_index import JournalIndex, join_journals, round_digits
+from grupo.report.html.journal_index import ByteRange, JournalIndex, join_journals, round_digits
 from grupo.report.html.tail import JournalTail
 from grupo.report.read_run import crash_reason
 from grupo.storage import strict_json
@@ -72,12 +72,17 @@ class RunView:
 
     def groups(self, step: int) -> list[dict[str, Any]]:
         """The groups of a step with their rollouts and recorded actions."""
+        places = range(len(self.journal_index.groups.get(step, ())))
+        return [group for place in places if (group := self.group(step, place))]
 
-        def read() -> list[dict[str, Any]]:
-            rollouts = self._journal_lines("rollouts", step)
-            return join_journals(rollouts, self._journal_lines("actions", step))
+    def group(self, step: int, place: int) -> dict[str, Any]:
+        """A group with its rollouts and recorded actions; empty if it cannot be read."""
 
-        return self._record_errors(f"step {step}", [], read)
+        def read() -> dict[str, Any]:
+            rollouts, actions = self.journal_index.ranges_of_group(step, place)
+            return join_journals(self._lines("rollouts", rollouts), self._lines("actions", actions))
+
+        return self._record_errors(f"step {step}, group {place}", {}, read)
 
     @property
     def last_written_at(self) -> float:
@@ -136,8 +141,8 @@ class RunView:
         record = strict_json.from_json(line.decode())
         self.metrics.append({"step": int(record["step"]), **_rounded_metrics(record)})
 
-    def _journal_lines(self, journal: str, step: int) -> Sequence[bytes]:
-        begin, end = self.journal_index.byte_ranges[journal].get(step, (0, 0))
+    def _lines(self, journal: str, byte_range: ByteRange) -> Sequence[bytes]:
+        begin, end = byte_range
         if not end:
             return []
         with (self.folder / f"{journal}.jsonl").open("rb") as file:

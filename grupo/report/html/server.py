@@ -117,9 +117,11 @@ class ReportServer(ThreadingTCPServer):
                 since = query_int("since")
                 epoch = query_int("epoch")
                 return Content(json.dumps(self._run_payload(int(run), since, epoch)))
-            case ["run", run, "step", step]:
+            case ["run", run, "step", step, "group", place]:
                 with self.read_lock:
-                    return Content(json.dumps(self.runs[int(run)].groups(int(step))))
+                    group = self.runs[int(run)].group(int(step), int(place))
+                if group:
+                    return Content(json.dumps(group))
         raise LookupError(path_parts)
 
     def _run_payload(self, index: int, since: int, epoch: int) -> dict[str, Any]:

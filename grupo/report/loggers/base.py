@@ -11,6 +11,7 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult
 
 MetricValues = Mapping[str, float]
+FIRST_EVALUATION = "before"  # no step precedes this evaluation
 FINAL_EVALUATION = "after"  # no step follows this evaluation
 
 
@@ -22,8 +23,9 @@ def print_to_stderr(line: str) -> None:
 class MetricLogger:
     """A callback that writes every metric once per step; subclasses implement open, write, close.
 
-    Metrics have the step of the journal, from 0; held-out scores (`eval/greedy` and so on) have the
-    number of steps done before the evaluation. If the logger raises, it prints one line and is
+    Metrics have the step of the journal, from 1; held-out scores (`eval/greedy` and so on) have the
+    number of steps done before the evaluation. Rows count from 0: the scores before the run, one
+    row per step, and the scores after the run. If the logger raises, it prints one line and is
     disabled; the run continues.
 
     Args:
@@ -39,16 +41,16 @@ class MetricLogger:
         self.folder = Path(folder)
         self.print_line = print_line
         self.steps_done = 0
-        self.first_step = 0
+        self.first_row = 0
         self.has_failed = False
         self.pending_scores: dict[str, float] = {}  # written with the next step
 
     def open(self, recipe: Recipe, step: int) -> int:
-        """Start or resume logging; return the first step that is not logged yet."""
+        """Start or resume after `step` steps; return the first row that is not logged yet."""
         raise NotImplementedError
 
-    def write(self, step: int, metrics: MetricValues) -> None:
-        """Log the metrics of a step."""
+    def write(self, row: int, step: int, metrics: MetricValues) -> None:
+        """Log a row of metrics that were measured after `step` steps."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -57,7 +59,7 @@ class MetricLogger:
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
         self.steps_done = step
-        self._try(lambda: setattr(self, "first_step", self.open(recipe, step)))
+        self._try(lambda: setattr(self, "first_row", self.open(recipe, step)))
 
     def on_message(self, message: str) -> None:
         pass
@@ -65,21 +67,23 @@ class MetricLogger:
     def on_evaluate(self, label: str, result: EvalResult) -> None:
         scores = result.to_data()
         self.pending_scores |= {f"eval/{name}": scores[name] for name in scores["intervals"]}
+        if label == FIRST_EVALUATION:
+            self._send(0, 0, {})
         if label == FINAL_EVALUATION:
-            self._send(self.steps_done, {})
+            self._send(self.steps_done + 1, self.steps_done, {})
 
     def on_step_end(self, step: int, metrics: MetricValues) -> None:
-        self._send(step, metrics)
-        self.steps_done = step + 1
+        self._send(step, step, metrics)
+        self.steps_done = step
 
     def on_train_end(self) -> None:
         self._try(self.close)
 
-    def _send(self, step: int, metrics: MetricValues) -> None:
+    def _send(self, row: int, step: int, metrics: MetricValues) -> None:
         values = {**self.pending_scores, **metrics}
         self.pending_scores = {}
-        if step >= self.first_step:  # steps repeated after a crash are bit-identical
-            self._try(lambda: self.write(step, values))
+        if row >= self.first_row:  # steps repeated after a crash are bit-identical
+            self._try(lambda: self.write(row, step, values))
 
     def _try(self, operation: Callable[[], None]) -> None:
         if self.has_failed:
@@ -93,20 +97,20 @@ class MetricLogger:
 
 
 class LoggerProgress:
-    """The run's name in a logging tool and the next step to log, kept in the run's folder."""
+    """The run's name in a logging tool and the next row to log, kept in the run's folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         saved = json.loads(path.read_text()) if path.exists() else {}
         self.name: str = saved.get("name", uuid4().hex[:8])
-        self.next_step: int = saved.get("next_step", 0)
+        self.next_row: int = saved.get("next_row", 0)
 
-    def save_next_step(self, next_step: int) -> None:
-        """Save the next step to log."""
-        self.next_step = next_step
+    def save_next_row(self, next_row: int) -> None:
+        """Save the next row to log."""
+        self.next_row = next_row
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".new")
-        temporary.write_text(json.dumps({"name": self.name, "next_step": next_step}))
+        temporary.write_text(json.dumps({"name": self.name, "next_row": next_row}))
         temporary.replace(self.path)
 
 

@@ -32,11 +32,12 @@ class TensorBoardLogger(MetricLogger):
         self.writer = None
 
     def open(self, recipe: Recipe, step: int) -> int:
+        first_row = step + 1 if step else 0
         # hide events after this step: the resumed run repeats these steps
-        self.writer: Any = self.writer_class(str(self.folder), purge_step=step or None)
-        return step
+        self.writer: Any = self.writer_class(str(self.folder), purge_step=first_row or None)
+        return first_row
 
-    def write(self, step: int, metrics: MetricValues) -> None:
+    def write(self, row: int, step: int, metrics: MetricValues) -> None:
         for name, value in metrics.items():
             self.writer.add_scalar(name, value, step)
         self.writer.flush()

@@ -53,12 +53,12 @@ class TrackioLogger(MetricLogger):
                 resume="allow",
                 embed=False,
             )
-        self.progress.save_next_step(self.progress.next_step)
-        return self.progress.next_step
+        self.progress.save_next_row(self.progress.next_row)
+        return self.progress.next_row
 
-    def write(self, step: int, metrics: MetricValues) -> None:
+    def write(self, row: int, step: int, metrics: MetricValues) -> None:
         self.run.log(dict(metrics), step=step)
-        self.progress.save_next_step(step + 1)
+        self.progress.save_next_row(row + 1)
 
     def close(self) -> None:
         with redirect_stdout(sys.stderr):

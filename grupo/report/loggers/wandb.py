@@ -44,7 +44,7 @@ class WandbLogger(MetricLogger):
 
     def open(self, recipe: Recipe, step: int) -> int:
         self.progress = LoggerProgress(self.folder / "wandb" / "progress.json")
-        self.progress.save_next_step(self.progress.next_step)  # also creates the folder
+        self.progress.save_next_row(self.progress.next_row)  # also creates the folder
         try:
             self.run = self._init_run(recipe)
         except self.wandb.errors.Error as error:
@@ -52,11 +52,12 @@ class WandbLogger(MetricLogger):
             reason = str(error).splitlines()[0]
             command = f"wandb sync {self.run.dir}/.."
             self.print_line(f"wandb: offline; `{command}` uploads the run later. {reason}")
-        return self.progress.next_step
+        self.run.define_metric("*", step_metric="step")
+        return self.progress.next_row
 
-    def write(self, step: int, metrics: MetricValues) -> None:
-        self.run.log(dict(metrics), step=step, commit=True)
-        self.progress.save_next_step(step + 1)
+    def write(self, row: int, step: int, metrics: MetricValues) -> None:
+        self.run.log({**metrics, "step": step}, step=row, commit=True)
+        self.progress.save_next_row(row + 1)
 
     def close(self) -> None:
         self.run.finish()

@@ -14,11 +14,11 @@ from tests.helpers.llama_backends import count_calls
 from tests.helpers.run_outcomes import differences, outcome
 
 
-class InterruptAfterStep1(NullCallback):
+class InterruptAfterStep2(NullCallback):
     """Interrupts a run after its second step."""
 
     def on_step_end(self, step, metrics):
-        if step == 1:
+        if step == 2:
             raise KeyboardInterrupt
 
 
@@ -42,7 +42,7 @@ def test_repeated_and_resumed_runs_are_bit_identical(name, tmp_path: Path, monke
     assert all(index is not None for index in results)
     train(recipe, tmp_path / "again")
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "cut", InterruptAfterStep1())
+        train(recipe, tmp_path / "cut", InterruptAfterStep2())
     resume(tmp_path / "cut")
     for other in ("again", "cut"):
         assert differences(outcome(tmp_path / "whole"), outcome(tmp_path / other)) == []

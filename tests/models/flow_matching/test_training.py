@@ -61,8 +61,8 @@ def recipe(flow):
 
 def rewards(run):
     lines = [json.loads(line) for line in (run / "rollouts.jsonl").read_text().splitlines()]
-    steps = max(line["step"] for line in lines) + 1
-    return [fmean(x["reward"] for x in lines if x["step"] == step) for step in range(steps)]
+    steps = max(line["step"] for line in lines)
+    return [fmean(x["reward"] for x in lines if x["step"] == step) for step in range(1, steps + 1)]
 
 
 def gain(recipe, run):
@@ -154,7 +154,7 @@ class StopAfterThreeSteps(NullCallback):
     """Interrupts a run after its third step."""
 
     def on_step_end(self, step, numbers):
-        if step == 2:
+        if step == 3:
             raise KeyboardInterrupt
 
 

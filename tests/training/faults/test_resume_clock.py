@@ -22,7 +22,7 @@ def logged(run: Path) -> list[list]:
     """The metrics of the first five steps without times, and the bytes of their rollouts."""
     metrics = map(json.loads, (run / "metrics.jsonl").read_text().splitlines()[:5])
     lines = [*(run / "rollouts.jsonl").read_bytes().splitlines()]
-    num_rollouts = sum(json.loads(line)["step"] < 5 for line in lines)
+    num_rollouts = sum(json.loads(line)["step"] <= 5 for line in lines)
     return [[without_times(line) for line in metrics], lines[:num_rollouts]]
 
 
@@ -47,4 +47,4 @@ def test_a_damaged_clock_is_reported(killed_run, training_process):
     recipe = json.loads((run / "recipe.json").read_text())["recipe"]
     assert recipe["early_stopping"]["max_seconds"] == 60.0
     result = training_process("resume", run, limit=1)  # it ends at its first write
-    assert result.messages[0].startswith("clock.jsonl, line 5 (step 4): its bytes are not those")
+    assert result.messages[0].startswith("clock.jsonl, line 5 (step 5): its bytes are not those")

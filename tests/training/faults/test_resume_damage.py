@@ -63,12 +63,12 @@ def offset_of_step(journal: Path, step: int) -> int:
 def test_a_flipped_byte_before_every_checkpoint_is_refused_and_its_line_named(
     journal, killed_run, training_process
 ):
-    flip_bit(killed_run / journal, offset_of_step(killed_run / journal, 0))
+    flip_bit(killed_run / journal, offset_of_step(killed_run / journal, 1))
     before = files(killed_run)
     error = training_process("resume", killed_run).error
     assert error.startswith(f"CorruptRun: No checkpoint in {killed_run}/checkpoints can be used.")
     for step in (2, 4):
-        assert f"\n  step-0000000{step}: {journal}, line 1 (step 0" in error
+        assert f"\n  step-0000000{step}: {journal}, line 1 (step 1" in error
     assert error.endswith(
         "Put back a copy of a damaged file, or start a new run in another folder."
     )
@@ -79,7 +79,7 @@ def test_a_flipped_byte_before_every_checkpoint_is_refused_and_its_line_named(
 def test_a_flipped_byte_after_the_older_checkpoint_is_written_again(
     journal, killed_run, training_process
 ):
-    flip_bit(killed_run / journal, offset_of_step(killed_run / journal, 3))
+    flip_bit(killed_run / journal, offset_of_step(killed_run / journal, 4))
     result = training_process("resume", killed_run)
     assert result.succeeded
     assert f"step-00000004: {journal}, line " in result.messages[0]

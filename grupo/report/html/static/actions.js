@@ -42,7 +42,8 @@ function shadeOf(x, maximum, sided) {
 function factsOf(action, i) {
   const logp = at(action.logp, i), facts = [];
   const text = action.items[i];
-  facts.push(text === "" ? `item ${action.before + i + 1}` : JSON.stringify(text));
+  const isPartial = action.partial?.includes(i);
+  facts.push(isPartial ? "part of a character" : text === "" ? `item ${action.before + i + 1}` : JSON.stringify(text));
   if (isNumber(logp)) facts.push(`log p ${number(logp)} nats (p ${percent(Math.exp(logp))})`);
   for (const name of ["advantage", "ratio", "entropy"]) {
     const x = MEASURES[name].of(action, i);
@@ -63,17 +64,29 @@ function markMatch(text, query) {
   return [text.slice(0, begin), el("mark", {}, text.slice(begin, begin + query.length)), text.slice(begin + query.length)];
 }
 
+/* An element for each item; tokens that are parts of one character share the element of the last, and the others have none. */
 function tokensOf(action, look) {
-  const { measure, maximum, query } = look, { sided, of } = MEASURES[measure];
-  const isFixed = action.sampled === false || action.in_loss === false;
-  return action.items.map((text, i) => {
-    const kind = (text ? "" : " blank") + (action.clipped?.includes(i) ? " clipped" : "") + (isFixed ? " given" : "");
-    const token = el("span", { class: `token${kind}` }, text ? markMatch(text, query) : String(action.before + i + 1));
-    const shade = shadeOf(of(action, i), maximum, sided);
-    if (shade) token.style.backgroundColor = shade;
-    token.facts = () => factsOf(action, i);
+  const partial = new Set(action.partial), clipped = new Set(action.clipped), last = action.items.length - 1;
+  let parts = [];
+  return action.items.map((_, i) => {
+    parts.push(i);
+    if (partial.has(i) && i < last) return null;
+    const token = tokenOf(action, parts, look, clipped);
+    parts = [];
     return token;
   });
+}
+
+function tokenOf(action, parts, { measure, maximum, query }, clipped) {
+  const { sided, of } = MEASURES[measure], i = parts[parts.length - 1], text = action.items[i];
+  const isFixed = action.sampled === false || action.in_loss === false;
+  const kind = (text ? "" : " blank") + (parts.some((part) => clipped.has(part)) ? " clipped" : "") + (isFixed ? " given" : "");
+  const token = el("span", { class: `token${kind}` }, text ? markMatch(text, query) : String(action.before + i + 1));
+  const values = parts.map((part) => of(action, part)).filter(isNumber).sort((a, b) => Math.abs(b) - Math.abs(a));
+  const shade = shadeOf(values[0], maximum, sided);
+  if (shade) token.style.backgroundColor = shade;
+  token.facts = () => parts.map((part) => factsOf(action, part)).join(" | ");
+  return token;
 }
 
 /* Chat messages with their roles, or a text; `render` formats texts. */
@@ -99,8 +112,17 @@ function imageOf(url, alt) {
 
 function actionOf(action, turn, look) {
   const reset = action.resets_context ? el("span", { class: "reset" }, "new context") : null;
-  return [reset, observationOf(action, turn, look), ...withCallBoxes(action, tokensOf(action, look), look),
+  const startsTurn = look.isDialogue && (!turn || action.observation !== undefined);
+  return [reset, observationOf(action, turn, look), startsTurn ? policyLabel() : null, ...withCallBoxes(action, tokensOf(action, look), look),
     action.image ? imageOf(action.image, "image of the rollout") : null];
+}
+
+const policyLabel = () => el("span", { class: "role policy" }, "policy");
+
+/* The turns of a rollout whose actions were not recorded. */
+function textOf({ turns, text }, look) {
+  if (!turns?.length) return markMatch(text || "", look.query);
+  return turns.map((turn, i) => [observationOf(turn, i, look), policyLabel(), ...markMatch(turn.text, look.query)]);
 }
 
 function chips(rollout) {
@@ -110,24 +132,38 @@ function chips(rollout) {
     el("span", { class: "chip" }, plural(rollout.length, "token")),
     turnsOf(rollout) > 1 && !("turns" in rewardTerms) ? el("span", { class: "chip" }, plural(turnsOf(rollout), "turn")) : null,
     rollout.truncated ? el("span", { class: "chip warn" }, "truncated") : null,
-    rollout.error ? el("span", { class: "chip bad" }, "not scored") : null,
   ];
 }
 
-const turnsOf = ({ actions }) => 1 + actions.slice(1).filter(({ observation }) => observation !== undefined).length;
+const turnsOf = ({ actions, turns = [] }) => Math.max(turns.length, 1 + actions.slice(1).filter(({ observation }) => observation !== undefined).length);
+
+const LONG_GROUP = 20000;  // tokens of a group from which on each card is filled once it is visible
+const FILLERS = new WeakMap();  // of cards that are not filled yet
+
+const appearing = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    appearing.unobserve(target);
+    FILLERS.get(target)();
+  }
+}, { rootMargin: "200px" });
 
 /* A rollout as a card; the arrow keys move through its tokens. */
 function cardOf(rollout, index, look) {
   const advantage = isNumber(rollout.advantage) ? `advantage ${signed(rollout.advantage)}` : "not trained on";
-  const content = rollout.actions.length ? rollout.actions.flatMap((action, turn) => actionOf(action, turn, look))
-    : markMatch(rollout.text || "", look.query);
-  const text = el("div", { class: "rollout-text", tabindex: "0", role: "group", "aria-label": `text of rollout ${index}` }, content);
+  const own = { ...look, isDialogue: turnsOf(rollout) > 1 };
+  const content = () => (rollout.actions.length ? rollout.actions.flatMap((action, turn) => actionOf(action, turn, own)) : textOf(rollout, own));
+  const text = el("div", { class: "rollout-text", tabindex: "0", role: "group", "aria-label": `text of rollout ${index}` });
   text.addEventListener("keydown", (event) => moveToken(event, text));
-  return el("article", { class: index === look.rollout ? "card selected" : "card" },
+  const card = el("article", { class: `card${index === look.rollout ? " selected" : ""}${rollout.error ? " failed" : ""}` },
     el("header", {}, el("span", { class: "soft" }, `#${index}`),
-      el("span", { class: "reward num" }, `reward ${number(rollout.reward)}`),
+      el("span", { class: `reward num${rollout.error ? " bad" : ""}` }, rollout.error ? "not scored" : `reward ${number(rollout.reward)}`),
       el("span", { class: "num soft" }, advantage), chips(rollout)),
     rollout.error ? el("p", { class: "rollout-text bad" }, rollout.error) : null, text);
+  FILLERS.set(card, () => fill(text, content()));
+  if (look.isLong) appearing.observe(card);
+  else FILLERS.get(card)();
+  return card;
 }
 
 function moveToken(event, text) {

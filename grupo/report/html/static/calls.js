@@ -31,7 +31,7 @@ function withCallBoxes({ call_spans: spans = [] }, tokens, look) {
 /* The observation before an action; after tool calls, their results. */
 function observationOf({ observation, answered_calls: answered }, turn, { shared }) {
   if (observation === undefined || (!turn && shared !== undefined)) return null;  // shown once above the rollouts
-  const label = answered ? `tool result${answered > 1 ? "s" : ""}` : turn ? "observation" : "prompt";
+  const label = answered ? `tool result${answered > 1 ? "s" : ""}` : turn ? "environment" : "prompt";
   return el("div", { class: answered ? "observation answer" : "observation" }, el("span", { class: "role" }, label),
     answered ? messages(withoutToolRole(observation), markErrors) : messages(observation));
 }

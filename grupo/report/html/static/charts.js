@@ -1,14 +1,38 @@
-/* A metric over steps, of one run or several, with the healthy range shaded. */
+/* A metric over steps, tokens or seconds, of one run or several, with the healthy range shaded. */
 
 const CHARTS = new Map();  // by their card element
 const UNSMOOTHED = 20;  // below this number of steps, curves are not smoothed
 
-/* Columns for uPlot: the steps of all runs, then each run's values and, for many steps, their moving average. */
+/* The choices of the x-axis, and the metric whose sum each of them is. */
+const X_AXES = { steps: "", tokens: "tokens/generated", seconds: "time/step" };
+let X_AXIS = "steps";
+
+/* Where the steps of a run are on the x-axis: their numbers, or the tokens or seconds up to their ends. */
+function positionsOf(run) {
+  const { metrics } = RUNS[run], steps = metrics.step || [], amounts = metrics[X_AXES[X_AXIS]] || [];
+  let sum = 0;
+  return X_AXIS === "steps" ? steps : steps.map((_, i) => (sum += isNumber(amounts[i]) ? amounts[i] : 0));
+}
+
+/* Where a run is on the x-axis after this many steps. */
+const positionAfter = (run, done) => (done ? positionsOf(run)[stepsOf(run).indexOf(done)] ?? positionsOf(run).at(-1) ?? done : 0);
+
+const positionLabel = (x) => ({ steps: `step ${x}`, tokens: `${compact(x)} tokens`, seconds: clock(x) })[X_AXIS];
+
+/* The step of the selected run that is nearest to a position. */
+function stepAt({ lines }, x) {
+  const line = lines.find(({ run }) => run === CURRENT) || lines[0];
+  const distance = (i) => Math.abs(line.x[i] - x);
+  return line.steps[line.x.reduce((nearest, _, i) => (distance(i) < distance(nearest) ? i : nearest), 0)];
+}
+
+/* Columns for uPlot: the positions of all runs, then each run's values and, for many steps, their moving average.
+   A run has no value (undefined) at the positions of others, and a gap (null) where its metric is NaN. */
 function columnsOf(spec) {
   const x = [...new Set(spec.lines.flatMap((line) => line.x))].sort((a, b) => a - b);
   const row = new Map(x.map((step, i) => [step, i]));
   const aligned = (xs, ys) => {
-    const column = Array(x.length).fill(null);
+    const column = Array(x.length).fill(undefined);
     xs.forEach((step, i) => { column[row.get(step)] = isNumber(ys[i]) ? ys[i] : null; });
     return column;
   };
@@ -24,7 +48,7 @@ function movingAverage(values) {
   const width = Math.max(1, Math.floor(values.length / 10));
   return values.map((value, i) => {
     const near = values.slice(Math.max(0, i + 1 - width), i + 1).filter(isNumber);
-    return value === null || !near.length ? null : mean(near);
+    return isNumber(value) ? mean(near) : value;
   });
 }
 
@@ -83,7 +107,7 @@ function showValues(at, spec, index, columns) {
     swatch.style.background = `var(--run${line.run % 6})`;
     return el("span", { class: "value", title: line.name }, swatch, text);
   });
-  fill(at, `step ${columns[0][index]}: `, values, several && !hasInlineUnit ? ` ${spec.unit}` : "");
+  fill(at, `${positionLabel(columns[0][index])}: `, values, several && !hasInlineUnit ? ` ${spec.unit}` : "");
 }
 
 const axis = (more) => ({
@@ -103,7 +127,9 @@ function ranged(low, high, { unit, high: healthy }) {
 
 function drawn(held, columns) {
   const { plot: place, spec } = held;
-  const short = (u, splits) => splits.map((x) => (spec.unit === "fraction" ? percent(x) : number(x)));
+  const labels = (u, splits) => distinctLabels(splits, spec.unit === "fraction" ? percent : number);
+  const width = (u, values) => Math.max(54, 14 + 6 * Math.max(0, ...(values || []).map((label) => label.length)));
+  const wholeSteps = { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000] };
   const range = spec.range || ((u, low, high) => ranged(low ?? 0, high ?? 1, held.spec));
   const hooks = {
     drawClear: [shade(held)],
@@ -116,8 +142,8 @@ function drawn(held, columns) {
     cursor: { sync: { key: "steps" }, drag: { x: false, y: false }, y: false },
     scales: { x: { time: false }, y: { range } },
     axes: [
-      axis({ size: 24, space: 50, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000] }),
-      axis({ size: 54, space: 30, values: short }),
+      axis({ size: 24, space: 50, values: (u, splits) => distinctLabels(splits, compact), ...(X_AXIS === "steps" ? wholeSteps : {}) }),
+      axis({ size: width, space: 30, values: labels }),
     ],
     series: seriesOf(spec, columns),
   }, columns, place);
@@ -133,7 +159,7 @@ function chartCard(specOf) {
   explain(spec, under);
   plot.addEventListener("click", () => {
     const { chart } = CHARTS.get(card), now = specOf();
-    if (chart && now.go && chart.cursor.idx !== null) now.go({ step: chart.data[0][chart.cursor.idx] });
+    if (chart && now.go && chart.cursor.idx !== null) now.go({ step: stepAt(now, chart.data[0][chart.cursor.idx]) });
   });
   seen.observe(card);
   sized.observe(plot);
@@ -155,7 +181,7 @@ function definition(spec) {
 }
 
 function explain(spec, under) {
-  const missing = spec.lines.flatMap((line) => line.x.filter((_, i) => typeof line.y[i] === "string"));
+  const missing = spec.lines.flatMap((line) => line.steps.filter((_, i) => typeof line.y[i] === "string"));
   const values = [...new Set(spec.lines.flatMap((line) => line.y.filter((y) => typeof y === "string")))];
   const healthy = spec.low !== null || spec.high !== null;
   fill(under,

@@ -6,26 +6,26 @@ const OPEN = new Set();  // sections that the user opened
 let NUM_METRICS = 0;  // metrics that have a card
 
 function metricSpec(name, go) {
-  const lines = RUNS.map((run, i) => ({ name: run.name, run: i, x: run.metrics.step || [], y: run.metrics[name] || [] }))
-    .map((line) => ({ ...line, x: line.x.filter((_, i) => line.y[i] !== null && line.y[i] !== undefined),
-      y: line.y.filter((y) => y !== null && y !== undefined) }))
-    .filter((line) => line.x.length);
+  const lines = RUNS.map((run, i) => {
+    const y = run.metrics[name] || [], known = (_, at) => y[at] !== null && y[at] !== undefined;
+    return { name: run.name, run: i, steps: stepsOf(i).filter(known), x: positionsOf(i).filter(known), y: y.filter(known) };
+  }).filter((line) => line.x.length);
   const metricDefinition = RUNS.map((run) => run.metric_definitions[name]).find(Boolean);
   return { title: name, unit: metricDefinition?.unit || "", definition: metricDefinition, low: metricDefinition?.low ?? null,
     high: metricDefinition?.high ?? null, lines, go };
 }
 
-/* The fraction of held-out tasks solved, by the number of completed steps. */
+/* The fraction of held-out tasks solved, after each evaluated step. */
 function heldOutSpec(name) {
   const done = (run, when) => (when === "before" ? 0 : when === "after"
     ? (RUNS[run].summary.steps ?? stepsOf(run).length) : Number(when.replace("step ", "")));
   const lines = RUNS.map((run, i) => {
     const points = Object.entries(run.held_out).filter(([, s]) => isNumber(s[name])).map(([w, s]) => [done(i, w), s[name]]);
     points.sort((a, b) => a[0] - b[0]);
-    return { name: run.name, run: i, x: points.map(([x]) => x), y: points.map(([, y]) => y) };
+    return { name: run.name, run: i, steps: points.map(([step]) => step), x: points.map(([step]) => positionAfter(i, step)), y: points.map(([, y]) => y) };
   }).filter((line) => line.x.length);
   return { title: `held-out, ${name}`, unit: "fraction", low: null, high: null, lines, points: true, range: () => [0, 1],
-    note: "fraction of held-out tasks solved, by completed steps" };
+    note: "fraction of held-out tasks solved" };
 }
 
 /* Redraw the charts; lay them out again if there are new metrics. */
@@ -50,9 +50,19 @@ function layCurves(names, go) {
     ...scored.slice(0, 1).map((name) => chartCard(() => heldOutSpec(name))),
     ...first.slice(1).map((name) => chartCard(() => metricSpec(name, go)))];
   const all = [...sections].map(([section, inside]) => lazyCharts(section, inside, go));
-  return fill(body, el("div", { class: "charts" }, cards),
+  return fill(body, axisChoice(go), el("div", { class: "charts" }, cards),
     el("p", { class: "soft small" }, `From ${UNSMOOTHED} steps on, the thin line shows each step and the thick line a moving average over a tenth of the run. Click a curve to see the groups of that step.`),
     all);
+}
+
+function axisChoice(go) {
+  const select = el("select", { id: "x-axis", onchange: (event) => {
+    X_AXIS = event.target.value;
+    NUM_METRICS = 0;
+    renewCurves(go);
+    redrawAll();
+  } });
+  return el("div", { class: "tools" }, labelled("x-axis", options(select, Object.keys(X_AXES).map((name) => [name, name]), X_AXIS)));
 }
 
 function lazyCharts(section, names, go) {

@@ -13,8 +13,8 @@ async function showGroup() {
   const message = (kind, text) => [el("p", { class: kind }, text)];
   let content;
   try {
-    const group = step === null ? null : (await groupsOf(run, step))[place];
-    const other = group && beside && (await groupsOf(run, Number(beside))).find(({ task }) => task === group.task);
+    const group = step === null ? null : await groupAt(run, step, place);
+    const other = group && beside && await groupAt(run, Number(beside), placeOf(run, beside, group.task));
     content = group ? () => groupOf(group, other) : () => message("soft", step === null ? "No group has been written yet." : "This group does not exist.");
   } catch (error) {
     content = () => message("problem", `Step ${step} cannot be loaded: ${error.message}`);
@@ -22,6 +22,7 @@ async function showGroup() {
   if (request === SHOWN) fill($("#group"), content());
 }
 
+const placeOf = (run, step, task) => RUNS[run].groups_by_step[step].findIndex((group) => group.task === task);
 const rewardsOf = (rollouts) => rollouts.map(({ reward }) => reward).filter(isNumber);
 
 /* The rollouts of a group with their indices; each action has the number of items before it. */
@@ -55,6 +56,7 @@ function groupOf(group, other) {
     el("p", { class: "soft small num" }, `${plural(own.length, "rollout")} · mean reward ${number(mean(rewards))}, standard deviation ${number(spread(rewards))}${flat}`),
     otherSteps(group.task),
     el("div", { class: "prompt", tabindex: "0", "aria-label": "prompt" }, promptOf(sharedObservation(own) ?? group.prompt)),
+    referenceOf(group),
     controlsOf(own, scale, lay),
     boxes[0],
     other ? [el("h3", {}, `The same task at step ${VIEW.beside}: mean reward ${number(mean(rewardsOf(others)))}`), boxes[1]] : null,
@@ -64,13 +66,17 @@ function groupOf(group, other) {
   ];
 }
 
+function referenceOf({ reference_answer: answer }) {
+  return answer ? el("p", { class: "reference" }, el("span", { class: "role" }, "reference answer"), answer) : null;
+}
+
 function promptOf(prompt) {
   return typeof prompt === "string" ? markMatch(prompt, VIEW.query) : messages(prompt);
 }
 
 function lookAt(rollouts) {
-  const { measure, query, rollout } = VIEW;
-  return { measure, query, rollout, maximum: largest(rollouts, measure), shared: sharedObservation(rollouts) };
+  const { measure, query, rollout } = VIEW, tokens = rollouts.reduce((sum, { length }) => sum + length, 0);
+  return { measure, query, rollout, maximum: largest(rollouts, measure), shared: sharedObservation(rollouts), isLong: tokens > LONG_GROUP };
 }
 
 function laidOut(rollouts, look) {

@@ -61,7 +61,8 @@ function itemOf({ step, place, group }, prefix) {
     "aria-label": `${head}, mean reward ${number(mean(scoredRewards(group)))}`,
     onclick: () => { choose({ step, place, follow: false }); if (DATA.live) showPicker(); },
   }, el("span", { class: "head" }, prefix ? `… ${head.slice(prefix)}` : head),
-  el("span", { class: "facts" }, ticksOf(group), el("span", { class: "num" }, facts)));
+  el("span", { class: "facts" }, ticksOf(group), el("span", { class: "num" }, facts)),
+  group.failed ? el("span", { class: "bad small cause" }, `${group.failed} of ${group.rewards.length} not scored: ${group.error}`) : null);
 }
 
 /* Go to another group; fields that are not given stay. */
@@ -138,11 +139,12 @@ async function searchGroups(text) {
   if (!query) return choose({});
   hits.more = true;
   for (const step of sampledSteps(run).toReversed()) {
-    const groups = await groupsOf(run, step);
-    if (HITLIST !== hits) return undefined;
-    groups.forEach((group, place) => {
-      if (matches(group, query)) hits.push({ step, place, group: RUNS[run].groups_by_step[step][place] });
-    });
+    const summaries = RUNS[run].groups_by_step[step];
+    for (let place = 0; place < summaries.length; place += 1) {
+      const group = await groupAt(run, step, place);
+      if (HITLIST !== hits) return undefined;
+      if (matches(group, query)) hits.push({ step, place, group: summaries[place] });
+    }
     showList();
     if (hits.length >= MAX_HITS) break;
   }

@@ -10,9 +10,17 @@ function showRuns() {
     const swatch = el("span", { class: "swatch" });
     swatch.style.background = `var(--run${run % 6})`;
     return el("button", { class: "run", type: "button", "aria-pressed": String(run === CURRENT), title: folder,
-      onclick: () => { CURRENT = run; HITLIST = null; showAll(); choose({ run, step: null, place: null }); showPicker(); } }, swatch, name);
+      onclick: () => selectRun(run) }, swatch, name);
   }));
   document.title = `${RUNS.map(({ name }) => name).join(", ")} – grupo`;
+}
+
+function selectRun(run) {
+  CURRENT = run;
+  HITLIST = null;
+  showAll();
+  choose({ run, step: null, place: null });
+  showPicker();
 }
 
 function showAll() {

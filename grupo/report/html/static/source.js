@@ -2,8 +2,8 @@
 
 const DATA = JSON.parse($("#data").textContent);
 const RUNS = [];
-const CACHE = new Map();  // groups of recently shown steps
-const MAX_CACHED_STEPS = 24;
+const CACHE = new Map();  // recently shown groups
+const MAX_CACHED_GROUPS = 24;
 
 const stepsOf = (run) => (RUNS[run].metrics.step || []);
 const sampledSteps = (run) => Object.keys(RUNS[run].groups_by_step).map(Number).sort((a, b) => a - b);
@@ -21,26 +21,36 @@ async function fetchJson(path) {
   return response.json();
 }
 
-async function loadStep(run, step) {
-  if (DATA.live) return fetchJson(`run/${run}/step/${step}`);
-  const element = document.getElementById(`step-${run}-${step}`);
-  return element ? unpacked(element.textContent) : [];
+/* An element after this script, once the page has loaded it. */
+async function loadedElement(id) {
+  for (;;) {
+    const element = document.getElementById(id);
+    if (element?.nextSibling || document.readyState !== "loading") return element;
+    await new Promise((resolve) => { setTimeout(resolve, 10); });
+  }
 }
 
-/* The groups of a step, cached. */
-function groupsOf(run, step) {
-  const size = (RUNS[run].groups_by_step[step] || []).reduce((sum, group) => sum + group.rewards.length, 0);
-  const key = `${RUNS[run].epoch} ${run} ${step} ${size}`;  // changes while the step is being written
-  if (!CACHE.has(key)) CACHE.set(key, loadStep(run, step));
-  const groups = CACHE.get(key);
+async function loadGroup(run, step, place) {
+  if (DATA.live) return fetchJson(`run/${run}/step/${step}/group/${place}`);
+  const element = await loadedElement(`group-${run}-${step}-${place}`);
+  return unpacked(element.textContent);
+}
+
+/* A group with its rollouts, cached; undefined if there is none. */
+function groupAt(run, step, place) {
+  const summary = RUNS[run].groups_by_step[step]?.[place];
+  if (!summary) return Promise.resolve(undefined);
+  const key = `${RUNS[run].epoch} ${run} ${step} ${place} ${summary.rewards.length}`;  // changes while the step is being written
+  if (!CACHE.has(key)) CACHE.set(key, loadGroup(run, step, place));
+  const group = CACHE.get(key);
   CACHE.delete(key);
-  CACHE.set(key, groups);
+  CACHE.set(key, group);
   for (const old of CACHE.keys()) {
-    if (CACHE.size <= MAX_CACHED_STEPS) break;
+    if (CACHE.size <= MAX_CACHED_GROUPS) break;
     CACHE.delete(old);
   }
-  groups.catch(() => CACHE.delete(key));
-  return groups;
+  group.catch(() => CACHE.delete(key));
+  return group;
 }
 
 /* Merge an update of a run, which begins at step `since`; returns whether anything changed. */

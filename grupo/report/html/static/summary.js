@@ -35,7 +35,7 @@ function summaryOf(run) {
   const [first, last] = ends(run, "reward/mean");
   const seconds = isNumber(summary.seconds) ? summary.seconds : ledger["time/step"];
   const problems = findings.filter(({ severity }) => severity !== "note");
-  const failed = (RUNS[run].metrics["rollouts/failed"] || []).filter(isNumber).reduce((a, b) => a + b, 0);
+  const { failed, total, cause } = scoringOf(run);
   const tiles = [
     last === undefined ? null : tile("reward", number(last), `from ${number(first)}; mean of the last tenth of the steps`,
       ["The mean training reward over the first tenth of the steps and over the last."]),
@@ -45,12 +45,49 @@ function summaryOf(run) {
     seconds ? tile("time", clock(seconds), isNumber(summary.seconds) ? "including evaluation" : "without evaluation") : null,
     ledger["tokens/generated"] ? tile("tokens generated", whole(ledger["tokens/generated"]),
       `${number(ledger["tokens/generated"] / ledger["time/step"])} tokens/s`, ["Tokens (or denoising steps) that the policy generated in all steps."]) : null,
-    tile("rollouts not scored", whole(failed), failed ? "left out; see Groups, filter “some not scored”" : "every rollout was scored",
-      ["Rollouts whose reward function raised, timed out or returned NaN."]),
+    tile("rollouts not scored", failed ? el("span", { class: "bad" }, `${whole(failed)} of ${whole(Math.max(failed, total))}`) : "0",
+      failed ? el("span", { class: "bad" }, cause || "see the doctor's findings") : "every rollout was scored",
+      ["Rollouts whose reward function raised, timed out or returned NaN. Groups can be filtered by “some not scored”."]),
     tile("doctor", problems.length ? plural(problems.length, "finding") : "healthy", problems.length ? problems[0].name : `${plural(findings.length, "note")}`),
   ];
   const line = el("p", { class: "soft" }, [recipe.model, RUNS[run].folder].filter(Boolean).join(" · "));
-  return [el("div", { class: "tiles" }, tiles.filter(Boolean)), line];
+  return [RUNS.length > 1 ? tableOfRuns() : null, el("div", { class: "tiles" }, tiles.filter(Boolean)), line];
+}
+
+/* How many rollouts could not be scored, of how many, and the cause of the newest. */
+function scoringOf(run) {
+  const groups = Object.values(RUNS[run].groups_by_step).flat();
+  const logged = (RUNS[run].metrics["rollouts/failed"] || []).filter(isNumber).reduce((a, b) => a + b, 0);
+  return {
+    failed: Math.max(logged, groups.reduce((sum, group) => sum + group.failed, 0)),
+    total: groups.reduce((sum, group) => sum + group.rewards.length, 0),
+    cause: groups.findLast((group) => group.error)?.error,
+  };
+}
+
+const RUN_COLUMNS = ["run", "differs from GRPO in", "steps", "reward", "held-out, sampled", "tokens", "time", "not scored", "doctor"];
+
+/* All runs of the page, a row each; a click selects the run. */
+function tableOfRuns() {
+  const header = el("tr", {}, RUN_COLUMNS.map((name) => el("th", { scope: "col" }, name)));
+  const row = (cells, run) => el("tr", { "aria-current": run === CURRENT ? "true" : false }, cells.map((cell, i) => el(i ? "td" : "th", { class: "num" }, cell)));
+  return el("div", { class: "wide runs-table" }, el("table", {}, el("thead", {}, header), el("tbody", {}, RUNS.map((_, run) => row(cellsOf(run), run)))));
+}
+
+function cellsOf(run) {
+  const { name, recipe, ledger, summary, held_out: scores, findings } = RUNS[run], [first, last] = ends(run, "reward/mean");
+  const solved = Object.values(scores).map(({ sampled }) => sampled).filter(isNumber), change = (ends, format) => (ends.length ? ends.map((x) => format(x)).join(" → ") : "–");
+  const changed = (recipe.method || []).filter(([, grpo, own]) => grpo !== own).map(([slot]) => slot);
+  const { failed, cause } = scoringOf(run), swatch = el("span", { class: "swatch" });
+  swatch.style.background = `var(--run${run % 6})`;
+  return [
+    el("button", { class: "run", type: "button", onclick: () => selectRun(run) }, swatch, name),
+    changed.join(", ") || "nothing", whole(stepsOf(run).length), change(last === undefined ? [] : [first, last], number),
+    change(solved.length > 1 ? [solved[0], solved.at(-1)] : solved, percent), whole(ledger["tokens/generated"]),
+    clock(isNumber(summary.seconds) ? summary.seconds : ledger["time/step"]),
+    failed ? el("span", { class: "bad", title: cause || "" }, whole(failed)) : "0",
+    findings.filter(({ severity }) => severity !== "note").map((finding) => finding.name).join(", ") || "healthy",
+  ];
 }
 
 function showProblems() {

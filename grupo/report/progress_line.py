@@ -1,0 +1,68 @@
+"""The line of a step on a terminal: at most 80 columns, the numbers that matter, in colours."""
+
+import math
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from grupo.report.step_line import Metrics, count, format_duration, format_number, format_percent
+
+MAX_COLUMNS = 80
+SEPARATOR = "  "
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Args:
+        step: the step that has ended, from 1.
+        max_steps: the number of steps of the run.
+        held_out: the fraction of held-out tasks solved at the last evaluation; NaN without one.
+        seconds_left: the estimated time until the end.
+        warnings: the number of warnings so far.
+    """
+
+    step: int
+    max_steps: int
+    held_out: float = math.nan
+    seconds_left: float = 0.0
+    warnings: int = 0
+
+
+def progress_line(progress: Progress, metrics: Metrics) -> Text:
+    """Step, reward, held-out score, speed, warnings, and the time left if there is room for it.
+
+    >>> print(progress_line(Progress(3, 20, held_out=0.4), {"reward/mean": 0.25}))
+    step 3/20  reward 0.25  held-out 40%  0:00 left
+    """
+    cells = _cells(progress, metrics)
+    line = _join(cells)
+    if len(line) > MAX_COLUMNS:
+        line = _join([cell for cell in cells if not cell.plain.endswith(" left")])
+    return line
+
+
+def _cells(progress: Progress, metrics: Metrics) -> list[Text]:
+    reward = metrics.get("reward/mean", math.nan)
+    is_scored = math.isfinite(reward)
+    cells = [
+        Text(f"step {progress.step}/{progress.max_steps}", "bold"),
+        Text(f"reward {format_number(reward)}" if is_scored else "not scored", _style(is_scored)),
+    ]
+    if math.isfinite(progress.held_out):
+        cells.append(Text(f"held-out {format_percent(progress.held_out)}", "green"))
+    if "throughput/tokens_per_s" in metrics:
+        cells.append(Text(f"{format_number(metrics['throughput/tokens_per_s'])} tok/s", "dim"))
+    cells.append(Text(f"{format_duration(progress.seconds_left)} left", "dim"))
+    if progress.warnings:
+        cells.append(Text(count(progress.warnings, "warning"), "yellow"))
+    return cells
+
+
+def _style(is_scored: bool) -> str:
+    return "cyan" if is_scored else "bold red"
+
+
+def _join(cells: list[Text]) -> Text:
+    return Text(SEPARATOR).join(cells)
