@@ -14,7 +14,7 @@ from grupo.cli.compare import compare
 from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
 from grupo.cli.methods import methods_app
 from grupo.cli.migrate import migrate
-from grupo.cli.recipe_help import RecipeCommand
+from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
 from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.core.console import print_error, print_line
@@ -79,10 +79,11 @@ def print_version(
 
 
 for name, command in COMMANDS.items():
+    takes_fields = name in COMMANDS_WITH_FIELDS
     app.command(
         name,
-        cls=RecipeCommand if name == "train" else None,
-        context_settings={"ignore_unknown_options": name in COMMANDS_WITH_FIELDS},
+        cls=RecipeCommand if name == "train" else FieldsCommand if takes_fields else None,
+        context_settings={"ignore_unknown_options": takes_fields},
     )(command)
 app.add_typer(methods_app, name="methods")
 

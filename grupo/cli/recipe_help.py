@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -30,7 +31,19 @@ DOTTED_FIELDS = (
 )
 
 
-class RecipeCommand(TyperCommand):
+class FieldsCommand(TyperCommand):
+    """A command that takes every field of a recipe as an option; a shell completes their names."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        items = super().shell_complete(ctx, incomplete)
+        if not incomplete.startswith("--"):
+            return items
+        item_type: Any = type(super().shell_complete(ctx, "--")[0])  # typer exports no name of it
+        names = [name for name in field_options() if name.startswith(incomplete)]
+        return [*items, *map(item_type, names)]
+
+
+class RecipeCommand(FieldsCommand):
     """A command whose help lists the fields of a recipe and ends in worked examples."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -46,6 +59,9 @@ class RecipeCommand(TyperCommand):
         ]
         with formatter.section("Further fields of a recipe, each of which is an option"):
             formatter.write_dl(rows)
+        for title, fields_of_field in nested_help().items():
+            with formatter.section(title):
+                formatter.write_dl(list(fields_of_field.items()))
         formatter.write_paragraph()
         formatter.write_text(DOTTED_FIELDS)
         with formatter.section("Examples"):
@@ -64,12 +80,52 @@ def field_help(cls: type) -> dict[str, str]:
     >>> field_help(Evaluation)["attempts"]
     'Sampled rollouts per task. [default: 8]'
     """
-    _, _, block = (inspect.getdoc(cls) or "").partition("Args:\n")
-    lines = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", block, re.MULTILINE)
-    meanings = {name: " ".join(text.split()) for name, text in lines}
+    meanings = _documented_fields(cls)
     help_texts = {}
     for field in fields(cls):
         is_shown = field.default is not MISSING and isinstance(field.default, int | float | str)
         default = f" [default: {field.default}]" if is_shown else ""
         help_texts[field.name] = meanings[field.name] + default
     return help_texts
+
+
+def _documented_fields(cls: type) -> dict[str, str]:
+    """The "Args:" block of a docstring, by field."""
+    _, _, block = (inspect.getdoc(cls) or "").partition("Args:\n")
+    lines = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", block, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in lines}
+
+
+def nested_help() -> dict[str, dict[str, str]]:
+    """The fields of the quickstart's components by section, each with its meaning and value.
+
+    The components of tasks are left out: `--tasks` replaces them.
+    """
+    from grupo.core.component import component_fields, is_component
+    from grupo.toy.quickstart import RECIPE
+
+    sections = {}
+    for name, value in component_fields(RECIPE).items():
+        if is_component(value) and name not in ("tasks", "eval_tasks"):
+            title = f"Fields of {name}, {type(value).__name__} in the quickstart"
+            sections[title] = dict(_nested_rows(value, f"--{name}."))
+    return sections
+
+
+def _nested_rows(component: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    from grupo.core.component import component_fields, is_component, to_code
+
+    meanings = _documented_fields(type(component))
+    for name, value in component_fields(component).items():
+        option = f"{prefix}{name.replace('_', '-')}"
+        yield option, f"{meanings.get(name, '')} [{to_code(value)}]".strip()
+        if is_component(value):
+            yield from _nested_rows(value, f"{option}.")
+
+
+def field_options() -> list[str]:
+    """Every field of the quickstart's recipe as an option, for the completion of a shell."""
+    from grupo.config.overrides import field_paths
+    from grupo.toy.quickstart import RECIPE
+
+    return [f"--{path.replace('_', '-')}" for path in field_paths(RECIPE)]

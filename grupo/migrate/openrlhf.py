@@ -6,7 +6,7 @@ from grupo.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
     Objective,
-    Source,
+    OptionValues,
     learning_rate,
     minibatches_of,
 )
@@ -50,7 +50,7 @@ ESTIMATORS = {
 }
 
 
-def translate(source: Source) -> dict[str, Any]:
+def translate(source: OptionValues) -> dict[str, Any]:
     """The data of a recipe."""
     source.values = {SHORT_NAMES.get(name, name): x for name, x in source.values.items()}
     length = int(source.number("rollout.max_new_tokens", 1024))
@@ -78,7 +78,7 @@ def translate(source: Source) -> dict[str, Any]:
     }
 
 
-def _tasks(source: Source) -> str:
+def _tasks(source: OptionValues) -> str:
     name = source.get("data.prompt_dataset", PLACEHOLDER_TASKS)
     columns = {
         "prompt": source.get("data.input_key", "input"),
@@ -90,7 +90,7 @@ def _tasks(source: Source) -> str:
     return f"{name}({', '.join(changed)})" if changed else name
 
 
-def _steps(source: Source, prompts: int) -> int:
+def _steps(source: OptionValues, prompts: int) -> int:
     samples = source.get("data.max_samples")
     episodes = source.number("train.num_episodes", 1)
     if samples:
@@ -103,7 +103,7 @@ def _steps(source: Source, prompts: int) -> int:
     return PLACEHOLDER_STEPS
 
 
-def _policy(source: Source, length: int) -> dict[str, Any]:
+def _policy(source: OptionValues, length: int) -> dict[str, Any]:
     source.used.add("ds.param_dtype")
     policy: dict[str, Any] = {
         "model": source.get("actor.model_name_or_path", "MODEL"),
@@ -122,7 +122,7 @@ def _policy(source: Source, length: int) -> dict[str, Any]:
     return policy
 
 
-def _reward(source: Source) -> dict[str, Any]:
+def _reward(source: OptionValues) -> dict[str, Any]:
     path = str(source.get("reward.remote_url", ""))
     if path.endswith(".py"):
         source.remarks.append(
@@ -133,7 +133,7 @@ def _reward(source: Source) -> dict[str, Any]:
     return {"name": "reward", "fn": "rewards.py:reward"}
 
 
-def _objective(source: Source, prompts: int) -> Objective:
+def _objective(source: OptionValues, prompts: int) -> Objective:
     estimator = str(source.get("algo.advantage.estimator", "gae"))
     low, high = source.get("actor.eps_clip_low_high", [source.number("actor.eps_clip", 0.2)] * 2)
     loss = source.get("actor.policy_loss_type", "ppo")

@@ -6,7 +6,7 @@ from grupo.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
     Objective,
-    Source,
+    OptionValues,
     learning_rate,
 )
 
@@ -14,7 +14,7 @@ SAMPLING = "orchestrator.train.sampling."
 METHODS = {"grpo": "dppo_tv", "max_rl": "max_rl"}
 
 
-def translate(source: Source) -> dict[str, Any]:
+def translate(source: OptionValues) -> dict[str, Any]:
     """The data of a recipe."""
     group_size = int(source.number("orchestrator.group_size", 1))
     steps = int(source.number("max_steps", PLACEHOLDER_STEPS))
@@ -43,13 +43,13 @@ def translate(source: Source) -> dict[str, Any]:
     }
 
 
-def _evaluation(source: Source) -> dict[str, Any]:
+def _evaluation(source: OptionValues) -> dict[str, Any]:
     every = int(source.number("orchestrator.eval.interval", 0))
     attempts = int(source.number("orchestrator.eval.group_size", 1))
     return {"every": every, "attempts": attempts}
 
 
-def _policy(source: Source) -> dict[str, Any]:
+def _policy(source: OptionValues) -> dict[str, Any]:
     policy: dict[str, Any] = {
         "model": source.get("model.name", "Qwen/Qwen3-0.6B"),
         "dtype": "bfloat16",
@@ -67,7 +67,7 @@ def _policy(source: Source) -> dict[str, Any]:
     return policy
 
 
-def _objective(source: Source, group_size: int) -> Objective:
+def _objective(source: OptionValues, group_size: int) -> Objective:
     algorithm = str(source.get("orchestrator.algo.type", "grpo"))
     source.used |= {"trainer.loss.type", "orchestrator.train.filter_zero_advantages"}
     source.remarks.append("the loss is dppo_tv, the nearest to prime-rl's default loss")

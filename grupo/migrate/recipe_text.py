@@ -14,12 +14,12 @@ from grupo.core.errors import ConfigError
 from grupo.core.json_text import read_limited
 from grupo.core.user_paths import parse_path
 from grupo.migrate import openrlhf, prime_rl, trl, verl
-from grupo.migrate.settings import Source
+from grupo.migrate.settings import OptionValues
 from grupo.migrate.shell import read_flags, read_hydra_arguments
 from grupo.migrate.trl_script import read_trl_script
 from grupo.recipe_files import recipe_from_data
 
-TRANSLATIONS: Mapping[str, Callable[[Source], dict[str, Any]]] = {
+TRANSLATIONS: Mapping[str, Callable[[OptionValues], dict[str, Any]]] = {
     "TRL": trl.translate,
     "verl": verl.translate,
     "OpenRLHF": openrlhf.translate,
@@ -69,7 +69,7 @@ def migrate_file(path: str | Path) -> Migration:
     return Migration(name, f"{comments}\n{tomli_w.dumps(data)}", left_out.untranslated)
 
 
-def _read(path: Path, text: str) -> tuple[str, Source]:
+def _read(path: Path, text: str) -> tuple[str, OptionValues]:
     """The library and the options of a file."""
     match path.suffix.lower():
         case ".py":
@@ -83,9 +83,9 @@ def _read(path: Path, text: str) -> tuple[str, Source]:
         case ".yaml" | ".yml" | ".toml":
             data = _parse(path, text)
             if VERL_SECTIONS & set(data) and "orchestrator" not in data:
-                return "verl", Source(_flat(data))
+                return "verl", OptionValues(_flat(data))
             if PRIME_RL_SECTIONS & set(data):
-                return "prime-rl", Source(_flat(data))
+                return "prime-rl", OptionValues(_flat(data))
     raise ConfigError(f"{path} is of no known library. Allowed: {ALLOWED}, or TOML of prime-rl.")
 
 
@@ -124,7 +124,7 @@ class LeftOut:
     command: dict[str, str]
 
 
-def _left_out(source: Source, library: Library) -> LeftOut:
+def _left_out(source: OptionValues, library: Library) -> LeftOut:
     """The options of a file that its translation has not read."""
     left_out = LeftOut({}, [], {})
     for name, value in source.values.items():
@@ -149,7 +149,7 @@ def _is_off(name: str, value: Any) -> bool:
     return name.endswith("_target_") or value in (False, 0, -1, "", "null", "disabled", [], {})
 
 
-def _check(data: dict[str, Any], source: Source) -> None:
+def _check(data: dict[str, Any], source: OptionValues) -> None:
     """Add what is wrong with the recipe to the remarks; its reward functions are not imported."""
     rewards = [{**reward, "fn": "ExactMatch()"} for reward in data["env"]["rewards"]]
     try:

@@ -8,7 +8,7 @@ PLACEHOLDER_STEPS = 100
 
 
 @dataclass
-class Source:
+class OptionValues:
     """The options that a file sets.
 
     Args:
@@ -136,7 +136,7 @@ def learning_rate(rate: float, schedule: str, warmup: float, end: float = 0.0) -
     return code if kind else rate
 
 
-def minibatches_of(source: Source, batch: float, minibatch: float, prompts: int) -> int:
+def minibatches_of(source: OptionValues, batch: float, minibatch: float, prompts: int) -> int:
     """Updates per pass over a step, at most one for each of its prompts."""
     count = max(1, round(batch / minibatch)) if minibatch > 0 else 1
     if count > prompts:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from grupo.migrate.settings import Source
+from grupo.migrate.settings import OptionValues
 
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+|readonly\s+|local\s+)?([A-Za-z_]\w*)=(.*)$")
 VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
@@ -19,18 +19,18 @@ LAUNCHER_FLAGS = ("address", "runtime-env-json", "working-dir", "no-wait")  # of
 COMPUTED = re.compile(r"\$[({\w]")
 
 
-def read_hydra_arguments(text: str) -> Source:
+def read_hydra_arguments(text: str) -> OptionValues:
     """The arguments `a.b=value` of a script, with the values of variables put in."""
-    source = Source({})
+    source = OptionValues({})
     for word in (word for words in _lines(text) for word in words):
         if match := HYDRA.fullmatch(word):
             _set(source, match[1], _parsed(match[2]))
     return source
 
 
-def read_flags(text: str) -> Source:
+def read_flags(text: str) -> OptionValues:
     """The arguments `--name value` of a script; a flag without value is True."""
-    source = Source({})
+    source = OptionValues({})
     for words in _lines(text):
         starts = [i for i, word in enumerate(words) if word.startswith("--") and len(word) > 2]
         for start, end in pairwise([*starts, len(words)]):
@@ -42,7 +42,7 @@ def read_flags(text: str) -> Source:
     return source
 
 
-def _set(source: Source, name: str, value: Any) -> None:
+def _set(source: OptionValues, name: str, value: Any) -> None:
     if isinstance(value, str) and COMPUTED.search(value):
         source.remarks.append(f"{name} = {value[:60]} is no constant")
         value = None

@@ -6,7 +6,7 @@ from grupo.migrate.settings import (
     PLACEHOLDER_STEPS,
     PLACEHOLDER_TASKS,
     Objective,
-    Source,
+    OptionValues,
     learning_rate,
     minibatches_of,
 )
@@ -16,12 +16,13 @@ METHODS = ("cispo", "sapo", "luspo", "vespo")
 SEQUENCE_LEVEL = ("sequence", "sequence_token")
 
 
-def translate(source: Source) -> dict[str, Any]:
+def translate(source: OptionValues) -> dict[str, Any]:
     """The data of a recipe."""
     length = int(source.number("max_completion_length", 512))
     data: dict[str, Any] = {
         "tasks": source.get("dataset", PLACEHOLDER_TASKS),
         **_batches(source),
+        **_intervals(source),
         "learning_rate": _learning_rate(source),
         "optimizer": _optimizer(source),
         "max_grad_norm": source.number("max_grad_norm", 1.0),
@@ -37,7 +38,7 @@ def translate(source: Source) -> dict[str, Any]:
     return data
 
 
-def _batches(source: Source) -> dict[str, Any]:
+def _batches(source: OptionValues) -> dict[str, Any]:
     prompts = _prompts_per_step(source)
     steps = int(source.number("max_steps", -1))
     if steps < 1:
@@ -50,7 +51,15 @@ def _batches(source: Source) -> dict[str, Any]:
     return {"max_steps": steps, "prompts_per_step": prompts}
 
 
-def _answers(source: Source) -> tuple[float, float]:
+def _intervals(source: OptionValues) -> dict[str, Any]:
+    """Steps between checkpoints and between evaluations; fractions of the run are left out."""
+    save = source.number("save_steps", 0)
+    evaluate = source.number("eval_steps", 0)
+    data: dict[str, Any] = {"save_every": int(save)} if save >= 1 else {}
+    return data | ({"evaluation": {"every": int(evaluate)}} if evaluate >= 1 else {})
+
+
+def _answers(source: OptionValues) -> tuple[float, float]:
     """Answers per generation and per update, on one device."""
     per_update = source.number("per_device_train_batch_size", 8)
     accumulation = source.number("gradient_accumulation_steps", 1)
@@ -59,12 +68,12 @@ def _answers(source: Source) -> tuple[float, float]:
     return per_step, per_update * accumulation
 
 
-def _prompts_per_step(source: Source) -> int:
+def _prompts_per_step(source: OptionValues) -> int:
     per_step, _ = _answers(source)
     return max(1, round(per_step / source.number("num_generations", 8)))
 
 
-def _objective(source: Source, length: int) -> Objective:
+def _objective(source: OptionValues, length: int) -> Objective:
     loss_type = str(source.get("loss_type", "dapo"))
     scale = str(source.get("scale_rewards", "group")).lower()
     low = source.number("epsilon", 0.2)
@@ -91,7 +100,7 @@ def _objective(source: Source, length: int) -> Objective:
     return objective
 
 
-def _learning_rate(source: Source) -> float | str:
+def _learning_rate(source: OptionValues) -> float | str:
     steps = source.number("max_steps", -1)
     warmup = source.number("warmup_ratio", 0.0)
     warmup_steps = source.number("warmup_steps", 0)
@@ -103,7 +112,7 @@ def _learning_rate(source: Source) -> float | str:
     return learning_rate(rate, str(source.get("lr_scheduler_type", "linear")), warmup)
 
 
-def _optimizer(source: Source) -> str:
+def _optimizer(source: OptionValues) -> str:
     betas = source.number("adam_beta1", 0.9), source.number("adam_beta2", 0.999)
     decay = source.number("weight_decay", 0.0)
     eps = source.number("adam_epsilon", 1e-8)
@@ -113,7 +122,7 @@ def _optimizer(source: Source) -> str:
     return f"Adam(beta1={betas[0]}, beta2={betas[1]}, eps={eps}, weight_decay={decay})"
 
 
-def _policy(source: Source, length: int) -> dict[str, Any]:
+def _policy(source: OptionValues, length: int) -> dict[str, Any]:
     policy: dict[str, Any] = {
         "model": source.get("model_name_or_path", "MODEL"),
         "max_new_tokens": length,
@@ -133,13 +142,20 @@ def _policy(source: Source, length: int) -> dict[str, Any]:
         }
     if source.flag("use_vllm") and source.get("vllm_mode", "colocate") == "server":
         policy["engine"] = {"url": source.get("vllm_server_base_url", "http://127.0.0.1:8000")}
-    source.used |= {"use_vllm", "vllm_mode", "fp16", "torch_dtype", "lora_target_modules"}
+    source.used |= {
+        "use_vllm",
+        "vllm_gpu_memory_utilization",
+        "vllm_mode",
+        "fp16",
+        "torch_dtype",
+        "lora_target_modules",
+    }
     if policy["model"] == "MODEL":
         source.remarks.append("no constant model was found: set policy.model")
     return policy
 
 
-def _rewards(source: Source) -> list[dict[str, Any]]:
+def _rewards(source: OptionValues) -> list[dict[str, Any]]:
     functions = source.get("reward_funcs", [])
     weights = source.get("reward_weights", [1.0] * len(functions))
     if not functions:

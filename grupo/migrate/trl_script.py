@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.errors import ConfigError
-from grupo.migrate.settings import Source
+from grupo.migrate.settings import OptionValues
 
 CONFIGS = ("GRPOConfig", "LoraConfig", "ModelConfig", "ScriptArguments")
 TRAINERS = ("GRPOTrainer",)
@@ -15,7 +15,7 @@ LORA_DETAILS = ("task_type", "bias", "inference_mode")  # they change nothing in
 TRAINER_DETAILS = ("args", "peft_config", "processing_class", "tokenizer", "callbacks")
 
 
-def read_trl_script(path: Path, text: str) -> Source:
+def read_trl_script(path: Path, text: str) -> OptionValues:
     """The options of all calls that configure the training.
 
     Raises:
@@ -30,7 +30,7 @@ def read_trl_script(path: Path, text: str) -> Source:
     if not known:
         raise ConfigError(f"{path} makes no GRPOConfig and no GRPOTrainer.")
     constants = _constants(tree)
-    source = Source({})
+    source = OptionValues({})
     for call in known:
         for keyword in call.keywords:
             _read_keyword(source, _name(call), keyword, constants)
@@ -87,7 +87,7 @@ def _arithmetic(operator: ast.operator, left: float, right: float) -> float | No
 
 
 def _read_keyword(
-    source: Source, owner: str, keyword: ast.keyword, constants: Mapping[str, Any]
+    source: OptionValues, owner: str, keyword: ast.keyword, constants: Mapping[str, Any]
 ) -> None:
     name = str(keyword.arg)
     if owner in TRAINERS or (owner == "LoraConfig" and name in LORA_DETAILS):
@@ -103,7 +103,7 @@ def _read_keyword(
 
 
 def _read_trainer(
-    source: Source,
+    source: OptionValues,
     calls: list[ast.Call],
     constants: Mapping[str, Any],
     functions: Mapping[str, str],
@@ -125,7 +125,7 @@ def _read_trainer(
                 source.values[name] = ast.unparse(arguments[name])[:60]
 
 
-def _rewards(source: Source, node: ast.expr, functions: Mapping[str, str]) -> list[str]:
+def _rewards(source: OptionValues, node: ast.expr, functions: Mapping[str, str]) -> list[str]:
     """The addresses of the reward functions."""
     entries = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
     addresses = []

@@ -5,7 +5,7 @@ from typing import Any
 from grupo.migrate.settings import (
     PLACEHOLDER_STEPS,
     Objective,
-    Source,
+    OptionValues,
     learning_rate,
     minibatches_of,
 )
@@ -29,7 +29,7 @@ AGGREGATIONS = {"token-mean": "token_mean", "seq-mean-token-mean": "sequence_mea
 BUILT_IN_SCORE = "verl.utils.reward_score:default_compute_score"
 
 
-def translate(source: Source) -> dict[str, Any]:
+def translate(source: OptionValues) -> dict[str, Any]:
     """The data of a recipe."""
     if not source.flag(f"{ROLLOUT}multi_turn.enable"):
         source.used |= {name for name in source.values if name.startswith(f"{ROLLOUT}multi_turn.")}
@@ -51,7 +51,7 @@ def translate(source: Source) -> dict[str, Any]:
     }
 
 
-def _table(source: Source, name: str, default: str) -> str:
+def _table(source: OptionValues, name: str, default: str) -> str:
     files = source.get(name, default)
     if isinstance(files, list):
         if len(files) > 1:
@@ -61,7 +61,7 @@ def _table(source: Source, name: str, default: str) -> str:
     return files if key == "prompt" else f"{files}(prompt={key!r})"
 
 
-def _steps(source: Source, prompts: int) -> int:
+def _steps(source: OptionValues, prompts: int) -> int:
     epochs = source.number("trainer.total_epochs", 30)
     steps = int(source.number("trainer.total_training_steps", 0))
     if steps < 1:
@@ -72,7 +72,7 @@ def _steps(source: Source, prompts: int) -> int:
     return steps
 
 
-def _intervals(source: Source) -> dict[str, Any]:
+def _intervals(source: OptionValues) -> dict[str, Any]:
     save = int(source.number("trainer.save_freq", -1))
     test = int(source.number("trainer.test_freq", -1))
     attempts = int(source.number(f"{ROLLOUT}val_kwargs.n", 1))
@@ -80,7 +80,7 @@ def _intervals(source: Source) -> dict[str, Any]:
     return data | ({"save_every": save} if save > 0 else {})
 
 
-def _learning_rate(source: Source) -> float | str:
+def _learning_rate(source: OptionValues) -> float | str:
     rate = source.number(f"{OPTIM}lr", 1e-6)
     kind = source.get(f"{OPTIM}lr_scheduler_type", source.get(f"{OPTIM}warmup_style", "constant"))
     source.used.add(f"{OPTIM}warmup_style")
@@ -92,13 +92,13 @@ def _learning_rate(source: Source) -> float | str:
     return learning_rate(rate, str(kind), warmup, end)
 
 
-def _optimizer(source: Source) -> str:
+def _optimizer(source: OptionValues) -> str:
     beta1, beta2 = source.get(f"{OPTIM}betas", [0.9, 0.999])
     decay = source.number(f"{OPTIM}weight_decay", 0.01)
     return f"Adam(beta1={beta1}, beta2={beta2}, weight_decay={decay})"
 
 
-def _policy(source: Source, length: int) -> dict[str, Any]:
+def _policy(source: OptionValues, length: int) -> dict[str, Any]:
     policy: dict[str, Any] = {
         "model": source.get(f"{MODEL}path", "MODEL"),
         "dtype": "bfloat16",
@@ -122,7 +122,7 @@ def _policy(source: Source, length: int) -> dict[str, Any]:
     return policy
 
 
-def _reward(source: Source) -> dict[str, Any]:
+def _reward(source: OptionValues) -> dict[str, Any]:
     path = source.get("custom_reward_function.path", "")
     name = source.get("custom_reward_function.name", "compute_score")
     if path:
@@ -131,7 +131,7 @@ def _reward(source: Source) -> dict[str, Any]:
     return {"name": "score", "fn": BUILT_IN_SCORE}
 
 
-def _objective(source: Source, length: int, prompts: int) -> Objective:
+def _objective(source: OptionValues, length: int, prompts: int) -> Objective:
     clip = source.number(f"{ACTOR}clip_ratio", 0.2)
     aggregation = str(source.get(f"{ACTOR}loss_agg_mode", "token-mean"))
     minibatch = source.number(f"{ACTOR}ppo_mini_batch_size", 256)
@@ -159,7 +159,7 @@ def _objective(source: Source, length: int, prompts: int) -> Objective:
     return objective
 
 
-def _estimator(source: Source) -> str:
+def _estimator(source: OptionValues) -> str:
     name = str(source.get("algorithm.adv_estimator", "gae"))
     loss = str(source.get(f"{ACTOR}policy_loss.loss_mode", "vanilla")).replace("-", "_")
     if loss in LOSSES:
@@ -169,7 +169,7 @@ def _estimator(source: Source) -> str:
     return ESTIMATORS.get(name, "grpo")
 
 
-def _kl_coef(source: Source) -> float:
+def _kl_coef(source: OptionValues) -> float:
     in_loss = source.number(f"{ACTOR}kl_loss_coef", 0.001)
     in_reward = source.number("algorithm.kl_ctrl.kl_coef", 0.001)
     if source.flag("algorithm.use_kl_in_reward"):

@@ -14,6 +14,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from grupo.cli.main import main
+from tests.helpers.recipe_files import RECIPE_FILES, TRL_SCRIPT
 from tests.helpers.run_outcomes import flip_bit
 
 RECIPE = """
@@ -251,6 +252,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "method.py").write_text(METHOD)
     (folder / "functions.py").write_text(FUNCTIONS)
     (folder / "several.py").write_text(RECIPES)
+    for name, text in {"grpo.py": TRL_SCRIPT, **RECIPE_FILES}.items():
+        (folder / name).write_text(text)
     write_malformed_rows(folder)
     write_malformed_models(folder)
     with pytest.MonkeyPatch.context() as patch:

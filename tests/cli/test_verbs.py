@@ -4,12 +4,13 @@ import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from grupo.cli.main import COMMAND_NAMES
-from grupo.cli.recipe_help import field_help
+from grupo.cli.recipe_help import field_help, field_options
 from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
 from grupo.recipe_files import load_recipe_file
@@ -170,6 +171,39 @@ def test_train_help_lists_every_field_with_its_meaning_and_three_examples(grupo)
     assert all(field_help(Recipe).values())
     assert re.search(r"--max-steps, --steps +Rollout steps", out)
     assert out.count("$ grupo train ") == 3
+
+
+def test_train_help_lists_the_fields_of_every_nested_component(grupo):
+    _, out, _ = grupo("train", "--help")
+    options = set(re.findall(r"^  (--[a-z0-9.-]+)", out, re.MULTILINE))
+    fields = {
+        option for option in field_options() if not option.startswith(("--tasks.", "--eval-"))
+    }
+    assert {"--policy.sampling.top-p", "--method.sampler.group-size"} <= fields <= options | {
+        "--tasks", "--max-steps"
+    }  # fmt: skip
+
+
+def test_version_is_printed(grupo):
+    assert grupo("--version") == (0, f"grupo {metadata.version('grupo')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("grupo train --policy.sa", ["--policy.sampling", "--policy.sampling.temperature"]),
+        ("grupo compare --max-g", ["--max-grad-norm"]),
+        ("grupo train --tens", ["--tensorboard"]),
+        ("grupo mig", ["migrate"]),
+    ],
+)
+def test_shell_completes_commands_options_and_fields(grupo, monkeypatch, words, names):
+    monkeypatch.setenv("_GRUPO_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    code, out, _ = grupo()
+    assert code == 0
+    assert set(names) <= set(out.split())
 
 
 def test_python_m_grupo_runs_the_command_line(grupo):

@@ -23,7 +23,6 @@ GENERATION = (
     Option("rollout_batch_size", to.PROMPTS, "1024", PROMPTS),
     Option("rollout.max_new_tokens", to.ANSWER_LENGTH, "None", example="1024"),
     Option("generate_max_len", to.ANSWER_LENGTH, "1024"),
-    Option("max_new_tokens", to.ANSWER_LENGTH, "1024"),
     Option("rollout.temperature", to.TEMPERATURE, "1.0"),
     Option("rollout.top_p", to.TOP_P, "1.0"),
     Option("vllm.gpu_memory_utilization", to.VLLM_MEMORY, "0.95"),

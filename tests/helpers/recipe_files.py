@@ -1,0 +1,24 @@
+"""Files of recipes with one mistake each, and a script of TRL, for the folder of a user."""
+
+TRL_SCRIPT = """
+from datasets import load_dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from rewards import words
+
+GRPOTrainer(
+    model="model",
+    reward_funcs=words,
+    train_dataset=load_dataset("owner/texts"),
+    args=GRPOConfig(beta=0.1, max_steps=3, bf16=False),
+)
+"""
+RECIPE_FILES = {
+    "typo.toml": "max_step = 3\n",
+    "trl.toml": "num_generations = 3\n",
+    "range.yaml": (
+        "tasks: tasks.jsonl\nmax_steps: 0\npolicy: {model: model}\n"
+        "env: {rewards: [{name: digits, fn: 'rewards.py:digits'}]}\n"
+    ),
+    "torn.toml": "max_steps = [",
+}
