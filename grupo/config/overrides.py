@@ -7,6 +7,7 @@ evaluated: calls are parsed, and components are constructed from the parsed argu
 """
 
 import ast
+import types
 import typing
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
@@ -126,8 +127,9 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
         return _build_call(node, node.func.id, known, field)
     if isinstance(node, ast.Name) and node.id in known:
         return known[node.id]
-    if isinstance(node, ast.Tuple) and typing.get_origin(hint) is tuple:
-        arguments = typing.get_args(hint)
+    tuple_hint = _tuple_member(hint)
+    if isinstance(node, ast.Tuple) and tuple_hint:
+        arguments = typing.get_args(tuple_hint)
         is_homogeneous = arguments[-1:] == (...,)
         hints = arguments[:1] * len(node.elts) if is_homogeneous else arguments
         if len(hints) == len(node.elts):
@@ -136,6 +138,13 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
         return coerce_number(ast.literal_eval(node), hint)
     except (ValueError, TypeError):
         return ast.unparse(node)
+
+
+def _tuple_member(hint: Any) -> Any:
+    """The type itself if it is a tuple, or the first tuple of a union; otherwise None."""
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    members = typing.get_args(hint) if is_union else (hint,)
+    return next((x for x in members if typing.get_origin(x) is tuple), None)
 
 
 def _build_call(call: ast.Call, name: str, known: dict[str, Any], field: str) -> Any:

@@ -22,8 +22,8 @@ from tests.helpers.training_components import save_models
 from tests.helpers.training_recipes import base
 
 PROMPT = "Task {prompt}\nAnswer:{completion}"
-PARSE = NumberAfter("Score:", 0, 6)
-STEPS = 3
+PARSE = NumberAfter("Score:", 0, 60)
+STEPS = 2
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_a_run_is_trained_on_the_scores_of_the_judge(fake, model, tmp_path):
     summary = train(recipe(model, endpoint), tmp_path / "run")
     for rollout in rollouts(tmp_path / "run"):
         letters = sum(c < "P" for c in rollout["text"])
-        assert rollout["reward"] == rollout["reward_terms"]["quality"] == letters / 6
+        assert rollout["reward"] == rollout["reward_terms"]["quality"] == letters / 60
     usage = {
         name: sum(step[name] for step in metrics(tmp_path / "run"))
         for name in ("usage/judge_calls", "usage/judge_prompt_tokens", "usage/judge_cost")
@@ -123,12 +123,12 @@ def test_a_resumed_run_replays_the_replies_of_the_steps_that_it_repeats(fake, mo
     fake.script = [in_turn()]
     endpoint = fake.endpoint(cache=str(tmp_path / "replies"))
     with pytest.raises(KeyboardInterrupt):
-        train(recipe(model, endpoint, save_every=2), tmp_path / "resumed", Messages(last_step=2))
+        train(recipe(model, endpoint, save_every=1), tmp_path / "resumed", Messages(last_step=1))
     close_sessions()
     num_requests = len(fake.bodies)
     resume(tmp_path / "resumed")
     assert len(fake.bodies) == num_requests
-    train(recipe(model, endpoint, save_every=2), tmp_path / "uninterrupted")
+    train(recipe(model, endpoint, save_every=1), tmp_path / "uninterrupted")
     assert unequal_parts(tmp_path / "resumed", tmp_path / "uninterrupted") == []
 
 
@@ -178,7 +178,7 @@ def test_a_missing_key_is_refused_before_the_run(model, monkeypatch):
     [
         (
             "Judge(ChatEndpoint('m', base_url='http://host/v1'), prompt='{completion}?',"
-            " parse=NumberAfter('Score:', 0, 6))",
+            " parse=NumberAfter('Score:', 0, 60))",
             Judge(ChatEndpoint("m", "http://host/v1"), "{completion}?", PARSE),
         ),
         (
