@@ -136,16 +136,22 @@ def load_recipe(address: str) -> Recipe:
 
 
 def env_from_reward_functions(addresses: Sequence[str]) -> SingleTurn:
-    """A single-turn environment with reward functions `module:function`, optionally `name=…`."""
+    """A single-turn environment of reward functions: `[name=][weight*]module:function`."""
     return SingleTurn(tuple(parse_option(_reward_term, "reward", address) for address in addresses))
 
 
-def _reward_term(address: str) -> RewardTerm:
-    name, equals, import_path = address.partition("=")
-    if not equals:
-        name = Path(address).name.rpartition(":")[2]
-        import_path = address
-    return RewardTerm(name, ImportedReward(import_path))
+def _reward_term(text: str) -> RewardTerm:
+    before, equals, after = text.partition("=")
+    weight, asterisk, address = (after if equals else before).rpartition("*")
+    name = before if equals else Path(address).name.rpartition(":")[2]
+    try:
+        return RewardTerm(name, ImportedReward(address), float(weight) if asterisk else 1.0)
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(
+            f"{weight!r} before * is not a number. Allowed: a number, as in 0.2*file.py:function."
+        ) from error
 
 
 def check_verifier(recipe: Recipe, tasks: str) -> None:

@@ -35,6 +35,7 @@ from grupo.models.config_file import check_config_file, check_rank
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loading import Lora
+from grupo.models.quantization import Nf4, merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.scorers import DistributionScorer, scatter_to_batch
 from grupo.models.start_weights import StartWeights, trainable_module
@@ -56,6 +57,7 @@ class CausalLM:
     Args:
         model: folder or hub name.
         lora: low-rank adapters to train instead of all weights. Default: all weights.
+        quantization: `Nf4()` holds the weights below the adapters in 4 bits (QLoRA). Default: none.
         dtype: compute type, "float32" or "bfloat16"; float32 where the device would emulate it.
         device: "auto" (the first GPU, otherwise the CPU), "cpu", "cuda" or "cuda:0".
         sampling: temperature and truncation of the token distribution.
@@ -82,6 +84,7 @@ class CausalLM:
     engine: Vllm | None = None
     allow_pickle: bool = False
     start: StartWeights | None = None
+    quantization: Nf4 | None = None
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -99,6 +102,22 @@ class CausalLM:
         check_rank(self.lora.rank if self.lora else 0)
         if self.start:
             self.start.check_lora(self.lora)
+        if self.quantization:
+            self._check_quantization(self.quantization)
+
+    def _check_quantization(self, quantization: Nf4) -> None:
+        """Raise `ConfigError` if the library is missing, or the weights could not be trained."""
+        quantization.check()
+        if not self.lora:
+            raise ConfigError(
+                f"quantization: {quantization!r}, and quantized weights cannot be trained."
+                " Allowed: with adapters, such as lora=Lora(16)."
+            )
+        if self.engine:
+            raise ConfigError(
+                f"quantization: {quantization!r}, and the server of `engine` would generate with"
+                " other weights than those that are trained. Allowed: without engine."
+            )
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
@@ -121,7 +140,11 @@ class CausalPolicy(TrainablePolicy):
         check_config_file(spec.model)
         with loader_errors(f"model: {spec.model!r}"):
             self.hf_model, tokenizer = loading.load(
-                spec.model, storage_dtype, device, allow_pickle=spec.allow_pickle
+                spec.model,
+                storage_dtype,
+                device,
+                allow_pickle=spec.allow_pickle,
+                quantization=spec.quantization,
             )
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         self.token_texts = TokenTexts(tokenizer)
@@ -161,6 +184,10 @@ class CausalPolicy(TrainablePolicy):
             self.spec.stop_strings,
             self.context_length,
         )
+
+    def merged_model(self) -> Any:
+        """The model; with adapters, a copy in full precision into which they are merged."""
+        return merge_dequantized(self.module) if self.spec.quantization else super().merged_model()
 
     def detach_sampler(self) -> None:
         """Generate from a copy of the weights, so that training can run at the same time."""

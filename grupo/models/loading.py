@@ -20,6 +20,7 @@ from grupo.core.component import component
 from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import PositiveFloat, PositiveInt
+from grupo.models.quantization import Nf4
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.weight_files import check_no_pickle
 
@@ -97,6 +98,7 @@ def load(
     kind: Any = CAUSAL,
     *,
     allow_pickle: bool = False,
+    quantization: Nf4 | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a language model and its tokenizer, with dropout off.
 
@@ -106,6 +108,7 @@ def load(
         device: where the model lives.
         kind: `CAUSAL` or `MASKED`.
         allow_pickle: read weights that are no safetensors with torch, as pickles.
+        quantization: quantize the weights while they are loaded.
 
     Raises:
         ConfigError: the model or the tokenizer does not load, or its weights are pickles.
@@ -113,14 +116,16 @@ def load(
     _check_folder(path)
     with quiet_transformers():
         tokenizer = _tokenizer(path)
-        model = _model(path, dtype, kind, allow_pickle)
+        options = quantization.loading_options(dtype, device) if quantization else {}
+        model = _model(path, dtype, kind, allow_pickle, options)
     model_size = model.config.get_text_config().vocab_size
     tokenizer_size = len(tokenizer.get_vocab())
     if tokenizer_size > model_size:
         raise ConfigError(
             f"model: the tokenizer of {path!r} has {tokenizer_size} tokens, the model {model_size}."
         )
-    model.to(device)  # pyright: ignore[reportArgumentType]
+    if not quantization:  # a quantized model is loaded where it stays
+        model.to(device)  # pyright: ignore[reportArgumentType]
     return model, tokenizer
 
 
@@ -172,9 +177,15 @@ def _tokenizer(path: str) -> PreTrainedTokenizerBase:
         raise ConfigError(f"model: {path!r} has no tokenizer that loads: {reason}") from error
 
 
-def _model(path: str, dtype: torch.dtype, kind: Any, allow_pickle: bool) -> PreTrainedModel:
+def _model(
+    path: str, dtype: torch.dtype, kind: Any, allow_pickle: bool, loading_options: dict[str, Any]
+) -> PreTrainedModel:
     """Load a model with dropout off, so that generation and training see one distribution."""
-    options = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    options = {
+        "output_loading_info": True,
+        "ignore_mismatched_sizes": not loading_options,  # quantized weights have other shapes
+        **loading_options,
+    }
     errors = (Exception,) if allow_pickle else LOAD_ERRORS  # a pickle can raise any error
     try:
         config = AutoConfig.from_pretrained(path)

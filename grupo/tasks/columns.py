@@ -102,8 +102,9 @@ def _require_column(column: str, field_name: str, row: Mapping[str, Any], locati
     optional = field_name != "prompt" and column == getattr(DEFAULT_COLUMNS, field_name)
     if column not in row and not optional:
         raise ConfigError(
-            f"{location} has no column {column!r} for the {field_name}; "
-            f"name it with Columns({field_name}=…). {suggest(column, row)}"
+            f"{location} has no column {column!r} for the {field_name}. Name it behind the source:"
+            f" \"…({field_name}='COLUMN')\", in Python Columns({field_name}='COLUMN')."
+            f" {suggest(column, row)}"
         )
 
 

@@ -1,0 +1,72 @@
+"""Quantization of frozen weights below trained adapters (QLoRA)."""
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+from grupo.core.component import component
+from grupo.core.optional_deps import optional_dependency
+from grupo.models.quiet_loading import quiet_transformers
+
+
+@component
+class Nf4:
+    """Weights of linear layers in 4 bits, NormalFloat. Dettmers et al., 2023, arXiv:2305.14314.
+
+    bitsandbytes stores and multiplies them, on a GPU or a CPU. Embeddings, norms and the layer that
+    computes logits keep their precision.
+
+    Args:
+        double_quantization: quantize the scales of blocks, too: 0.4 bits per weight less.
+    """
+
+    double_quantization: bool = True
+
+    def check(self) -> None:
+        """Raise `ConfigError` if the library is not installed."""
+        with optional_dependency("bitsandbytes", "quantization"):
+            import bitsandbytes  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+    def loading_options(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
+        """Arguments of transformers' `from_pretrained`.
+
+        Args:
+            dtype: type of computations.
+            device: where the model lives.
+        """
+        from transformers import BitsAndBytesConfig
+
+        config = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=self.double_quantization,
+            bnb_4bit_compute_dtype=dtype,
+        )
+        return {"quantization_config": config, "device_map": {"": device}}
+
+
+@torch.no_grad()
+def merge_dequantized(module: Any) -> Any:
+    """A copy of a quantized model with adapters, in full precision and with the adapters merged.
+
+    Merging into quantized weights would round again, and the result would be another policy.
+    """
+    from peft.tuners.lora import LoraLayer
+
+    adapted = copy.deepcopy(module)
+    root = adapted.get_base_model()
+    deltas = {
+        name: layer.get_delta_weight(adapter)
+        for name, layer in root.named_modules()
+        if isinstance(layer, LoraLayer)
+        for adapter in layer.active_adapters
+    }
+    with quiet_transformers():
+        model = adapted.unload().dequantize()
+    for name, delta in deltas.items():
+        layer = model.get_submodule(name)
+        assert isinstance(layer, nn.Linear), "adapters are on linear layers"
+        layer.weight += delta.to(layer.weight.dtype)
+    return model
