@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Interval
 
+from grupo.algo.ema import EMA
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
 from grupo.core.component import component
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
@@ -87,6 +88,7 @@ class Recipe:
         aux_models: Further models whose signals the method reads, such as a teacher.
         aux_head_learning_rate: Learning rate of auxiliary heads, such as a value head.
         aux_head_optimizer: Optimizer of the auxiliary heads.
+        ema: Average of the weights over the updates, kept beside them: `EMA(decay=0.999)`.
         max_grad_norm: Gradients are clipped to this norm; inf clips nothing.
         old_logp_tolerance: Old log-probabilities are the sampler's; they are recomputed if the
             mean mismatch of the previous step exceeded this many nats.
@@ -114,6 +116,7 @@ class Recipe:
     aux_models: tuple[AuxModel, ...] = ()
     aux_head_learning_rate: float | Schedule = 1e-3
     aux_head_optimizer: OptimizerSpec = Adam()
+    ema: EMA | None = None
     max_grad_norm: Annotated[float, Gt(0), "inf clips nothing"] = 1.0
     old_logp_tolerance: Annotated[float, Ge(0), "inf never recomputes log-probabilities"] = 1e-3
     max_staleness: Annotated[int, Interval(ge=0, le=STALENESS.maximum)] = 0

@@ -18,7 +18,7 @@ from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.tasks import parse_task_source, split_tasks
-from grupo.training.load_run import LAST, load_policy
+from grupo.training.load_run import LAST, TRAINED, load_policy
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class EvalArgs:
         tasks: Source of the tasks; the run's held-out tasks by default.
         rewards: Reward functions by address.
         checkpoint: Checkpoint of the run: "last", "best" or the number of a step.
+        weights: Weights of the checkpoint: "trained" or "ema".
     """
 
     arguments: tuple[str, ...]
@@ -38,6 +39,7 @@ class EvalArgs:
     tasks: str
     rewards: tuple[str, ...]
     checkpoint: str = LAST
+    weights: str = TRAINED
 
     def __call__(self, count: int, attempts: int) -> EvalResult:
         """Evaluate on at most `count` tasks with `attempts` sampled rollouts each."""
@@ -60,8 +62,8 @@ class EvalArgs:
             problem = "both a run and a model are" if run else "neither a run nor a model is"
             raise ConfigError(f"run: {problem} given. Allowed: a run's folder, or --model FOLDER.")
         if not run:
-            if self.checkpoint != LAST:
-                raise ConfigError(f"checkpoint: {self.checkpoint!r}. Allowed: only with a run.")
+            if (self.checkpoint, self.weights) != (LAST, TRAINED):
+                raise ConfigError("checkpoint and weights are of a run. Allowed: a run's folder.")
             recipe = RecipeArgs(model=self.model, rewards=self.rewards, fields=fields)()
             check_recipe(recipe)
             return recipe.policy.build(), recipe
@@ -69,7 +71,8 @@ class EvalArgs:
             name, _ = fields[0]
             option = name.replace("_", "-")
             raise ConfigError(f"--{option}: a run is evaluated with its own recipe.")
-        policy, recipe = load_policy(parse_option(parse_path, "run", run), self.checkpoint)
+        folder = parse_option(parse_path, "run", run)
+        policy, recipe = load_policy(folder, self.checkpoint, self.weights)
         if self.rewards:
             recipe = recipe.replace(env=env_from_reward_functions(self.rewards))
         return policy, recipe

@@ -17,6 +17,9 @@ RunArgument = Annotated[
 CheckpointOption = Annotated[
     str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")
 ]
+WeightsOption = Annotated[
+    str, Option(help="trained, or ema: their moving average, if the recipe has one.")
+]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
@@ -35,13 +38,14 @@ def evaluate(
     count: Annotated[int, Option(min=1, help="Number of tasks at most.")] = 200,
     attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,
     checkpoint: CheckpointOption = "last",
+    weights: WeightsOption = "trained",
     as_json: JsonOption = False,
 ) -> None:
     """Evaluate a run or a model: pass@1 to pass@k with intervals."""
     from grupo.cli.eval_args import EvalArgs
     from grupo.report.tables import score_table
 
-    args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()), checkpoint)
+    args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()), checkpoint, weights)
     result = args(count, attempts)
     print_line(json.dumps(result.to_data())) if as_json else out.print(score_table(result))
     if result.num_failed:
@@ -120,13 +124,21 @@ def export(
         bool, Option("--separate-adapters", help="Write LoRA adapters without merging them.")
     ] = False,
     checkpoint: CheckpointOption = "last",
+    weights: WeightsOption = "trained",
+    push_to_hub: Annotated[
+        str, Option(metavar="USER/MODEL", help="Also upload it to the Hugging Face hub.")
+    ] = "",
+    private: Annotated[bool, Option("--private", help="Upload to a private repository.")] = False,
 ) -> None:
-    """Write the trained model as a folder that transformers loads."""
+    """Write the trained model as a folder that transformers loads, with a model card."""
+    from grupo.cli.export import Export
     from grupo.core.errors import ConfigError
-    from grupo.training.load_run import load_policy
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ConfigError(f"folder: {str(folder)!r} exists. Name another folder.")
-    policy, _ = load_policy(run, checkpoint)
-    policy.export(folder, merge=not separate_adapters)
+    export_run = Export(run, folder, checkpoint, weights, separate_adapters)
+    if push_to_hub:
+        print_line(export_run.and_upload(push_to_hub, private=private))
+    else:
+        export_run(folder.name)
     print_line(f"The model is in {folder}")

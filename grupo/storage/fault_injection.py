@@ -23,6 +23,10 @@ EXTEND_POINTS = (
     "extend/summary_removed",
     *(f"extend/recipe/{stage}" for stage in ("opened", "written", "synced", "renamed")),
 )
+EMA_POINTS = (  # of runs with an average of the weights
+    "step/ema_updated",
+    *(f"save/ema/{stage}" for stage in ("opened", "written", "synced")),
+)
 RESUME_POINTS = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
 SAVE_POINTS = (
     "save/begun",

@@ -99,6 +99,8 @@ class Learner:
             optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(list(heads.parameters()))
         folds = method.requires.task_folds
         self.state = State(self.policy, optimizers, self.aux_models, self.tasks, folds)
+        if recipe.ema:
+            self.state.ema_weights = recipe.ema.initial(self.policy.weights())
         self.rollout_queue = self.state.rollout_queue
         self.stopwatch = Stopwatch()
         self.notes: list[str] = []
@@ -300,4 +302,7 @@ class Learner:
                     values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
             update_metrics.append(values)
             kill_point("step/updated")
+            if self.recipe.ema:
+                self.recipe.ema.update(self.state.ema_weights, self.policy.weights())
+                kill_point("step/ema_updated")
         return metrics.advantage_metrics(method, batch) | metrics.mean_over_updates(update_metrics)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from grupo.core.errors import ConfigError
+from grupo.core.errors import ConfigError, suggest
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import best_steps
@@ -15,25 +15,43 @@ from grupo.training.run_dir import CHECKPOINTS, RunFolder
 
 LAST = "last"
 BEST = "best"
+TRAINED = "trained"
+AVERAGED = "ema"
 
 
-def load_policy(run: Path, choice: str = LAST) -> tuple[Policy, Recipe]:
+def load_policy(run: Path, choice: str = LAST, weights: str = TRAINED) -> tuple[Policy, Recipe]:
     """The policy of a run and its recipe.
 
     Args:
         run: The folder of the run.
         choice: The checkpoint whose weights are loaded: "last", the newest one that verifies;
             "best", the one with the best evaluation by `keep.metric`; or the number of a step.
+        weights: "trained", or "ema" for their moving average.
 
     Raises:
-        ConfigError: The run has no such checkpoint.
+        ConfigError: The run has no such checkpoint, or no moving average.
         CorruptRun: It is damaged.
     """
     recipe = RunFolder.open(run).recipe
     saved = load_checkpoint(run, recipe, choice)
+    return policy_of(recipe, saved, weights), recipe
+
+
+def policy_of(recipe: Recipe, saved: Checkpoint, weights: str = TRAINED) -> Policy:
+    """The policy of a recipe with the weights of a checkpoint.
+
+    Args:
+        recipe: The recipe of the run.
+        saved: The checkpoint.
+        weights: "trained", or "ema" for their moving average.
+    """
+    if weights not in (TRAINED, AVERAGED):
+        raise ConfigError(f"weights: {weights!r}. {suggest(weights, (TRAINED, AVERAGED))}")
+    if weights == AVERAGED and not recipe.ema:
+        raise ConfigError(f"weights: {weights!r}, and the run has no ema. Allowed: {TRAINED}.")
     policy = recipe.policy.build()
-    policy.load(saved.tensors["weights"])
-    return policy, recipe
+    policy.load(saved.tensors["ema" if weights == AVERAGED else "weights"])
+    return policy
 
 
 def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint:

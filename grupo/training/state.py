@@ -62,6 +62,7 @@ class State:
         # the seconds that count for a step, from its number and the measured ones
         self.count_seconds: Callable[[int, float], float] = lambda step, measured: measured
         self.sampler_mismatch = math.inf  # last measured, in nats; see docs/metrics.md
+        self.ema_weights: dict[str, Tensor] = {}  # empty unless the recipe has an `ema`
         self.kl = math.nan  # of the last step, as `early_stopping.kl_metric` measures it
         self.stop_reason = ""  # of a finished run
         self.finished = False
@@ -129,7 +130,11 @@ class State:
         """
         optimizers = {name: optimizer_tensors(opt) for name, opt in self.optimizers.items()}
         weights, aux_heads = self._evaluated_weights()
-        optional = {"aux_heads": aux_heads, "reference": self.aux_models.reference_weights}
+        optional = {
+            "aux_heads": aux_heads,
+            "reference": self.aux_models.reference_weights,
+            "ema": self.ema_weights,
+        }
         return {
             "weights": weights,
             **optimizers,
@@ -173,6 +178,8 @@ class State:
         for name, optimizer in self.optimizers.items():
             restore_optimizer(optimizer, tensors[name])
         self.aux_models.restore(tensors.get("reference", {}))
+        for name, average in self.ema_weights.items():
+            average.copy_(tensors["ema"][name])
         folds = self.history.task_histories.folds
         self.history = History.from_data(data["history"], tensors["history"], folds)
         self.step = checkpoint.step

@@ -26,6 +26,7 @@ def outcome(run: Path) -> dict[str, Any]:
         "optimizer": {
             n: checkpoint_contents.bits(x) for n, x in saved.tensors["optimizer"].items()
         },
+        "ema": {n: checkpoint_contents.bits(x) for n, x in saved.tensors.get("ema", {}).items()},
         "task history": {
             n: checkpoint_contents.bits(x) for n, x in saved.tensors["history"].items()
         },

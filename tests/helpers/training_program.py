@@ -72,6 +72,7 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
         "unfinished": history.unfinished_rollouts.clear,
         "scores": state.eval_scores.clear,
         "counts": lambda: setattr(state, "generated_tokens", 0),
+        "average": lambda: next(iter(state.ema_weights.values())).zero_(),
         "step": lambda: setattr(state, "step", state.step - 1),
         "weights": lambda: next(iter(state.policy.parameters())).data.view(-1)[0].mul_(1 + 2**-23),
     }

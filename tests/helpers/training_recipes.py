@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grupo.algo.advantages import Center, chain
+from grupo.algo.ema import EMA
 from grupo.algo.filters import Replay, keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.algo.minibatches import SingleUpdate, Updates
@@ -169,6 +170,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "roles": ROLES,
     "roles async": {**ROLES, "max_staleness": 1},
+    "ema": {"ema": EMA(0.75), "method": METHOD.replace(updates=Updates(2, 1))},
     "best checkpoint": {
         "evaluation": Evaluation(2, 1, SuccessCriterion(min_reward=0.5)),
         "keep": KeepCheckpoints(last=1, best=1),

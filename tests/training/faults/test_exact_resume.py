@@ -30,6 +30,7 @@ def test_another_seed_gives_another_run(training_process):
         ("grpo", "counts", {"generated_tokens", "summary"}),
         ("task history", "task history", {"task history", "weights", "metrics"}),
         ("replay", "replays", {"history", "weights", "metrics"}),
+        ("ema", "average", {"ema"}),
         ("windows", "unfinished", {"rollouts", "weights", "metrics"}),
     ],
 )

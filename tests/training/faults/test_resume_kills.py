@@ -53,7 +53,11 @@ def test_a_run_passes_every_kill_point(training_process):
 
 def test_the_docs_state_the_number_of_points_and_configurations():
     page = (ROOT / "docs" / "runs.md").read_text()
-    others = (*fault_injection.RESUME_POINTS, *fault_injection.EXTEND_POINTS)
+    others = (
+        *fault_injection.RESUME_POINTS,
+        *fault_injection.EXTEND_POINTS,
+        *fault_injection.EMA_POINTS,
+    )
     assert f"each of {len(NAMES) + len(others)} kill points" in page
     assert f", {len(CONFIGURATIONS)} configurations" in page
 
@@ -76,6 +80,14 @@ def test_a_run_killed_at_a_point_ends_with_the_same_bits(name, which, training_p
     assert_same_outcome(
         training_process, tmp_path / "run", "grpo", nth(training_process, "grpo", name, which)
     )
+
+
+@pytest.mark.parametrize("name", fault_injection.EMA_POINTS)
+def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
+    name, training_process, tmp_path
+):
+    kill = nth(training_process, "ema", name, "middle")
+    assert_same_outcome(training_process, tmp_path / "run", "ema", kill)
 
 
 @pytest.mark.parametrize("recipe", CONFIGURATIONS)
