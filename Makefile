@@ -1,4 +1,5 @@
 # Two commands do everything on a fresh machine: `make quickstart` and `make test`.
+# The quickstart's toy model is kept in the user's cache (~/.cache/grupo), or below GRUPO_HOME.
 PYTHON ?= python3
 BIN := .venv/bin
 SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)

@@ -1,5 +1,6 @@
 """Setup of every test: checked tensor shapes, one thread, a fixed seed."""
 
+import os
 import signal
 
 import pytest
@@ -15,6 +16,7 @@ SHAPED = [
     "algo.ratios",
     "algo.aggregation",
 ]
+os.environ["GRUPO_HOME"] = ".grupo"  # not the cache of the user who runs the tests
 install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")
 torch.set_num_threads(1)
 # a shell makes background processes ignore Ctrl-C, and so would all children of the tests

@@ -56,7 +56,12 @@ def compare(
     workers: Annotated[int, Option(min=0, help="Runs in parallel; 0: one per GPU or core.")] = 0,
     threads: Annotated[int, Option(min=1, help="Threads per run.")] = 1,
     retry: Annotated[bool, Option("--retry", help="Also resume crashed runs.")] = False,
-    estimate: Annotated[bool, Option("--estimate", help="Estimate the cost and exit.")] = False,
+    estimate: Annotated[
+        bool, Option("--estimate", help="Estimate the cost from finished runs and exit.")
+    ] = False,
+    trial: Annotated[
+        bool, Option("--trial", help="Estimate the cost from two steps of each method and exit.")
+    ] = False,
     report: Annotated[
         bool, Option("--report", help="Write the report of the runs so far and exit.")
     ] = False,
@@ -86,7 +91,9 @@ def compare(
     )
     folder = parse_option(parse_folder, "out", out_folder)
     comparison = args(folder)
-    if estimate:
+    if trial:
+        _print_measured_cost(comparison, folder, workers, threads)
+    elif estimate:
         _print_estimate(comparison, folder, workers, threads)
     elif report:
         _write_report(comparison, folder)
@@ -96,9 +103,18 @@ def compare(
 
 def _print_estimate(comparison: "Comparison", folder: Path, workers: int, threads: int) -> None:
     from grupo.compare.run import estimate_cost
+
+    for line in estimate_cost(comparison, folder, workers=workers, threads=threads).lines():
+        print_line(line)
+
+
+def _print_measured_cost(
+    comparison: "Comparison", folder: Path, workers: int, threads: int
+) -> None:
+    from grupo.compare.run import measure_cost
     from grupo.report.progress_bar import ProgressDisplay
 
-    cost = estimate_cost(
+    cost = measure_cost(
         comparison, folder, workers=workers, threads=threads, callback=ProgressDisplay(out)
     )
     for line in cost.lines():

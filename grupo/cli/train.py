@@ -112,7 +112,7 @@ def resume(
 
 def make_toy_model(
     out_folder: Annotated[
-        str, Option("--out", help="Folder of the model; .grupo/models/… by default.")
+        str, Option("--out", help="Folder of the model; in the user's cache by default.")
     ] = "",
     seed: Annotated[int, Option(help="Seed of the model's weights and data.")] = 0,
 ) -> None:

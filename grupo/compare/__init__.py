@@ -12,7 +12,7 @@ from grupo.compare.budget import (
 from grupo.compare.differences import Difference
 from grupo.compare.experiment import Comparison, RunSpec, TaskSet, recipes_with_methods
 from grupo.compare.result import ComparisonResult, ResultRow
-from grupo.compare.run import estimate_cost, run_comparison, write_report
+from grupo.compare.run import estimate_cost, measure_cost, run_comparison, write_report
 from grupo.compare.run_status import RunStatus
 from grupo.core.sequential import Decision, SequentialDesign
 
@@ -33,6 +33,7 @@ __all__ = [
     "Tokens",
     "Usage",
     "estimate_cost",
+    "measure_cost",
     "parse_budget",
     "recipes_with_methods",
     "run_comparison",

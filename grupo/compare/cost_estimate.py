@@ -45,6 +45,12 @@ class CostEstimate:
     trial_errors: Mapping[tuple[str, str], str]
 
     @property
+    def has_unknown_costs(self) -> bool:
+        """True if no finished run and no trial tells the cost of a remaining run."""
+        keys = set(map(_cost_key, self.remaining_runs))
+        return bool(keys - self.costs.keys() - self.trial_errors.keys())
+
+    @property
     def remaining_runs(self) -> list[RunSpec]:
         """The runs that are not finished."""
         return [run.run_spec for run in self.run_statuses if run.status in UNFINISHED]
@@ -72,7 +78,26 @@ class CostEstimate:
             f" runs, {self.resources.threads} threads each",
             f"disk: {_about(self.total('disk_bytes') / 1e6)} MB",
             *errors,
+            *["Nothing was measured yet: `--trial` trains two steps of each method."]
+            * self.has_unknown_costs,
         ]
+
+
+def estimate_from_finished_runs(
+    run_statuses: Sequence[RunStatus], resources: Resources
+) -> CostEstimate:
+    """Estimate the cost from a finished run of each recipe; nothing is trained.
+
+    Args:
+        run_statuses: every run of the comparison.
+        resources: how many runs train in parallel.
+    """
+    return CostEstimate(run_statuses, _costs_of_finished(run_statuses), resources, {})
+
+
+def _costs_of_finished(run_statuses: Sequence[RunStatus]) -> dict[tuple[str, str], RunCost]:
+    finished = [run for run in run_statuses if run.status == FINISHED]
+    return {_cost_key(run.run_spec): _actual_cost(run) for run in finished}
 
 
 def estimate_from_trials(
@@ -90,8 +115,7 @@ def estimate_from_trials(
         queue_callback: is notified of the trials.
     """
     remaining = [run.run_spec for run in run_statuses if run.status in UNFINISHED]
-    finished = [run for run in run_statuses if run.status == FINISHED]
-    costs = {_cost_key(run.run_spec): _actual_cost(run) for run in finished}
+    costs = _costs_of_finished(run_statuses)
     unknown = {_cost_key(run): run for run in remaining if _cost_key(run) not in costs}
     errors: dict[tuple[str, str], str] = {}
     with tempfile.TemporaryDirectory(prefix="grupo-estimate-") as folder:

@@ -13,7 +13,11 @@ from grupo.compare import (
     tables,
     toy_models,
 )
-from grupo.compare.cost_estimate import CostEstimate, estimate_from_trials
+from grupo.compare.cost_estimate import (
+    CostEstimate,
+    estimate_from_finished_runs,
+    estimate_from_trials,
+)
 from grupo.compare.experiment import Comparison, RunSpec, run_specs
 from grupo.compare.pairs import NeededRuns, mark_unneeded
 from grupo.compare.result import ComparisonResult
@@ -81,6 +85,22 @@ def run_comparison(
 
 
 def estimate_cost(
+    comparison: Comparison, out: Path, *, workers: int = 0, threads: int = 1
+) -> CostEstimate:
+    """Estimate the cost of the remaining runs from those that have finished; nothing is trained.
+
+    Args:
+        comparison, out, workers, threads: as for `run_comparison`.
+
+    Raises:
+        ConfigError: the comparison is not valid.
+    """
+    resources = Resources.detect(workers, threads)
+    _remaining_runs(comparison, out, UNFINISHED)
+    return estimate_from_finished_runs(_run_statuses(comparison, out), resources)
+
+
+def measure_cost(
     comparison: Comparison,
     out: Path,
     *,
@@ -90,6 +110,8 @@ def estimate_cost(
     callback: Callback = NullCallback(),
 ) -> CostEstimate:
     """Estimate the cost of the remaining runs with short trials; nothing is written to `out`.
+
+    Missing toy models are trained first.
 
     Args:
         comparison, out, workers, threads, callback: as for `run_comparison`.

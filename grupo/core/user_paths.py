@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from grupo.core.errors import ConfigError
 from grupo.core.loader_errors import loader_errors
 
@@ -51,3 +53,9 @@ def relative_path(path: Path) -> Path:
     """The path relative to the working directory if it is inside; otherwise unchanged."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def models_dir() -> Path:
+    """The folder of the toy models: in GRUPO_HOME if it is set, else in the cache of the user."""
+    home = os.environ.get("GRUPO_HOME", "")
+    return (Path(home) if home else user_cache_path("grupo", appauthor=False)) / "models"

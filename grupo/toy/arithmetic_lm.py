@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
 from grupo.core.units import RolloutSteps
+from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -112,11 +112,11 @@ class ToyModel(Protocol):
 def model_dir_of(toy_model: object, family: str) -> Path:
     """The folder of a toy model, named by its family and a hash of its specification.
 
-    It lies below the environment variable GRUPO_HOME, or .grupo by default.
+    It lies in the cache of the user: `models_dir`.
     """
     text = json.dumps(to_data(toy_model), sort_keys=True)
     name = f"{family}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / name
+    return models_dir() / name
 
 
 def ensure_trained(toy_model: ToyModel, callback: Callback = NullCallback()) -> Path:

@@ -1,6 +1,5 @@
 """A toy language model, trained from scratch on demonstrations in a multi-turn environment."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, EnvSpec
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.core.user_paths import models_dir
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.optimizers.decay import all_parameters
@@ -135,4 +135,4 @@ class ToyMultiTurnLM:
     @property
     def model_dir(self) -> Path:
         """The folder of the trained model; models of other specifications need other names."""
-        return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / self.name
+        return models_dir() / self.name

@@ -5,13 +5,16 @@ grupo train recipes/agents/frozen_lake.py:RECIPE
 """
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
+from grupo.core.user_paths import models_dir
 from grupo.envs import MultiTurn
 from grupo.envs.games import FrozenLake, FrozenLakeTasks
 from grupo.methods.gigpo import gigpo
 
 RECIPE = Recipe(
     policy=CausalLM(
-        ".grupo/models/lake-base-model/model", max_new_tokens=4, tokens_per_microbatch=16384
+        str(models_dir() / "lake-base-model" / "model"),
+        max_new_tokens=4,
+        tokens_per_microbatch=16384,
     ),
     env=MultiTurn(FrozenLake(), max_turns=10),
     tasks=FrozenLakeTasks(1000, seed=1),

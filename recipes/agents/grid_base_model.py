@@ -3,15 +3,14 @@
 python recipes/agents/grid_base_model.py
 """
 
-from pathlib import Path
-
 from grid_demonstrations import MOVES, GridWalks, next_action
 from toy_training import sft_recipe, train_toy_model
 
 from grupo import CausalLM, Cosine, Warmup
+from grupo.core.user_paths import models_dir
 from grupo.envs.games import MiniGridTasks
 
-MODEL_DIR = Path(".grupo/models/grid-base-model")
+MODEL_DIR = models_dir() / "grid-base-model"
 POLICY = CausalLM(str(MODEL_DIR / "start"), max_new_tokens=4, tokens_per_microbatch=8192)
 ENV_ID = "MiniGrid-Empty-Random-5x5-v0"
 TRAIN_GRIDS, EVAL_GRIDS = MiniGridTasks(20, ENV_ID), MiniGridTasks(12, ENV_ID, skip=20)

@@ -5,6 +5,7 @@ grupo train recipes/agents/grids.py:RECIPE
 """
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
+from grupo.core.user_paths import models_dir
 from grupo.envs import MultiTurn
 from grupo.envs.games import MiniGrid, MiniGridTasks
 from grupo.methods.gigpo import gigpo
@@ -12,7 +13,9 @@ from grupo.methods.gigpo import gigpo
 ENV_ID = "MiniGrid-Empty-Random-5x5-v0"
 RECIPE = Recipe(
     policy=CausalLM(
-        ".grupo/models/grid-base-model/model", max_new_tokens=4, tokens_per_microbatch=16384
+        str(models_dir() / "grid-base-model" / "model"),
+        max_new_tokens=4,
+        tokens_per_microbatch=16384,
     ),
     env=MultiTurn(MiniGrid(ENV_ID), max_turns=8),
     tasks=MiniGridTasks(20, ENV_ID),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
 from grupo.algo.minibatches import SingleUpdate
+from grupo.core.user_paths import models_dir
 from grupo.envs import MultiplayerEnv
 from grupo.envs.games import TextArena, TextArenaTasks
 from grupo.envs.games.text_arena import Message
@@ -33,7 +34,9 @@ def _relative_symbol(cell: str, player: int) -> str:
 
 RECIPE = Recipe(
     policy=CausalLM(
-        ".grupo/models/tic-tac-toe-base-model/model", max_new_tokens=2, tokens_per_microbatch=32768
+        str(models_dir() / "tic-tac-toe-base-model" / "model"),
+        max_new_tokens=2,
+        tokens_per_microbatch=32768,
     ),
     env=MultiplayerEnv(
         TextArena(GAME, board_line, invalid_move_penalty=0.25),

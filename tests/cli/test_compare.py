@@ -94,13 +94,15 @@ def test_comparison_is_estimated_trained_and_continued(grupo, tmp_path):
     methods = ["--method", "grpo", "--method", "method.py:half"]
     options = ["--seeds", "1", "--budget", "steps=1", "--out", out]
     command = ["compare", "recipe.py", *methods, *options]
-    with runs_in_process():
-        code, estimate, err = grupo(*command, "--estimate")
+    code, estimate, err = grupo(*command, "--estimate")
     assert (code, err) == (0, "")
-    assert estimate.splitlines()[-5].startswith(
-        "2 runs: 0 finished, 0 crashed, 0 other, 2 to train"
-    )
-    assert estimate.splitlines()[-4] == "1 update per step by SingleUpdate()"
+    assert estimate.splitlines()[0].startswith("2 runs: 0 finished, 0 crashed, 0 other, 2 to train")
+    assert estimate.splitlines()[1] == "1 update per step by SingleUpdate()"
+    assert "time: unknown in total" in estimate
+    with runs_in_process():
+        code, measured, err = grupo(*command, "--trial")
+    assert (code, err) == (0, "")
+    assert "time: about" in measured
     assert not Path(out).exists()
     code, output, err = grupo(*command)
     assert (code, err) == (0, "")

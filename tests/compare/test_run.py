@@ -11,7 +11,7 @@ import pytest
 
 from grupo.compare import Comparison, manifest, run_comparison
 from grupo.compare.experiment import run_specs
-from grupo.compare.run import estimate_cost, write_report
+from grupo.compare.run import estimate_cost, measure_cost, write_report
 from grupo.compare.run_status import status_of
 from grupo.compare.scheduler import NullQueueCallback
 from grupo.core.errors import ConfigError
@@ -196,10 +196,23 @@ def test_cost_is_estimated_from_finished_runs(comparison, finished, tmp_path):
     assert estimate.lines()[0] == "8 runs: 4 finished, 0 crashed, 0 other, 4 to train"
 
 
+def test_an_estimate_without_finished_runs_trains_nothing(comparison, tmp_path, monkeypatch):
+    def refuse(*args: object) -> None:
+        raise AssertionError(f"training was started: {args}")
+
+    for name in ("estimate_from_trials", "train_all"):
+        monkeypatch.setattr(f"grupo.compare.run.{name}", refuse)
+    monkeypatch.setattr("grupo.compare.toy_models.make_toy_model", refuse)
+    estimate = estimate_cost(comparison, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    assert estimate.costs == {}
+    assert estimate.lines()[-1].startswith("Nothing was measured yet: `--trial` trains two steps")
+
+
 def test_cost_is_estimated_from_a_trial_without_leaving_files(comparison, failing, tmp_path):
     recipes = {"grpo": comparison.recipes["grpo"].replace(eval_tasks=0), "failing": failing}
     both = replace(comparison, recipes=recipes, metric="reward")
-    estimate = estimate_cost(both, tmp_path / "new")
+    estimate = measure_cost(both, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     (cost,) = estimate.costs.values()
     assert cost.steps == 3

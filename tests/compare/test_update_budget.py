@@ -29,7 +29,6 @@ from grupo.compare.update_budget import (
 from grupo.compare.validate import validate_comparison
 from grupo.core.errors import ConfigError
 from grupo.methods.gspo import gspo
-from tests.helpers.in_process_runs import runs_in_process
 
 
 @pytest.fixture
@@ -146,8 +145,7 @@ def test_per_method_plans_are_in_the_conclusions(both, measured):
 
 
 def test_cost_estimate_has_the_updates(both, tmp_path):
-    with runs_in_process():
-        estimate = estimate_cost(replace(both, seeds=1), tmp_path / "new", workers=2)
+    estimate = estimate_cost(replace(both, seeds=1), tmp_path / "new", workers=2)
     assert estimate.lines()[1] == "1 update per step by SingleUpdate()"
     assert {run.recipe.method.updates for run in estimate.remaining_runs} == {SingleUpdate()}
 

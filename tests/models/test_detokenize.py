@@ -40,3 +40,10 @@ def test_character_may_begin_in_the_observation(tokenizer):
 def test_soft_tokens_have_no_text(tokenizer):
     token = tokenizer("a")["input_ids"][0]
     assert TokenTexts(tokenizer)(Action((((0.5, 1),), token), ())) == ["", "a"]
+
+
+def test_bytes_that_become_no_character_are_shown_as_such(tokenizer):
+    start, _ = tokenizer("é")["input_ids"]
+    letters = tokenizer("hi")["input_ids"]
+    texts = TokenTexts(tokenizer)(Action((letters[0], start, letters[1], start), ()))
+    assert texts == ["h", "\ufffd", "i", "\ufffd"]

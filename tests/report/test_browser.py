@@ -79,10 +79,10 @@ def test_problems_of_the_folder_are_shown_at_the_top(browser, tmp_path):
 def test_several_runs_share_the_curves(browser, tmp_path):
     runs = [write_run(tmp_path / name / "run", steps) for name, steps in (("a", 3), ("b", 5))]
     browser.open(write_page(tmp_path, *runs))
-    assert browser.texts(".run") == ["a/run", "b/run"]
+    assert browser.texts("#runs .run") == ["a/run", "b/run"]
     at = browser.one(".chart .at").text.split()  # at step 5, where a has ended
     assert at == ["step", "5:", "\u2013", "0.5"]
-    browser.all(".run")[1].click()
+    browser.all("#runs .run")[1].click()
     browser.wait(lambda: "step 5" in browser.one("#group h3").text.lower())
 
 

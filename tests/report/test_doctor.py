@@ -163,3 +163,21 @@ def test_rollouts_without_text_are_not_identical_answers(write_run):
     assert [f.name for f in examine(write_run(images, lines))] == []
     empty = [line | {"length": 1} for line in images]
     assert [f.name for f in examine(write_run(empty, lines))] == ["identical answers"]
+
+
+def test_commands_of_the_suggestions_have_the_folder_of_the_run(write_run, monkeypatch):
+    lines = [{"step": i, "reward/mean": 0.0, "reward/std": 0.0} for i in (1, 2, 3, 4)]
+    folder = write_run([rollout(i, "x", 0.0) for i in (1, 2, 3, 4)], lines)
+    (finding,) = examine(folder)
+    assert f"`grupo rollouts {folder}`" in finding.suggestions[0]
+    monkeypatch.chdir(folder.parent)
+    (finding,) = examine(folder)
+    assert f"`grupo rollouts {folder.name}`" in finding.suggestions[0]
+
+
+def test_zero_loss_states_what_changed_and_no_learning(write_run):
+    values = {"loss": 0.0, "grad_norm": 0.5, "update/changed_frac": 0.75, "reward/mean": 0.5}
+    lines = [{"step": i, "reward/std": 0.25, **values} for i in (1, 2, 3, 4)]
+    details = {f.name: f.details for f in examine(write_run([], lines))}["zero loss"]
+    assert details.endswith("norm is 0.5, and 75% of the sampled weights changed.")
+    assert "learn" not in details

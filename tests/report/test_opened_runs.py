@@ -67,3 +67,12 @@ def test_unreadable_journal_is_a_problem(tmp_path_factory, request):
     run.refresh()
     assert "rollouts.jsonl: Permission denied" in run.problems
     assert len(run.metrics) == 3
+
+
+def test_a_comparison_stands_for_all_its_runs(tmp_path):
+    (tmp_path / "comparison.json").write_text("{}")
+    with pytest.raises(ConfigError, match="comparison of which no run has begun"):
+        open_runs([tmp_path])
+    for seed in (10, 9):
+        write_run(tmp_path / "runs" / "grpo" / f"seed-{seed}")
+    assert [run.name for run in open_runs([tmp_path])] == ["seed-9", "seed-10"]

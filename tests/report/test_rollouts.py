@@ -144,3 +144,14 @@ def test_select_from_a_real_run(real_run):
     assert [r["reward"] for r in best] == sorted((r["reward"] for r in best), reverse=True)
     assert len(select_rollouts(real_run, limit=1000)) == 96  # 3 steps x 4 prompts x 8 rollouts
     assert "+ 1 =" in rendered(best)
+
+
+def test_panel_shows_the_reference_answer_and_every_turn_apart():
+    turns = [{"text": "look"}, {"observation": "a wall", "text": "left"}]
+    output = rendered([rollout(text="lookleft", turns=turns, reference_answer="42")])
+    lines = [line.strip("│ \n") for line in output.splitlines()]
+    start = lines.index("reference answer:")
+    assert lines[start : start + 8] == [
+        *("reference answer:", "42", "policy:", "look"),
+        *("environment:", "a wall", "policy:", "left"),
+    ]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grupo.algo.advantages import chain
+from grupo.core.user_paths import models_dir
 from grupo.toy import ensure_trained
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
 from grupo.training.trainer import train
@@ -36,3 +37,13 @@ def test_a_negated_advantage_lowers_the_accuracy(tmp_path, monkeypatch):
     method = RECIPE.method.replace(advantage=chain(RECIPE.method.advantage, negate))
     scores = quickstart(tmp_path, monkeypatch, 0, method)
     assert scores["after"]["sampled"] < scores["before"]["sampled"]
+
+
+def test_toy_models_are_cached_for_the_user_unless_a_folder_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRUPO_HOME", str(tmp_path / "named"))
+    assert models_dir() == tmp_path / "named" / "models"
+    monkeypatch.delenv("GRUPO_HOME")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    assert models_dir().is_absolute()
+    assert not models_dir().is_relative_to(tmp_path / "named")

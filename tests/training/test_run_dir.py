@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from grupo.core.batch import Batch
+from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -167,3 +167,13 @@ def test_the_journals_of_a_run_are_strict_json(run):
     run.log(1, {"loss": float("nan")}, [{"reward": float("inf")}])
     assert json.loads(run.journals["metrics"].path.read_text()) == {"step": 1, "loss": "NaN"}
     assert json.loads(run.journals["rollouts"].path.read_text()) == {"reward": "Infinity"}
+
+
+def test_turns_of_a_dialogue_are_kept_apart_in_its_record():
+    task = Task("sum", "2 + 2 =", "4")
+    first, second = (Action((1,), (0.0,), text=text) for text in ("look", "left"))
+    dialogue = Rollout((("2 + 2 =", first), ("a wall", second)), 1.0)
+    single = Rollout((("2 + 2 =", first),), 1.0)
+    records = rollout_records(1, [Group(task, (dialogue, single))], [], EMPTY_BATCH)
+    assert records[0]["turns"] == [{"text": "look"}, {"observation": "a wall", "text": "left"}]
+    assert records[1]["turns"] == []

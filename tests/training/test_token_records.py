@@ -137,3 +137,13 @@ def test_an_image_is_stored_as_a_data_url():
     group = Group(TASK, (Rollout((("2 + 2 =", make_action("a", image=image)),)),))
     (record,) = token_records(0, [group], [], EMPTY_BATCH, Trace(), tokens_as_text)
     assert record["actions"][0]["image"].startswith("data:image/png;base64,")
+
+
+def test_tokens_without_text_are_parts_of_a_character_and_other_items_are_not():
+    group = Group(
+        Task("a", "1"),
+        (Rollout((("1", Action((5, 6, (0.5,)), (-1.0,) * 3)),)),),
+    )
+    texts = [["", "x", ""]]
+    (record,) = token_records(1, [group], [], EMPTY_BATCH, Trace(), lambda _: texts)
+    assert record["actions"][0]["partial"] == [0]

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -22,10 +23,13 @@ TOTALS_PREFIXES = ("tokens/", "time/")
 def open_runs(folders: Sequence[Path]) -> list[RunView]:
     """Open the runs in the folders, without duplicates, and read their current state.
 
+    The folder of a comparison stands for all its runs.
+
     Raises:
         ConfigError: a folder does not exist or holds no run, or none of them is readable.
     """
-    runs = [RunView(folder) for folder in dict.fromkeys(map(_check_run_folder, folders))]
+    run_folders = [run for folder in folders for run in _runs_of_comparison(folder) or [folder]]
+    runs = [RunView(folder) for folder in dict.fromkeys(map(_check_run_folder, run_folders))]
     for run, name in zip(runs, distinct_names([run.folder for run in runs]), strict=True):
         run.name = name
         run.refresh()
@@ -135,6 +139,21 @@ def _task_keys(journal_index: JournalIndex, steps: Sequence[int]) -> list[str]:
 def _model_name(policy: Any) -> Any:
     inner = policy.get("base", policy.get("first", policy)) if isinstance(policy, Mapping) else {}
     return inner.get("model", "") if isinstance(inner, Mapping) else ""
+
+
+def _runs_of_comparison(folder: Path) -> list[Path]:
+    """The runs below the folder of a comparison; none for another folder."""
+    if not (folder / "comparison.json").is_file():
+        return []
+    runs = sorted((path.parent for path in folder.rglob("recipe.json")), key=_natural_order)
+    if not runs:
+        raise ConfigError(f"run: {str(folder)!r} is a comparison of which no run has begun.")
+    return runs
+
+
+def _natural_order(path: Path) -> list[tuple[str, int]]:
+    """Sorts seed 10 after seed 9."""
+    return [(word, int(digits or 0)) for word, digits in re.findall(r"(\D+)(\d*)", f"{path}/")]
 
 
 def _check_run_folder(folder: Path) -> Path:
