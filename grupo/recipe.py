@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Interval
 
@@ -22,6 +22,7 @@ from grupo.rollouts.samplers import FixedGroupSize
 from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks.base import TaskSource
 from grupo.tasks.overlong import OverlongHandler, error
+from grupo.tasks.split import EvalShare
 
 
 @component
@@ -79,7 +80,8 @@ class Recipe:
         policy: The policy to train, such as `CausalLM("Qwen/Qwen2.5-0.5B")`.
         env: The environment, which scores the rollouts.
         tasks: The source of the training tasks.
-        eval_tasks: Number of tasks to hold out of `tasks` for evaluation, or another source.
+        eval_tasks: Number of tasks to hold out of `tasks` for evaluation, or another source; by
+            default a tenth of them, at most 200.
         method: The training method.
         max_steps: Rollout steps; the method's update plan makes one or several updates in each.
         prompts_per_step: Tasks per step; the method's sampler generates a group for each.
@@ -98,6 +100,8 @@ class Recipe:
         early_stopping: Conditions that end the run before `max_steps`.
         overlong: What happens to prompts that leave no room for an answer: `error`, `drop` or
             `truncate`, which shortens the longest message from its beginning.
+        on_unscored: What happens after a step of which no rollout could be scored: "stop" ends the
+            run with the error, "continue" goes on.
         logged_groups: Groups per step whose tokens are written to the run's folder.
         save_every: Rollout steps between checkpoints.
         keep: Checkpoints that are kept: the newest, and those with the best evaluations.
@@ -107,7 +111,7 @@ class Recipe:
     policy: PolicySpec
     env: EnvSpec
     tasks: TaskSource
-    eval_tasks: int | TaskSource = 200
+    eval_tasks: int | EvalShare | TaskSource = EvalShare()
     method: Method = Method()
     max_steps: PositiveInt = 100
     prompts_per_step: PositiveInt = 16
@@ -123,6 +127,7 @@ class Recipe:
     evaluation: Evaluation = Evaluation()
     early_stopping: EarlyStopping = EarlyStopping()
     overlong: OverlongHandler = error
+    on_unscored: Literal["stop", "continue"] = "stop"
     logged_groups: NonNegativeInt = 32
     save_every: RolloutSteps = 10
     keep: KeepCheckpoints = KeepCheckpoints()

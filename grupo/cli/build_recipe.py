@@ -19,12 +19,12 @@ from grupo.recipe import Recipe, TaskSource
 from grupo.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.rewards import ImportedReward, ReasoningGymVerifier
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.tasks import parse_task_source
+from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
 from grupo.training.start_from import with_model
 
 T = TypeVar("T")
-FLAGS = ("tensorboard", "trackio", "wandb", "show-config")
+FLAGS = ("tensorboard", "trackio", "wandb", "dry-run")
 OPTION_NAMES = (
     *("run", "method", "model", "tasks", "eval-tasks", "reward", "steps"),
     *FLAGS,
@@ -102,7 +102,8 @@ class RecipeArgs:
         if self.tasks:
             source = parse_option(parse_task_source, "tasks", self.tasks)
             recipe = recipe.replace(tasks=source)
-            eval_tasks = eval_tasks if isinstance(eval_tasks, int) else Recipe.eval_tasks
+            is_drawn = isinstance(eval_tasks, int | EvalShare)
+            eval_tasks = eval_tasks if is_drawn else Recipe.eval_tasks
         if self.eval_tasks:
             eval_tasks = parse_eval_tasks(self.eval_tasks)
         return recipe.replace(eval_tasks=eval_tasks)

@@ -9,6 +9,7 @@ from grupo.cli.build_recipe import (
     parse_option,
     split_arguments,
 )
+from grupo.config.success import named_criterion
 from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
@@ -51,7 +52,7 @@ class EvalArgs:
             recipe.env,
             tasks,
             attempts=attempts,
-            success=recipe.evaluation.success,
+            success=named_criterion(recipe.evaluation.success, recipe.env),
             turn_strategy=recipe.evaluation.turn_strategy,
             key=derive_key(recipe.seed, "held-out"),  # as in a run, whose numbers are reproduced
         )

@@ -19,7 +19,7 @@ from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.core.console import print_error, print_line
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.exit_codes import EXIT_UNEXPECTED, error_message, exit_code
+from grupo.core.exit_codes import EXIT_UNEXPECTED, CommandError, error_message, exit_code
 from grupo.core.limits import ARGUMENT_LENGTH
 from grupo.core.terminal_text import printable_message
 from grupo.core.user_paths import is_recipe_file
@@ -100,7 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _check_arguments(arguments)
         app(_with_default_command(list(arguments)), prog_name="grupo")
     except Exception as error:
-        if (code := exit_code(error)) == EXIT_UNEXPECTED:
+        code = exit_code(error)
+        if code == EXIT_UNEXPECTED and not isinstance(error, CommandError):
             raise
         print_error(f"grupo: {error_message(error)}")
         sys.exit(code)

@@ -27,7 +27,7 @@ EXAMPLES = (
 )
 DOTTED_FIELDS = (
     "Fields of a field are dotted: --policy.max-new-tokens 128. Values are numbers, strings, tuples"
-    ' and components, such as "Cosine(1e-5, 0)". `grupo train --show-config` prints every field.'
+    ' and components, such as "Cosine(1e-5, 0)". `grupo train --dry-run` prints every field.'
 )
 
 

@@ -58,20 +58,26 @@ def train(
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
     verbose: VerboseOption = False,
-    show_config: Annotated[
-        bool, Option("--show-config", help="Print the resolved recipe and exit.")
+    dry_run: Annotated[
+        bool,
+        Option("--dry-run", help="Print the resolved recipe and exit."),
     ] = False,
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
+    from grupo.cli.chosen_defaults import recipe_with_defaults
     from grupo.config.validate import check_recipe
+    from grupo.config.validate_tasks import load_tasks
     from grupo.training.run_dir import unused_folder
 
     address, fields = split_arguments(arguments or ())
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
-    recipe = args()
+    recipe, choices = recipe_with_defaults(args)
     check_recipe(recipe)
-    if show_config:
+    for choice in choices:
+        print_error(str(choice))
+    if dry_run:
+        load_tasks(recipe)
         return print_line(describe_recipe(recipe))
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
@@ -148,8 +154,8 @@ def _train(recipe: "Recipe", folder: Path, callback: "Callback") -> None:
 
 def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
     """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
+    from grupo.config.validate_tasks import load_tasks
     from grupo.models.causal_lm import CausalLM
-    from grupo.tasks import split_tasks
     from grupo.toy import ensure_trained
     from grupo.toy.quickstart import TOY_MODEL
 
@@ -159,7 +165,7 @@ def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
     if isinstance(policy, CausalLM) and policy.max_new_tokens >= TOY_MODEL.context_length:
         allowed = f"below {TOY_MODEL.context_length}, the context length of the quickstart's model"
         raise ConfigError(f"policy.max_new_tokens: {policy.max_new_tokens}. Allowed: {allowed}.")
-    split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
+    load_tasks(recipe)
     ensure_trained(TOY_MODEL, callback)
 
 
@@ -177,10 +183,14 @@ def _resume_hint(folder: Path) -> Iterator[None]:
 
 
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
+    from grupo.config.success import named_criterion
     from grupo.report.tables import eval_table, summary_lines
+    from grupo.training.run_dir import RunFolder
 
     if summary["held_out"]:
-        out.print(eval_table(summary["held_out"]))
+        recipe = RunFolder.open(folder).recipe
+        criterion = named_criterion(recipe.evaluation.success, recipe.env)
+        out.print(eval_table(summary["held_out"], str(criterion)))
     else:
         print_line("No tasks were held out: nothing was evaluated.")
     for line in summary_lines(summary):

@@ -14,6 +14,7 @@ from grupo.core.component import component, component_fields
 from grupo.core.sequential import SequentialDesign
 from grupo.method import Method
 from grupo.recipe import Recipe, TaskSource
+from grupo.tasks import EvalShare
 
 METRICS = {
     "sampled": "held-out tasks solved at the end, sampled",
@@ -32,7 +33,7 @@ class TaskSet:
     """Tasks to train on, and the held-out tasks: a source, or how many of `tasks` to hold out."""
 
     tasks: TaskSource
-    eval_tasks: int | TaskSource = 200
+    eval_tasks: int | EvalShare | TaskSource = EvalShare()
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,12 @@ def _measure(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
     summary = read_summary(folder)
     final_scores = list(summary.get("held_out", {}).values())[-1:]
     values = {
-        **{name: float(score[name]) for score in final_scores for name in EVAL_METRICS},
+        **{
+            name: float(score[name])
+            for score in final_scores
+            for name in EVAL_METRICS
+            if name in score
+        },
         "reward": tail_mean(_metric_column(steps, "reward/mean")),
         "nonzero_std_frac": mean(_metric_column(steps, "groups/nonzero_std_frac")),
         "steps": float(summary["steps"]),
@@ -165,7 +170,8 @@ def _curves(steps: tuple[Mapping[str, float], ...], run_summary: Record) -> dict
     for step in steps:
         tokens.append(tokens[-1] + step["tokens/generated"])
         seconds.append(seconds[-1] + step["time/step"])
-    scores = {k: v for k, v in eval_scores_by_step(run_summary).items() if k < len(tokens)}
+    by_step = eval_scores_by_step(run_summary)
+    scores = {k: v for k, v in by_step.items() if k < len(tokens) and "sampled" in v}
     eval_steps = sorted(scores)
     solved = [float(scores[k]["sampled"]) for k in eval_steps]
     every_step = range(1, len(tokens))

@@ -20,7 +20,7 @@ from grupo.models.base import PolicySpec
 from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_model_exists
 from grupo.recipe import Recipe, TaskSource
-from grupo.tasks import split_tasks
+from grupo.tasks import EvalShare, split_tasks
 
 MAX_FOLDER_NAME = 200  # bytes; file systems allow 255
 EVAL_FIELDS = ("eval_tasks", "evaluation.success", "evaluation.attempts")
@@ -81,7 +81,7 @@ def _check_tasks(recipes: Sequence[Recipe]) -> None:
     first = recipes[0]
     tasks = _load_tasks("tasks", first.tasks)
     eval_tasks = first.eval_tasks
-    if not isinstance(eval_tasks, int):
+    if not isinstance(eval_tasks, int | EvalShare):
         eval_tasks = _load_tasks("eval_tasks", eval_tasks)
     train_tasks, held_out = split_tasks(tasks, eval_tasks, first.seed)
     for recipe in recipes:

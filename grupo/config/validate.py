@@ -10,6 +10,7 @@ from torch import Tensor
 
 from grupo.algo.advantages import AdvantageEstimator
 from grupo.algo.minibatches import Updates
+from grupo.config.answer_length import check_answer_length
 from grupo.config.validate_rewards import check_reward_range
 from grupo.config.validate_signals import check_required_signals
 from grupo.config.validate_stopping import check_stopping
@@ -26,6 +27,7 @@ from grupo.envs import SingleTurn
 from grupo.method import Method
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe, with_max_minibatches
+from grupo.rollouts.evaluate import TOTAL_REWARD
 
 MAX_STEPS_CHECKED = 200  # steps at which schedules are resolved before the run
 MAX_TASKS_CHECKED = 2000  # tasks of a source that are validated; of most sources, all
@@ -73,6 +75,7 @@ def check_recipe(recipe: Recipe) -> None:
     _check_group(recipe)
     _check_update_plan(recipe)
     _check_success_criterion(recipe)
+    check_answer_length(recipe)
     check_required_signals(recipe)
     check_reward_range(recipe)
     _check_roles(recipe)
@@ -227,8 +230,8 @@ def _check_unfinished(recipe: Recipe) -> None:
 def _check_success_criterion(recipe: Recipe) -> None:
     """Raise if success is decided by a reward term that the environment does not return."""
     term = recipe.evaluation.success.reward_term
-    if term and isinstance(recipe.env, SingleTurn):
+    if term not in ("", TOTAL_REWARD) and isinstance(recipe.env, SingleTurn):
         names = [reward.name for reward in recipe.env.rewards]
         if term.partition("/")[0] not in names:
-            hint = suggest(term, names)
+            hint = suggest(term, (*names, TOTAL_REWARD))
             raise ConfigError(f"evaluation.success.reward_term: {term!r}. {hint}")

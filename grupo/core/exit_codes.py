@@ -6,6 +6,7 @@ from typing import ClassVar
 from grupo.core.out_of_memory import out_of_memory_message
 from grupo.core.terminal_text import printable_message
 
+EXIT_FAILED = 1  # a property of a method does not hold, or no rollout of a step could be scored
 EXIT_UNEXPECTED = 1  # a bug: the traceback is shown
 EXIT_CONFIG_ERROR = 2  # invalid input; nothing was started
 EXIT_STOPPED = 3  # a run was stopped by an error; it can be resumed from its last checkpoint

@@ -19,7 +19,7 @@ from grupo.rewards import Reward, as_reward
 from grupo.rewards.reward_function import limits_own_time, rollout_scorer, single_list_scorer
 
 # `reward/<name>` is another metric for these
-RESERVED_NAMES = ("answer_error", "failed", "mean", "std")
+RESERVED_NAMES = ("answer_error", "failed", "mean", "std", "total")
 
 
 @component

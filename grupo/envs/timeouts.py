@@ -13,6 +13,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+from grupo.core.error_location import error_location
 from grupo.envs import daemon_threads
 from grupo.rewards.base import AnswerError
 
@@ -148,8 +149,9 @@ def failure_from_exception(error: BaseException) -> CallFailure:
     """The `CallFailure` of a call that raised `error`."""
     # format_exception_only survives an exception whose __str__ raises
     message = "".join(traceback.format_exception_only(error)).strip()
+    location = error_location(error)
     return CallFailure(
-        f"raised {message}"[:MAX_ERROR_CHARS],
+        f"raised {message}"[:MAX_ERROR_CHARS] + f" ({location})" * bool(location),
         exceeds_limit=isinstance(error, MemoryError | RecursionError),
         answer_error=isinstance(error, AnswerError),
     )

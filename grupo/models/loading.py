@@ -141,6 +141,7 @@ def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
     """The model with trainable adapters; its own weights are frozen."""
     from peft import LoraConfig, get_peft_model
 
+    _check_targets(model, lora)
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
@@ -158,6 +159,18 @@ def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
         raise ConfigError(
             f"targets: {lora.targets!r}. {_first_line(error)} Allowed: {allowed}."
         ) from error
+
+
+def _check_targets(model: nn.Module, lora: Lora) -> None:
+    """Raise `ConfigError` for a target that no layer has: peft ignores it if others match."""
+    modules = dict(model.named_modules())
+    linear = {n.rpartition(".")[2] for n, x in modules.items() if isinstance(x, nn.Linear)}
+    for target in () if isinstance(lora.targets, str) else lora.targets:
+        if not any(f".{name}".endswith(f".{target}") for name in modules):
+            raise ConfigError(
+                f"targets: no layer of the model is named {target!r}."
+                f" {suggest(target, ('all-linear', *linear))}"
+            )
 
 
 def enable_gradient_checkpointing(model: PreTrainedModel) -> None:

@@ -30,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     integrity.stopped_early,
     learning_signal.too_few_steps,
     progress.failed_rewards,
+    progress.eval_not_scored,
     rewards.nan_rewards,
     integrity.nan_metrics,
     optimization.nonfinite_gradient,

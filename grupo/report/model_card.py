@@ -11,6 +11,7 @@ from huggingface_hub.utils import validate_repo_id
 from grupo.core.component import component_fields, to_code, walk
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
+from grupo.rollouts.evaluate import NOT_SCORED
 from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage.checkpoint import Checkpoint
 from grupo.tasks import DatasetTasks
@@ -60,7 +61,7 @@ def _metadata(recipe: Recipe, scores: Mapping[str, Any], name: str) -> ModelCard
             metric_value=round(scores[score], 6),
         )
         for score in SCORES
-        if score in scores and scores.get("scored", True)
+        if score in scores
     ]
     return ModelCardData(
         model_name=name,
@@ -94,8 +95,8 @@ def _results_table(results: Mapping[int, Mapping[str, Any]]) -> str:
 
 
 def _share(scores: Mapping[str, Any], name: str) -> str:
-    if not scores.get("scored", True):
-        return "not scored"
+    if name not in scores:
+        return NOT_SCORED
     low, high = scores["intervals"][name]
     return f"{100 * scores[name]:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 

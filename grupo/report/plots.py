@@ -65,11 +65,12 @@ def _plot_reward(axes: Any, steps: tuple[Mapping[str, float], ...]) -> None:
 def _plot_eval_scores(axes: Any, summary: Record) -> None:
     scores = eval_scores_by_step(summary)
     for name, color, label in _EVAL_CURVES:
-        low = [score["intervals"][name][0] for score in scores.values()]
-        high = [score["intervals"][name][1] for score in scores.values()]
-        solved = [score[name] for score in scores.values()]
-        axes.plot([*scores], solved, color=color, marker="o", linewidth=2, label=label)
-        axes.fill_between([*scores], low, high, color=color, alpha=0.15, linewidth=0)
+        scored = {step: score for step, score in scores.items() if name in score}
+        low = [score["intervals"][name][0] for score in scored.values()]
+        high = [score["intervals"][name][1] for score in scored.values()]
+        solved = [score[name] for score in scored.values()]
+        axes.plot([*scored], solved, color=color, marker="o", linewidth=2, label=label)
+        axes.fill_between([*scored], low, high, color=color, alpha=0.15, linewidth=0)
     axes.set_ylim(-0.02, 1.02)
     axes.legend(frameon=False)
     _label(axes, "held-out tasks (95 % intervals)", "fraction solved")

@@ -70,7 +70,8 @@ class ProgressDisplay:
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
         best = max(result.pass_at_k, default=1)
-        pass_at_k = f", pass@{best} {result.pass_at_k[best]}" if best > 1 else ""
+        is_shown = best > 1 and result.sampled.is_scored
+        pass_at_k = f", pass@{best} {result.pass_at_k[best]}" if is_shown else ""
         failed = f"; {result.num_failed} could not be scored" if result.num_failed else ""
         scores = f"greedy {result.greedy}, sampled {result.sampled}{pass_at_k}{failed}"
         self.held_out = result.sampled.value

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from grupo.report.escape import literal
 from grupo.report.step_line import count, format_duration
-from grupo.rollouts.evaluate import EvalResult
+from grupo.rollouts.evaluate import NOT_SCORED, EvalResult
 
 TOKEN_LABELS = {
     "generated": "generated",
@@ -27,13 +27,15 @@ TIME_LABELS = {
 ScoreData = Mapping[str, Any]  # as returned by `EvalResult.to_data`
 
 
-def eval_table(scores: Mapping[str, Any]) -> Table:
+def eval_table(scores: Mapping[str, Any], criterion: str = "") -> Table:
     """The fraction of held-out tasks solved at the first and at the last evaluation.
 
     Args:
         scores: `held_out` of `summary.json`: the scores of each evaluation by its label.
+        criterion: The criterion of success in words.
     """
-    title = "held-out tasks solved (95 % intervals)" if scores else "no held-out tasks"
+    solved = f"solved: {criterion}" if criterion else "solved"
+    title = f"held-out tasks {solved} (95 % intervals)" if scores else "no held-out tasks"
     table = Table(title=title, title_style="")
     table.add_column("")
     ends = list(dict.fromkeys([*list(scores)[:1], *list(scores)[-1:]]))
@@ -54,7 +56,8 @@ def score_table(score: EvalResult) -> Table:
     table = Table(title="tasks solved (95 % intervals)", title_style="")
     table.add_column("")
     table.add_column("solved", justify="right")
-    for name in (n for n in data["intervals"] if n != "pass@1"):
+    names = dict.fromkeys(("greedy", "sampled", *data["intervals"]))
+    for name in (n for n in names if n != "pass@1"):
         table.add_row(_label(name), _format_share(data, name))
     return table
 
@@ -99,7 +102,7 @@ def _score_names(scores: Sequence[ScoreData]) -> list[str]:
     shared = set.intersection(*(set(s["intervals"]) for s in scores)) if scores else set()
     ks = sorted(int(name.removeprefix("pass@")) for name in shared if name.startswith("pass@"))
     largest = [f"pass@{k}" for k in ks[-1:] if k > 1]
-    return [name for name in ("greedy", "sampled") if name in shared] + largest
+    return ["greedy", "sampled", *largest] if scores else []
 
 
 def _label(name: str) -> str:
@@ -107,6 +110,8 @@ def _label(name: str) -> str:
 
 
 def _format_share(score: ScoreData, name: str) -> str:
+    if name not in score:
+        return NOT_SCORED
     low, high = score["intervals"][name]
     return f"{100 * score[name]:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
@@ -114,4 +119,6 @@ def _format_share(score: ScoreData, name: str) -> str:
 def _difference(scores: Sequence[ScoreData], name: str) -> list[str]:
     if len(scores) < 2:
         return []
+    if any(name not in score for score in scores):
+        return [""]
     return [f"{100 * (scores[1][name] - scores[0][name]):+.1f} points"]

@@ -109,6 +109,12 @@ class ImportedReward:
         """The imported reward."""
         return _load_cached(self.import_path)
 
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without a column that the function's signature reads."""
+        reward = self.resolve()
+        if isinstance(reward, TRLReward):
+            reward.validate_tasks(tasks)
+
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Any:
         return self.resolve()(task, rollouts)
 

@@ -18,6 +18,11 @@ NON_COLUMN_NAMES = (
     "completions",
     "completion_ids",
 )
+# arguments of every call, besides the columns
+TRL_ARGUMENTS = (
+    *("prompts", "completions", "completion_ids"),
+    *("trainer_state", "log_extra", "log_metric"),
+)
 
 
 @component
@@ -33,6 +38,17 @@ class TRLReward:
     """
 
     function: Callable[..., Any]
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without a column that the function's signature reads."""
+        for task in tasks:
+            available = (*_columns(task), *TRL_ARGUMENTS)
+            for name in required_names(self.function):
+                if name not in available:
+                    raise ConfigError(
+                        f"reward: the parameter {name!r} of {_function_name(self.function)} is no"
+                        f" column of the task {str(task.prompt)[:60]!r}. {suggest(name, available)}"
+                    )
 
     def __call__(
         self, task: Task, rollouts: Sequence[Rollout]
@@ -132,13 +148,21 @@ def accepted_arguments(
         accepted = dict(arguments)
     else:
         accepted = {p.name: arguments[p.name] for p in parameters if p.name in arguments}
-    named = (p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
-    for p in named:
-        if p.default is p.empty and p.name not in accepted:
-            raise ConfigError(
-                f"The reward function requires {p.name!r}. {suggest(p.name, arguments)}"
-            )
+    for name in required_names(function):
+        if name not in accepted:
+            raise ConfigError(f"The reward function requires {name!r}. {suggest(name, arguments)}")
     return accepted
+
+
+def required_names(function: Callable[..., Any]) -> list[str]:
+    """The parameters without a default in a function's signature."""
+    parameters = inspect.signature(function).parameters.values()
+    named = (p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
+    return [p.name for p in named if p.default is p.empty]
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _columns(task: Task) -> dict[str, Any]:

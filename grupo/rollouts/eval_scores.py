@@ -39,10 +39,7 @@ def scores_by_step(eval_scores: EvalScores, num_steps: int) -> dict[int, Mapping
 
 def metric_value(scores: Mapping[str, Any], metric: str) -> float:
     """The value of a metric in an evaluation; NaN if none of its rollouts could be scored."""
-    value = scores.get(metric.removeprefix(PREFIX))
-    if not isinstance(value, int | float) or not scores.get("scored", True):
-        return math.nan
-    return float(value)
+    return float(scores.get(metric.removeprefix(PREFIX), math.nan))
 
 
 def best_steps(eval_scores: EvalScores, num_steps: int, metric: str, count: int) -> list[int]:

@@ -25,12 +25,16 @@ class HasActor(Protocol):
         ...
 
 
+TOTAL_REWARD = "total"  # in place of the name of a reward term
+
+
 @component
 class SuccessCriterion:
-    """A rollout solves its task if its reward, or one reward term, is at least `min_reward`.
+    """A rollout solves its task if one reward term, without its weight, is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term; "" is the total reward.
+        reward_term: Name of the reward term; "total" is the total reward. "" is the first reward
+            term of the recipe's environment, or the total reward if it states none.
         min_reward: Smallest value that counts as solved.
     """
 
@@ -39,21 +43,37 @@ class SuccessCriterion:
 
     def __call__(self, rollout: Rollout) -> bool:
         value = rollout.reward
-        if self.reward_term:
+        if self.reward_term not in ("", TOTAL_REWARD):
             value = rollout.reward_terms.get(self.reward_term, math.nan)
         return value >= self.min_reward - 1e-9
+
+    def __str__(self) -> str:
+        return f"{self.reward_term or TOTAL_REWARD} >= {self.min_reward:g}"
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """A fraction of tasks with the bounds of its 95 % bootstrap interval over tasks."""
+    """A fraction of tasks with the bounds of its 95 % bootstrap interval over tasks.
+
+    The numbers are NaN if no rollout could be scored.
+    """
 
     value: float
     low: float
     high: float
 
+    @property
+    def is_scored(self) -> bool:
+        """Whether a rollout could be scored."""
+        return not math.isnan(self.value)
+
     def __str__(self) -> str:
+        if not self.is_scored:
+            return NOT_SCORED
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+NOT_SCORED = "not scored"  # takes the place of a proportion if no rollout could be scored
 
 
 @dataclass(frozen=True)
@@ -64,9 +84,10 @@ class EvalResult:
         greedy: Fraction of tasks that the greedy attempt solves.
         sampled: Mean over tasks of the fraction of sampled attempts that solve the task.
         pass_at_k: For each k, the estimated fraction of tasks solved at least once in k attempts.
-        num_failed: Rollouts that could not be scored; these count as not solved.
+        num_failed: Rollouts that could not be scored; these count as not solved. A proportion all
+            of whose rollouts failed is not scored.
         num_generated: Tokens (or denoising steps) generated for all attempts.
-        is_scored: Whether any rollout could be scored.
+        first_error: Why the first of the failed rollouts could not be scored.
     """
 
     greedy: Proportion
@@ -74,16 +95,19 @@ class EvalResult:
     pass_at_k: Mapping[int, Proportion]
     num_failed: int = 0
     num_generated: int = 0
-    is_scored: bool = True
+    first_error: str = ""
 
     def to_data(self) -> dict[str, Any]:
-        """The scores by name, their intervals, and the number of failed rollouts."""
-        scores = {"greedy": self.greedy, "sampled": self.sampled}
-        scores |= {f"pass@{k}": score for k, score in self.pass_at_k.items()}
+        """The scores by name, their intervals, and the number of failed rollouts.
+
+        Proportions that are not scored are left out.
+        """
+        named = {"greedy": self.greedy, "sampled": self.sampled}
+        named |= {f"pass@{k}": score for k, score in self.pass_at_k.items()}
+        scores = {name: score for name, score in named.items() if score.is_scored}
         values = {name: score.value for name, score in scores.items()}
         intervals = {name: [score.low, score.high] for name, score in scores.items()}
-        unscored = {} if self.is_scored else {"scored": False}
-        return {**values, "intervals": intervals, "failed": self.num_failed, **unscored}
+        return {**values, "intervals": intervals, "failed": self.num_failed}
 
 
 def evaluate(
@@ -111,18 +135,24 @@ def evaluate(
     greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy)
     sampled_actor = policy.actor(derive_key(key, "sampled"))
     sampled = run_rollouts(sampled_actor, env, tasks, attempts, turn_strategy)
-    greedy_solved = [float(success(group.rollouts[0])) for group in greedy]
     num_solved = [sum(map(success, group.rollouts)) for group in sampled]
     ks = pass_ks(attempts)
-    num_failed = sum(bool(rollout.error) for g in (*greedy, *sampled) for rollout in g.rollouts)
+    errors = [r.error for group in (*greedy, *sampled) for r in group.rollouts if r.error]
     return EvalResult(
-        bootstrap_proportion(greedy_solved),
-        bootstrap_proportion([n / attempts for n in num_solved]),
-        {k: bootstrap_proportion([pass_at_k(k, attempts, n) for n in num_solved]) for k in ks},
-        num_failed,
+        _proportion([float(success(group.rollouts[0])) for group in greedy], greedy),
+        _proportion([n / attempts for n in num_solved], sampled),
+        {k: _proportion([pass_at_k(k, attempts, n) for n in num_solved], sampled) for k in ks},
+        len(errors),
         sum(sum(a.generated_tokens.values()) for a in (greedy_actor, sampled_actor)),
-        is_scored=num_failed < sum(len(g.rollouts) for g in (*greedy, *sampled)),
+        errors[0] if errors else "",
     )
+
+
+def _proportion(values: Sequence[float], groups: Sequence[Group]) -> Proportion:
+    """The mean of one value per task with its interval; not scored if every rollout failed."""
+    if all(rollout.error for group in groups for rollout in group.rollouts):
+        return Proportion(math.nan, math.nan, math.nan)
+    return bootstrap_proportion(values)
 
 
 def run_rollouts(

@@ -8,11 +8,12 @@ from grupo.tasks.mixture import TaskMixture
 from grupo.tasks.parse import parse_task_source
 from grupo.tasks.python import FromFunction, FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
-from grupo.tasks.split import TrainingTasks, check_disjoint, split_tasks
+from grupo.tasks.split import EvalShare, TrainingTasks, check_disjoint, split_tasks
 
 __all__ = [
     "Columns",
     "DatasetTasks",
+    "EvalShare",
     "FromFunction",
     "FromImportPath",
     "LazyTasks",

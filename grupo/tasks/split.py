@@ -9,11 +9,34 @@ from typing import overload
 
 import numpy as np
 
+from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.ranges import FractionBelowOne, PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
 from grupo.tasks.table_tasks import TableTasks, task_keys
+
+
+@component
+class EvalShare:
+    """A share of the tasks to hold out: at least one of two or more, and at most `max_tasks`.
+
+    Args:
+        fraction: Share of the different tasks of the source.
+        max_tasks: Largest number of tasks to hold out.
+
+    >>> EvalShare().count(5_000), EvalShare().count(42), EvalShare().count(2), EvalShare().count(1)
+    (200, 4, 1, 0)
+    """
+
+    fraction: FractionBelowOne = 0.1
+    max_tasks: PositiveInt = 200
+
+    def count(self, num_tasks: int) -> int:
+        """The number of tasks to hold out of `num_tasks` different ones."""
+        share = max(1, int(self.fraction * num_tasks))
+        return min(self.max_tasks, share, num_tasks - 1)
 
 
 @dataclass(frozen=True)
@@ -73,14 +96,14 @@ class TrainingTasks(Sequence[Task]):
 
 def split_tasks(
     source: TaskSource | Sequence[Task],
-    eval_tasks: int | TaskSource | Sequence[Task],
+    eval_tasks: int | EvalShare | TaskSource | Sequence[Task],
     seed: int = 0,
 ) -> tuple[TrainingTasks, Sequence[Task]]:
     """Split a source into training tasks and evaluation tasks, which have no prompt in common.
 
     Args:
         source: Source of the training tasks.
-        eval_tasks: Number of evaluation tasks to draw from `source`, or their own source.
+        eval_tasks: Number or share of evaluation tasks to draw from `source`, or their own source.
         seed: Seed of the draws.
 
     >>> from grupo.tasks.reasoning_gym import ReasoningGym
@@ -91,6 +114,8 @@ def split_tasks(
     """
     tasks = _load(source)
     excluded = set[int]()
+    if isinstance(eval_tasks, EvalShare):
+        eval_tasks = eval_tasks.count(_count_different(tasks))
     if isinstance(eval_tasks, int):
         excluded, evaluation = _draw_eval_tasks(tasks, eval_tasks, seed)
     else:
@@ -137,11 +162,17 @@ def _draw_eval_tasks(tasks: Sequence[Task], count: int, seed: int) -> tuple[set[
         if index is None:
             raise ConfigError(
                 f"eval_tasks: {count}. Allowed: at most {len(by_key)}, the different tasks among"
-                f" the source's {len(tasks)}."
+                f" the source's {len(tasks)}. Write --eval-tasks NUMBER, or leave it out: a tenth"
+                " of the tasks is held out."
             )
         drawn.add(index)
         by_key.setdefault(tasks[index].key, tasks[index])
     return drawn, list(by_key.values())
+
+
+def _count_different(tasks: Sequence[Task]) -> int:
+    """The number of different tasks; of lazy tasks, whose keys are unknown, the number of all."""
+    return len(tasks) if isinstance(tasks, LazyTasks) else len({task.key for task in tasks})
 
 
 def _shuffled(size: int, rng: Random) -> Iterator[int]:

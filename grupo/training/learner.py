@@ -9,8 +9,10 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from grupo.config.validate import check_columns, check_component_tasks, check_tasks
+from grupo.config.success import named_criterion
+from grupo.config.validate import check_tasks, env_warnings
 from grupo.config.validate_rewards import check_observed_rewards
+from grupo.config.validate_tasks import check_first_observation, load_tasks, task_notes
 from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.event_loop import run_coroutine
 from grupo.core.rng import derive_key, make_rng, seed_torch
@@ -24,7 +26,6 @@ from grupo.optimizers.update import optimizer_step
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
-from grupo.tasks import split_tasks
 from grupo.tasks.overlong import fit_prompts
 from grupo.training import metrics
 from grupo.training.async_rollouts import (
@@ -78,16 +79,15 @@ class Learner:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self.tasks: Sequence[Task]
         # the recipe of each step; it differs only if a run was extended with another one
         self.recipe_at: Callable[[int], Recipe] = lambda step: recipe
-        self.tasks, self.eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
+        self.tasks: Sequence[Task]
+        self.tasks, self.eval_tasks = load_tasks(recipe)
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
         self.task_note = self._fit_prompts()
         check_tasks(self.policy, self.eval_tasks, self.tasks)
-        check_columns(recipe.method, self.tasks)
-        check_component_tasks(recipe.env, self.eval_tasks, self.tasks)
+        check_first_observation(self.policy, recipe.env, self.tasks)
         method = recipe.method
         heads = self.policy.attach_heads(method.requires.heads)
         self.aux_models = self.policy.attach_aux_models(
@@ -159,13 +159,24 @@ class Learner:
                 self.recipe.env,
                 self.eval_tasks,
                 attempts=evaluation.attempts,
-                success=evaluation.success,
+                success=named_criterion(evaluation.success, self.recipe.env),
                 turn_strategy=evaluation.turn_strategy,
                 key=derive_key(self.recipe.seed, "held-out"),
             )
         self.state.record_evaluation(label, result, stopwatch.elapsed, usage)
         kill_point("run/evaluated")
         return result
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Lines about the policy and the tasks that a user may not expect."""
+        lines = (
+            *self.policy.warnings,
+            self.task_note,
+            *env_warnings(self.recipe),
+            *task_notes(self.recipe, self.tasks, self.eval_tasks),
+        )
+        return tuple(filter(None, lines))
 
     def close(self) -> None:
         """Cancel the generation of later steps, then end the processes that generate."""

@@ -101,7 +101,7 @@ class RunFolder:
         return max((entry.step for entry in self.earlier), default=0)
 
     def recipe_at(self, step: int) -> Recipe:
-        """The recipe of a step, counted from 0: the one before the run was extended, or the last.
+        """The recipe of the step that follows `step` steps; before an extension, the earlier one.
 
         A step that was done before and is repeated after damage to a checkpoint has the same bits.
         """

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from grupo.config.validate import check_recipe, env_warnings
+from grupo.config.validate import check_recipe
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
 from grupo.storage.checkpoint import NoCheckpoint, save_errors
@@ -18,6 +18,7 @@ from grupo.training.run_summary import run_summary
 from grupo.training.step_clock import CLOCK, StepClock
 from grupo.training.stopping import saved_best_steps, stop_reason
 from grupo.training.token_records import token_records
+from grupo.training.unscored_step import check_any_scored, first_error
 
 
 def train(
@@ -90,6 +91,7 @@ class Trainer:
         self.policy = learner.policy
         self.state = learner.state
         learner.recipe_at = run.recipe_at
+        self.has_reported_error = False
         self.clock = StepClock(run.folder / CLOCK)
         if self.recipe.early_stopping.max_seconds:
             self.state.count_seconds = self.clock.count
@@ -98,13 +100,8 @@ class Trainer:
         """Train to the end and return the summary; for a finished run, only the summary."""
         kill_point("run/begin")
         self.callback.on_train_begin(self.recipe, self.state.step)
-        for warning in (
-            *self.policy.warnings,
-            self.learner.task_note,
-            *env_warnings(self.recipe),
-        ):
-            if warning:
-                self.callback.on_message(warning)
+        for warning in self.learner.warnings:
+            self.callback.on_message(warning)
         try:
             if self.state.finished:
                 self.callback.on_message(f"{self.run.folder} is finished: nothing is left to do.")
@@ -158,19 +155,29 @@ class Trainer:
         number = self.state.step  # counted from 1
         for note in result.notes:
             self.callback.on_message(note)
-        if self._must_evaluate(self.run.recipe_at(number)):
+        if self._must_evaluate(self.run.recipe_at(number - 1)):
             self._evaluate(step_label(self.state.step))
         self._log(number, result)
         kill_point("step/logged")
         self.callback.on_step_end(number, result.metrics)
+        groups = result.collected.sampled_groups
+        if self.recipe.on_unscored == "stop":
+            check_any_scored(number, groups)
+        self._report_error(first_error(groups))
         if self.state.step % self.recipe.save_every == 0 or self.state.step in self._best_steps():
             self._save()
         kill_point("step/saved")
 
+    def _report_error(self, error: str) -> None:
+        """Pass on, once, why a rollout could not be scored."""
+        if error and not self.has_reported_error:
+            self.has_reported_error = True
+            self.callback.on_message(f"A rollout could not be scored: {error}")
+
     def _log(self, number: int, result: TrainStepResult) -> None:
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
-        logged = sampled[: self.run.recipe_at(number).logged_groups]
+        logged = sampled[: self.run.recipe_at(number - 1).logged_groups]
         self.run.log(
             number,
             result.metrics,
@@ -182,7 +189,10 @@ class Trainer:
 
     def _evaluate(self, label: str) -> None:
         if self.learner.eval_tasks and label not in self.state.eval_scores:
-            self.callback.on_evaluate(label, self.learner.evaluate(label))
+            result = self.learner.evaluate(label)
+            self.callback.on_evaluate(label, result)
+            if self.state.step:  # otherwise the first step shows whether training is affected
+                self._report_error(result.first_error)
 
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated after a step of this recipe, before the next one."""

@@ -53,7 +53,7 @@ def test_every_command_of_the_page_succeeds(grupo, home, tmp_path, monkeypatch):
     assert (folder / "exported" / "model.safetensors").is_file()
     assert (folder / "toy_model" / "toy_model.json").is_file()
     trainings = [arguments for arguments in COMMANDS if arguments[:1] in ([], ["train"])]
-    num_runs = sum("--show-config" not in arguments for arguments in trainings)
+    num_runs = sum("--dry-run" not in arguments for arguments in trainings)
     assert len(list((folder / "runs").iterdir())) == num_runs > 10
 
 

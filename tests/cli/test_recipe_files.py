@@ -14,7 +14,7 @@ from grupo.toy.quickstart import RECIPE
 @pytest.fixture
 def toml(grupo, tmp_path) -> Path:
     """The recipe of `recipe.py` as it is printed, in a file."""
-    code, out, err = grupo("train", "recipe.py", "--show-config")
+    code, out, err = grupo("train", "recipe.py", "--dry-run")
     assert (code, err) == (0, "")
     (tmp_path / "recipe.toml").write_text(out)
     return tmp_path / "recipe.toml"
@@ -25,12 +25,12 @@ def test_printed_recipe_is_the_recipe(toml, home):
 
 
 def test_printed_quickstart_is_the_quickstart(grupo, tmp_path):
-    (tmp_path / "recipe.toml").write_text(grupo("train", "--show-config")[1])
+    (tmp_path / "recipe.toml").write_text(grupo("train", "--dry-run")[1])
     assert load_recipe_file(tmp_path / "recipe.toml") == RECIPE
 
 
 def test_printing_the_printed_recipe_prints_the_same_text(grupo, toml):
-    assert grupo("train", str(toml), "--show-config")[1] == toml.read_text()
+    assert grupo("train", str(toml), "--dry-run")[1] == toml.read_text()
 
 
 def test_run_of_the_printed_recipe_stores_the_same_recipe(grupo, toml, home, tmp_path):
@@ -67,7 +67,7 @@ def test_comparison_takes_a_recipe_file(toml, home, grupo):
 
 
 def test_options_change_a_recipe_file(grupo, toml):
-    code, out, _ = grupo("train", str(toml), "--steps", "7", "--show-config")
+    code, out, _ = grupo("train", str(toml), "--steps", "7", "--dry-run")
     assert code == 0
     assert "\nmax_steps = 7\n" in out
 

@@ -23,9 +23,9 @@ def train_and_load_summary(grupo, run: Path, *arguments: str) -> dict:
     return json.loads((run / "summary.json").read_text())
 
 
-def show_config(grupo, folder: Path, *arguments: str) -> dict[str, str]:
-    """The fields of the recipe that is in the TOML which `--show-config` prints."""
-    code, out, err = grupo("recipe.py", "--show-config", *arguments)
+def dry_run(grupo, folder: Path, *arguments: str) -> dict[str, str]:
+    """The fields of the recipe that is in the TOML which `--dry-run` prints."""
+    code, out, err = grupo("recipe.py", "--dry-run", *arguments)
     assert (code, err) == (0, "")
     (folder / "shown.toml").write_text(out)
     recipe = load_recipe_file(folder / "shown.toml")
@@ -37,13 +37,13 @@ def read_journal(path: Path) -> list[dict]:
 
 
 def test_default_command_is_train(grupo):
-    assert grupo("recipe.py", "--show-config") == grupo("train", "recipe.py", "--show-config")
-    assert grupo("--show-config", "--steps", "3") == grupo("train", "--show-config", "--steps", "3")
+    assert grupo("recipe.py", "--dry-run") == grupo("train", "recipe.py", "--dry-run")
+    assert grupo("--dry-run", "--steps", "3") == grupo("train", "--dry-run", "--steps", "3")
 
 
-def test_show_config_prints_recipe_and_step_and_trains_nothing(grupo, home):
+def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
     before = sorted(home.iterdir())
-    code, out, _ = grupo("recipe.py", "--show-config", "--method.updates", "Updates(2, 2)")
+    code, out, _ = grupo("recipe.py", "--dry-run", "--method.updates", "Updates(2, 2)")
     assert code == 0
     assert "\nmax_steps = 2\n" in out
     assert out.splitlines()[:2] == [
@@ -104,7 +104,7 @@ def test_show_config_prints_recipe_and_step_and_trains_nothing(grupo, home):
     ],
 )
 def test_options_and_fields_change_the_recipe(grupo, tmp_path, arguments, field, shown):
-    assert shown in show_config(grupo, tmp_path, *arguments)[field]
+    assert shown in dry_run(grupo, tmp_path, *arguments)[field]
 
 
 def test_run_writes_journals_and_summary_to_its_folder(grupo, tmp_path):
@@ -130,7 +130,7 @@ def test_reward_terms_have_their_names(grupo, tmp_path):
 def test_run_without_held_out_tasks_prints_so(grupo, tmp_path):
     code, out, _ = grupo("recipe.py", "--eval-tasks", "0", "--run", str(tmp_path / "run"))
     assert code == 0
-    assert "No tasks were held out: nothing was evaluated." in out
+    assert "No tasks are held out: nothing is evaluated." in out
 
 
 def test_tensorboard_writes_events_into_the_run(grupo, tmp_path):

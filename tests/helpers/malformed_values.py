@@ -52,7 +52,7 @@ VALID_LINES: tuple[tuple[str, ...], ...] = (
     ("recipe.py", "--tasks", "tasks.jsonl(prompt='prompt')", "--eval-tasks", "tasks.jsonl"),
     ("recipe.py", "--tasks", "rg:chain_sum(max_terms=2, size=20)*2+rg:gcd", *TASKS_WITH_REWARD),
     ("recipe.py", "--method", "grpo(clip_eps=0.1)", "--policy.lora", "Lora(4)"),
-    ("recipe.py", "--method", "method.py:half(group_size=4)", "--show-config"),
+    ("recipe.py", "--method", "method.py:half(group_size=4)", "--dry-run"),
     ("recipe.py", "--learning-rate", "Warmup(0.1, Cosine(1e-5, 0))", "--seed", "1"),
     ("resume", "run"),
     ("resume", "run", "recipe.py", "--steps", "2"),

@@ -51,7 +51,10 @@ def folder(folders, tmp_path) -> Path:
             "CausalLM.stop_strings: ('',). Allowed: not empty.",
         ),
         ({"stop_strings": "END"}, "CausalLM.stop_strings: 'END'. Allowed: a tuple (…,) of which"),
-        ({"lora": Lora(targets=("q_prj",))}, "targets: ('q_prj',). Target modules {'q_prj'} not"),
+        (
+            {"lora": Lora(targets=("q_prj",))},
+            "targets: no layer of the model is named 'q_prj'. Did you mean 'q_proj'?",
+        ),
     ],
 )
 def test_invalid_fields_raise_config_errors(llama, changes, message):

@@ -4,7 +4,15 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
-from grupo.tasks import FromFunction, LazyTasks, ReasoningGym, check_disjoint, split_tasks, task_key
+from grupo.tasks import (
+    EvalShare,
+    FromFunction,
+    LazyTasks,
+    ReasoningGym,
+    check_disjoint,
+    split_tasks,
+    task_key,
+)
 
 # the same prompt occurs three times: at 0, 4 and 5
 PROMPTS = ("a", "b", "c", "d", "a", " a ")
@@ -86,3 +94,14 @@ def test_keys_depend_on_the_content_of_prompts():
     assert task_key((image,)) != task_key((other,))
     with pytest.raises(ConfigError, match=r"holds a object"):
         task_key(({"role": "user", "content": [object()]},))
+
+
+def test_a_share_of_a_small_source_is_held_out_by_default():
+    tasks = [Task(str(i), str(i)) for i in range(42)]
+    training, evaluation = split_tasks(tasks, EvalShare())
+    assert (len(training), len(evaluation)) == (38, 4)
+
+
+def test_no_share_of_a_single_task_is_held_out():
+    training, evaluation = split_tasks([Task("a", "a")] * 3, EvalShare())
+    assert (len(training), len(evaluation)) == (3, 0)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from grupo.report.checks.finding import (
     Finding,
@@ -57,6 +58,12 @@ FAILED_REWARDS = FindingTemplate(
         "List them with `grupo rollouts RUN --failed`.",
         "Call the reward function on such an answer.",
     ),
+)
+EVAL_NOT_SCORED = FindingTemplate(
+    "evaluation not scored",
+    "error",
+    ("The reward function raises, hangs or returns NaN for every held-out rollout.",),
+    ("Call the reward function on a held-out task.",),
 )
 REWARD_DROPPED = FindingTemplate(
     "reward dropped",
@@ -167,12 +174,27 @@ def length_growth(run: RunData) -> Iterator[Finding]:
 def eval_score_fell(run: RunData) -> Iterator[Finding]:
     """The held-out score fell below the interval of the first evaluation."""
     scores = list(run.summary.get("held_out", {}).values())
-    for name in ("greedy", "sampled") if scores else ():
-        first = scores[0]
-        last = scores[-1]
+    for name in ("greedy", "sampled"):
+        scored = [score for score in scores if name in score]
+        if not scored:
+            continue
+        first = scored[0]
+        last = scored[-1]
         if last["intervals"][name][1] < first["intervals"][name][0]:
             details = f"{first[name]:.1%} of the held-out tasks solved first, {last[name]:.1%} now."
             yield EVAL_SCORE_FELL(details, name)
+
+
+def eval_not_scored(run: RunData) -> Iterator[Finding]:
+    """An evaluation of which no rollout could be scored: its score is unknown, and not 0."""
+    scores: dict[str, Any] = run.summary.get("held_out", {})
+    for label, score in scores.items():
+        missing = [name for name in ("greedy", "sampled") if name not in score]
+        if missing:
+            yield EVAL_NOT_SCORED(
+                f"Held-out {label}: {' and '.join(missing)} not scored; {score['failed']} rollouts"
+                " could not be scored.",
+            )
 
 
 def _without_rollout_prefix(error: str) -> str:

@@ -12,8 +12,10 @@ function ends(run, name) {
 }
 
 function heldOut(scores, name, label) {
+  const [newest, newestScore] = Object.entries(scores).pop() || [];
+  if (!newest) return null;
+  if (!isNumber(newestScore[name])) return tile(label, "not scored", `${newest}; no rollout could be scored`);
   const evaluations = Object.entries(scores).filter(([, score]) => isNumber(score[name]));
-  if (!evaluations.length) return null;
   const [, first] = evaluations[0], [last, now] = evaluations[evaluations.length - 1];
   const interval = now.intervals?.[name];
   const within = interval ? `95 % interval ${interval.map((x) => Number((100 * x).toFixed(1))).join(" to ")} %` : "";

@@ -1,0 +1,170 @@
+"""Defaults of a recipe that depend on the model, the tasks and the device that are used."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from grupo.algo.minibatches import Updates
+from grupo.config.answer_length import has_one_answer, method_length
+from grupo.core.types import Task
+from grupo.models.causal_lm import CausalLM
+from grupo.models.model_size import ModelSize
+from grupo.recipe import Recipe
+
+TOY_PARAMETERS = 20e6  # models below keep the quickstart's numbers
+CHECKPOINTING_PARAMETERS = 1e9
+LARGE_PARAMETERS = 3e9
+GROUP_SIZE = 8
+PROMPTS_PER_STEP = 16
+STEPS = (50, 500)  # the fewest and the most
+ANSWER_TOKENS = 512
+MAX_TASKS_READ = 2000  # tasks whose lengths are measured
+CHARS_PER_TOKEN = 3  # at least, of most texts and tokenizers
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value that was chosen for a field that the user did not set, and why."""
+
+    field: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.field} = {self.value}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class TaskLengths:
+    """The number of tasks, and upper estimates of their lengths in tokens.
+
+    Args:
+        count: Number of tasks.
+        prompt: Tokens of the longest prompt.
+        answer: Tokens of a long reference answer: nineteen of twenty are not longer.
+    """
+
+    count: int
+    prompt: int
+    answer: int
+
+
+def measure_tasks(tasks: Sequence[Task]) -> TaskLengths:
+    """The lengths of the first `MAX_TASKS_READ` tasks."""
+    first = list(islice(tasks, MAX_TASKS_READ))
+    prompts = (len(str(task.prompt)) for task in first)
+    answers = sorted(len(str(task.reference_answer or "")) for task in first)
+    long = answers[int(0.95 * (len(answers) - 1))] if answers else 0
+    return TaskLengths(len(tasks), _to_tokens(max(prompts, default=0)), _to_tokens(long))
+
+
+def choose_defaults(
+    recipe: Recipe,
+    fields_set: Collection[str],
+    model: ModelSize,
+    tasks: TaskLengths,
+    *,
+    has_bfloat16: bool,
+) -> list[Choice]:
+    """The values for fields that the user did not set.
+
+    Args:
+        recipe: The recipe with everything that the user set; its policy is a `CausalLM`.
+        fields_set: Names of the fields that the user set, those inside of them included; "method"
+            if the user chose one.
+        model: Size of the model.
+        tasks: Number and lengths of the tasks.
+        has_bfloat16: Whether the device has instructions for bfloat16.
+    """
+    policy = recipe.policy
+    assert isinstance(policy, CausalLM)
+    choices = [_answer_length(recipe, model, tasks)]
+    if model.num_parameters >= TOY_PARAMETERS:
+        choices += [
+            _learning_rate(policy, model),
+            *_precision(has_bfloat16),
+            *_checkpointing(model),
+            *_group_size(fields_set),
+            *_batch(recipe, tasks),
+        ]
+    return [choice for choice in choices if not _is_set(choice.field, fields_set)]
+
+
+def with_choices(recipe: Recipe, choices: Iterable[Choice]) -> Recipe:
+    """The recipe with the chosen values."""
+    for choice in choices:
+        recipe = _replace_field(recipe, choice.field.split("."), choice.value)
+    return recipe
+
+
+def _answer_length(recipe: Recipe, model: ModelSize, tasks: TaskLengths) -> Choice:
+    field = "policy.max_new_tokens"
+    if has_one_answer(recipe) and (length := method_length(recipe.method)):
+        return Choice(field, length, "the length of an answer that the method is made for")
+    wanted = max(ANSWER_TOKENS, 1 << (2 * tasks.answer - 1).bit_length() if tasks.answer else 0)
+    room = max(1, min(model.context_length // 2, model.context_length - tasks.prompt))
+    if room < wanted:
+        return Choice(field, room, f"the room in a context of {model.context_length} tokens")
+    reason = "room for reasoning before an answer"
+    if wanted > ANSWER_TOKENS:
+        reason = f"twice a long reference answer of about {tasks.answer} tokens"
+    return Choice(field, wanted, reason)
+
+
+def _learning_rate(policy: CausalLM, model: ModelSize) -> Choice:
+    size = _format_size(model)
+    if policy.lora is None:
+        return Choice("learning_rate", 1e-6, f"all weights of a model of {size} are trained")
+    rate = 1e-5 if model.num_parameters >= LARGE_PARAMETERS else 2e-5
+    return Choice("learning_rate", rate, f"LoRA adapters on a model of {size} are trained")
+
+
+def _precision(has_bfloat16: bool) -> Iterator[Choice]:
+    if has_bfloat16:
+        yield Choice("policy.dtype", "bfloat16", "the device has instructions for it")
+
+
+def _checkpointing(model: ModelSize) -> Iterator[Choice]:
+    if model.num_parameters >= CHECKPOINTING_PARAMETERS:
+        reason = f"a model of {_format_size(model)}; saves memory, costs a forward pass"
+        yield Choice("policy.gradient_checkpointing", True, reason)
+
+
+def _group_size(fields_set: Collection[str]) -> Iterator[Choice]:
+    if not any(field.partition(".")[0] == "method" for field in fields_set):
+        yield Choice("method.sampler.group_size", GROUP_SIZE, "as in most published runs")
+
+
+def _batch(recipe: Recipe, tasks: TaskLengths) -> Iterator[Choice]:
+    updates = recipe.method.updates
+    least = updates.minibatches if isinstance(updates, Updates) else 1
+    prompts = max(least, min(PROMPTS_PER_STEP, tasks.count))
+    reason = "all tasks" if prompts == tasks.count else "enough groups for a stable gradient"
+    yield Choice("prompts_per_step", prompts, reason)
+    fewest, most = STEPS
+    one_pass = -(-tasks.count // prompts)
+    steps = min(most, max(fewest, one_pass))
+    reason = {fewest: "the fewest that show a trend", most: "the most without being asked"}
+    yield Choice("max_steps", steps, reason.get(steps, f"one pass over {tasks.count} tasks"))
+
+
+def _is_set(field: str, fields_set: Collection[str]) -> bool:
+    """Whether the user set the field, or one that it is inside of."""
+    return any(f"{field}.".startswith(f"{name}.") for name in fields_set)
+
+
+def _replace_field(component: Any, path: Sequence[str], value: Any) -> Any:
+    name, *rest = path
+    inner = _replace_field(getattr(component, name), rest, value) if rest else value
+    return replace(component, **{name: inner})
+
+
+def _to_tokens(chars: int) -> int:
+    return -(-chars // CHARS_PER_TOKEN)
+
+
+def _format_size(model: ModelSize) -> str:
+    millions = model.num_parameters / 1e6
+    shown = f"{millions / 1000:.1f} billion" if millions >= 1000 else f"{millions:.0f} million"
+    return f"{shown} parameters"

@@ -1,0 +1,22 @@
+"""The success criterion of a recipe's evaluation, with the name of its reward term."""
+
+from dataclasses import replace
+
+from grupo.core.interfaces import EnvSpec
+from grupo.envs import MultiTurn, SingleTurn
+from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
+
+
+def named_criterion(success: SuccessCriterion, env: EnvSpec) -> SuccessCriterion:
+    """The criterion with the name of the environment's first reward term if it has none.
+
+    >>> from grupo.envs import RewardTerm
+    >>> from grupo.rewards import ExactMatch
+    >>> env = SingleTurn((RewardTerm("correct", ExactMatch()), RewardTerm("exact", ExactMatch())))
+    >>> str(named_criterion(SuccessCriterion(), env))
+    'correct >= 1'
+    """
+    if success.reward_term:
+        return success
+    rewards = env.rewards if isinstance(env, SingleTurn | MultiTurn) else ()
+    return replace(success, reward_term=rewards[0].name if rewards else TOTAL_REWARD)

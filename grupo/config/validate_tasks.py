@@ -1,0 +1,73 @@
+"""Checks of the tasks of a recipe, before its policy is loaded and before its first step."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from grupo.config.validate import TaskValidator, check_columns, check_component_tasks
+from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
+from grupo.core.interfaces import EnvSpec, StatefulEnv, open_env
+from grupo.core.types import Rollout, Task
+from grupo.recipe import Recipe
+from grupo.tasks import TrainingTasks, split_tasks
+
+
+def load_tasks(recipe: Recipe) -> tuple[TrainingTasks, Sequence[Task]]:
+    """The training tasks and the held-out tasks of a recipe.
+
+    Raises:
+        ConfigError: The tasks fit neither the method nor the environment, or an evaluation that the
+            recipe asks for has no tasks.
+    """
+    tasks, eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
+    check_columns(recipe.method, tasks)
+    check_component_tasks(recipe.env, eval_tasks, tasks)
+    if not eval_tasks:
+        _check_no_evaluation(recipe)
+    return tasks, eval_tasks
+
+
+def check_first_observation(policy: object, env: EnvSpec, tasks: Sequence[Task]) -> None:
+    """Raise `ConfigError` if an environment's own text, such as tools, leaves no room to answer.
+
+    Args:
+        policy: The policy; one that does not limit its tasks is not checked.
+        env: The environment; one without sessions returns the prompt, which is checked elsewhere.
+        tasks: The tasks, of which the first is opened.
+    """
+    if not isinstance(env, StatefulEnv) or not isinstance(policy, TaskValidator):
+        return
+    task = tasks[0]
+    observation = run_coroutine(open_env(env).reply(task, Rollout()))
+    if observation is None:
+        return
+    try:
+        policy.validate_tasks([replace(task, prompt=observation)])
+    except ConfigError as error:
+        problem = "its first observation, with descriptions of tools if it has any, is too long"
+        raise ConfigError(f"env: {problem}: {error}") from error
+
+
+def task_notes(recipe: Recipe, tasks: Sequence[Task], eval_tasks: Sequence[Task]) -> Iterator[str]:
+    """Lines about the tasks of a run that a user may not expect."""
+    if not eval_tasks:
+        yield "No tasks are held out: nothing is evaluated."
+    if recipe.prompts_per_step > len(tasks):
+        yield (
+            f"prompts_per_step: {recipe.prompts_per_step} exceeds the {len(tasks)} training tasks:"
+            " every step has some of them several times."
+        )
+
+
+def _check_no_evaluation(recipe: Recipe) -> None:
+    every = recipe.evaluation.every
+    rate = recipe.early_stopping.min_solve_rate
+    for field, value, is_used, allowed in (
+        ("evaluation.every", every, every > 0, "0"),
+        ("early_stopping.min_solve_rate", rate, rate <= 1, "above 1"),
+    ):
+        if is_used:
+            raise ConfigError(
+                f"{field}: {value}. Allowed without held-out tasks: {allowed}. Hold some out with"
+                " --eval-tasks NUMBER."
+            )

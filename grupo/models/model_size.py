@@ -1,0 +1,97 @@
+"""The size of a causal language model, from its config file and without its weights."""
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from grupo.core.component import component
+from grupo.models.config_file import check_config_file
+from grupo.models.quiet_loading import quiet_transformers
+
+
+@component
+class LinearLayer:
+    """A linear layer of a model.
+
+    Args:
+        name: Name of the module.
+        inputs: Number of inputs.
+        outputs: Number of outputs.
+    """
+
+    name: str
+    inputs: int
+    outputs: int
+
+
+@component
+class ModelSize:
+    """Numbers of a model that decide how it is trained.
+
+    Args:
+        num_parameters: All parameters; shared ones count once.
+        num_layers: Transformer layers.
+        hidden_size: Size of the hidden state.
+        vocab_size: Tokens of the vocabulary.
+        kv_size: Numbers per token and layer in a KV cache.
+        context_length: Most tokens of a prompt with its answer.
+        linear_layers: The linear layers inside the transformer layers.
+    """
+
+    num_parameters: int
+    num_layers: int
+    hidden_size: int
+    vocab_size: int
+    kv_size: int
+    context_length: int
+    linear_layers: tuple[LinearLayer, ...]
+
+    @property
+    def linear_outputs(self) -> int:
+        """Outputs per token of all linear layers inside the transformer layers."""
+        return sum(layer.outputs for layer in self.linear_layers)
+
+    def num_adapter_parameters(self, rank: int, targets: str | tuple[str, ...]) -> int:
+        """Parameters of LoRA adapters.
+
+        Args:
+            rank: Rank of the adapters.
+            targets: Ends of names of layers; a text stands for all linear layers.
+        """
+        layers = (
+            layer
+            for layer in self.linear_layers
+            if isinstance(targets, str)
+            or f".{layer.name}".endswith(tuple(f".{t}" for t in targets))
+        )
+        return sum(rank * (layer.inputs + layer.outputs) for layer in layers)
+
+
+def read_model_size(model: str) -> ModelSize:
+    """The size of the model in a folder or on the hub; reads the config file only.
+
+    Raises:
+        ConfigError: The config file is malformed.
+        OSError, ValueError: There is no config file that transformers can use.
+    """
+    check_config_file(model)
+    with quiet_transformers(), torch.device("meta"):
+        config = AutoConfig.from_pretrained(model)
+        module = AutoModelForCausalLM.from_config(config)
+    text = config.get_text_config()
+    heads = text.num_attention_heads
+    kv_heads = getattr(text, "num_key_value_heads", None) or heads
+    head_size = getattr(text, "head_dim", None) or text.hidden_size // heads
+    head = module.get_output_embeddings()
+    linear = ((n, x) for n, x in module.named_modules() if isinstance(x, nn.Linear))
+    return ModelSize(
+        num_parameters=sum(p.numel() for p in module.parameters()),
+        num_layers=text.num_hidden_layers,
+        hidden_size=text.hidden_size,
+        vocab_size=text.vocab_size,
+        kv_size=2 * kv_heads * head_size,
+        context_length=int(getattr(text, "max_position_embeddings", 1 << 30)),
+        linear_layers=tuple(
+            LinearLayer(n, x.in_features, x.out_features) for n, x in linear if x is not head
+        ),
+    )

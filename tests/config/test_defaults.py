@@ -1,0 +1,111 @@
+"""Defaults that depend on the model, on configurations of real architectures."""
+
+import json
+
+import pytest
+
+from grupo.algo.minibatches import Updates
+from grupo.config.defaults import TaskLengths, choose_defaults, with_choices
+from grupo.methods.dapo import dapo
+from grupo.models.loading import Lora
+from grupo.models.model_size import read_model_size
+from grupo.toy.quickstart import RECIPE
+
+QWEN_05B = {
+    **{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 151936},
+    **{"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24},
+    **{"num_attention_heads": 14, "num_key_value_heads": 2, "tie_word_embeddings": True},
+    **{"max_position_embeddings": 32768},
+}
+LLAMA_1B = {
+    **{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 128256},
+    **{"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16},
+    **{"num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": True},
+    **{"head_dim": 64, "max_position_embeddings": 131072},
+}
+QWEN_8B = {
+    **{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936},
+    **{"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36},
+    **{"num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": False},
+    **{"head_dim": 128, "max_position_embeddings": 40960},
+}
+TOY = {**LLAMA_1B, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1}
+TOY |= {"vocab_size": 100, "max_position_embeddings": 64, "head_dim": 2}
+TASKS = TaskLengths(count=5000, prompt=40, answer=3)
+
+
+@pytest.fixture
+def size_of(tmp_path):
+    def size(config: dict):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        return read_model_size(str(tmp_path))
+
+    return size
+
+
+def chosen(model, fields_set=(), tasks=TASKS, *, has_bfloat16=True, **changes):
+    recipe = RECIPE.replace(**changes)
+    choices = choose_defaults(recipe, fields_set, model, tasks, has_bfloat16=has_bfloat16)
+    return with_choices(recipe, choices)
+
+
+@pytest.mark.parametrize(
+    ("config", "billions"), [(QWEN_05B, 0.494), (LLAMA_1B, 1.236), (QWEN_8B, 8.191)]
+)
+def test_parameters_are_those_of_the_published_models(size_of, config, billions):
+    assert size_of(config).num_parameters / 1e9 == pytest.approx(billions, abs=5e-4)
+
+
+def test_adapters_have_rank_times_inputs_and_outputs(size_of):
+    model = size_of(QWEN_05B)
+    assert model.num_adapter_parameters(8, ("q_proj",)) == 24 * 8 * (896 + 896)
+
+
+@pytest.mark.parametrize(
+    ("config", "lora", "rate"),
+    [(QWEN_05B, None, 1e-6), (QWEN_05B, Lora(), 2e-5), (QWEN_8B, Lora(), 1e-5)],
+)
+def test_learning_rate_depends_on_size_and_adapters(size_of, config, lora, rate):
+    policy = RECIPE.policy.__class__("model", lora=lora)
+    assert chosen(size_of(config), policy=policy).learning_rate == rate
+
+
+@pytest.mark.parametrize(("config", "expected"), [(QWEN_05B, False), (LLAMA_1B, True)])
+def test_models_from_one_billion_parameters_have_gradient_checkpointing(size_of, config, expected):
+    assert chosen(size_of(config)).policy.gradient_checkpointing == expected
+
+
+@pytest.mark.parametrize(("native", "dtype"), [(True, "bfloat16"), (False, "float32")])
+def test_bfloat16_where_the_device_has_it(size_of, native, dtype):
+    assert chosen(size_of(QWEN_05B), has_bfloat16=native).policy.dtype == dtype
+
+
+def test_answer_length_is_the_methods_own(size_of):
+    recipe = chosen(size_of(QWEN_05B), ["method"], method=dapo(1024, 64))
+    assert recipe.policy.max_new_tokens == 1024
+
+
+def test_answer_length_is_twice_a_long_reference_answer(size_of):
+    tasks = TaskLengths(count=5000, prompt=40, answer=700)
+    assert chosen(size_of(QWEN_05B), tasks=tasks).policy.max_new_tokens == 2048
+
+
+def test_a_small_data_set_is_one_step_of_all_tasks(size_of):
+    recipe = chosen(size_of(QWEN_05B), tasks=TaskLengths(count=5, prompt=4, answer=1))
+    assert (recipe.prompts_per_step, recipe.max_steps) == (5, 50)
+
+
+def test_prompts_fill_the_minibatches_of_the_update_plan(size_of):
+    method = RECIPE.method.replace(updates=Updates(1, 32))
+    assert chosen(size_of(QWEN_05B), method=method).prompts_per_step == 32
+
+
+def test_fields_that_the_user_set_are_kept(size_of):
+    fields = ["learning_rate", "policy", "method", "max_steps", "prompts_per_step"]
+    assert chosen(size_of(QWEN_05B), fields) == RECIPE
+
+
+def test_a_toy_keeps_the_quickstarts_numbers_but_for_the_answer_length(size_of):
+    recipe = chosen(size_of(TOY))
+    assert recipe.policy.max_new_tokens == 24  # 64 less prompts of 40 tokens
+    assert recipe.learning_rate == RECIPE.learning_rate
