@@ -30,7 +30,7 @@ RECIPE = Recipe(
 def scores(*values: float | None) -> dict[str, dict]:
     """An evaluation before training and one every ten steps; None: no rollout could be scored."""
     labels = ["before", *(f"step {10 * i}" for i in range(1, len(values)))]
-    data = [{"sampled": 0.0, "scored": False} if x is None else {"sampled": x} for x in values]
+    data = [{} if x is None else {"sampled": x} for x in values]
     return dict(zip(labels, data, strict=False))
 
 
