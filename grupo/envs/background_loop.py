@@ -14,11 +14,10 @@ class BackgroundLoop:
 
     Connections belong to the event loop that opened them, so they need one that does not end with a
     call. A coroutine that blocks the thread stops all others of its loop: after a time-out for that
-    reason, later calls run in a new loop, and `generation` grows.
+    reason, later calls run in a new loop.
     """
 
     def __init__(self) -> None:
-        self.generation = 0
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -43,7 +42,6 @@ class BackgroundLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self.generation += 1
                 Thread(target=self._loop.run_forever, name="background", daemon=True).start()
             return self._loop
 

@@ -44,3 +44,9 @@ def test_the_verifiers_example_is_a_recipe_whose_environment_and_tasks_load(tmp_
     recipe = run_example("verifiers", model=CausalLM("model"))["recipe"]
     check(recipe.env)
     assert len(recipe.tasks.load()) == 6
+
+
+def test_the_mcp_example_offers_the_tools_of_the_server_beside_others():
+    pytest.importorskip("mcp")
+    env = run_example("MCP tool servers", reward=lambda task, rollout: 1.0)["env"]
+    assert [type(tool).__name__ for tool in env.env_factory.tools] == ["McpServer", "Python"]

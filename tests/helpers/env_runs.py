@@ -29,9 +29,9 @@ class Interrupt(NullCallback):
         raise KeyboardInterrupt
 
 
-def make_model(folder: Path) -> str:
+def make_model(folder: Path, context: int = 64) -> str:
     """A tiny random model of printable characters, with a chat template."""
-    make_small_model(folder, CHARACTERS)
+    make_small_model(folder, CHARACTERS, context=context)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return str(folder)
 

@@ -1,6 +1,7 @@
 """Tools: functions that the policy calls by name, and the environment that runs the calls."""
 
 from grupo.envs.tools.backends import Bubblewrap, Container, Gvisor
+from grupo.envs.tools.mcp import McpServer
 from grupo.envs.tools.python import Python
 from grupo.envs.tools.sandbox import Sandbox
 from grupo.envs.tools.sql import Sql
@@ -11,6 +12,7 @@ __all__ = [
     "Bubblewrap",
     "Container",
     "Gvisor",
+    "McpServer",
     "Python",
     "Sandbox",
     "Sql",

@@ -4,9 +4,9 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, matches_type
@@ -87,6 +87,52 @@ class ToolSpec:
 
     def _suggestion(self, name: str) -> str:
         return suggest(name, self.arguments)
+
+
+class CallableTool(Protocol):
+    """A tool that a session describes in the prompt, and whose calls it validates and runs."""
+
+    @property
+    def name(self) -> str:
+        """The name that calls use."""
+        ...
+
+    @property
+    def function(self) -> Tool:
+        """Runs the call."""
+        ...
+
+    def schema(self) -> str:
+        """The function schema of chat templates: JSON on one line."""
+        ...
+
+    def validate_arguments(self, call_arguments: object) -> dict[str, Any]:
+        """The arguments of a call; raises `ToolCallError` if they do not fit."""
+        ...
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """A source of several tools, such as an MCP server."""
+
+    def tool_specs(self) -> Sequence[CallableTool]:
+        """The tools."""
+        ...
+
+
+def tool_specs(tools: Sequence[Tool | ToolProvider]) -> dict[str, CallableTool]:
+    """The specifications of functions, callable components and providers, by name.
+
+    Raises:
+        ConfigError: Two tools have the same name, or there is none.
+    """
+    specs: list[CallableTool] = []
+    for tool in tools:
+        specs += tool.tool_specs() if isinstance(tool, ToolProvider) else [tool_spec(tool)]
+    names = [spec.name for spec in specs]
+    if not names or len(set(names)) < len(names):
+        raise ConfigError(f"tools: named {names}. Allowed: at least one, no name twice.")
+    return dict(zip(names, specs, strict=True))
 
 
 def tool_spec(tool: Tool) -> ToolSpec:

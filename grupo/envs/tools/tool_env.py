@@ -11,11 +11,12 @@ from grupo.envs.session_cache import StepResult
 from grupo.envs.tools.tool_calls import (
     CLOSE_TAG,
     OPEN_TAG,
+    CallableTool,
     Tool,
     ToolCallError,
-    ToolSpec,
+    ToolProvider,
     parse_calls,
-    tool_spec,
+    tool_specs,
 )
 
 TOOLS_PROMPT = f"""# Tools
@@ -37,21 +38,24 @@ class Toolbox:
     `unknown` (no such tool), `arguments` (unfit ones) and `tool_errors` (the tool raised).
 
     Args:
-        tools: Functions or callable components; their arguments are str, int, float or bool.
+        tools: Functions or callable components, whose arguments are str, int, float or bool, and
+            `McpServer`s.
         max_result_chars: Characters after which the result of a call is truncated.
     """
 
-    tools: tuple[Tool, ...]
+    tools: tuple[Tool | ToolProvider, ...]
     max_result_chars: PositiveInt = 2000
 
     def __post_init__(self) -> None:
-        names = [tool_spec(tool).name for tool in self.tools]
-        if not names or len(set(names)) < len(names):
-            raise ConfigError(f"tools: named {names}. Allowed: at least one, no name twice.")
+        if not any(isinstance(tool, ToolProvider) for tool in self.tools):
+            tool_specs(self.tools)
+
+    def check(self) -> None:
+        """Raises `ConfigError` if a server of tools does not start, or two tools have one name."""
+        tool_specs(self.tools)
 
     def __call__(self) -> "ToolSession":
-        specs = {spec.name: spec for spec in map(tool_spec, self.tools)}
-        return ToolSession(specs, self.max_result_chars)
+        return ToolSession(tool_specs(self.tools), self.max_result_chars)
 
 
 def with_tools_prompt(prompt: Observation, schemas: Sequence[str]) -> Observation:
@@ -73,7 +77,7 @@ def with_tools_prompt(prompt: Observation, schemas: Sequence[str]) -> Observatio
 class ToolSession:
     """A session of tool calls, without state between them."""
 
-    def __init__(self, tools: Mapping[str, ToolSpec], max_result_chars: int) -> None:
+    def __init__(self, tools: Mapping[str, CallableTool], max_result_chars: int) -> None:
         self.tools = tools
         self.max_result_chars = max_result_chars
 

@@ -97,7 +97,7 @@ class VerifiersSessions(MultiTurnSessions):
         texts = [turn_texts(rollouts[i]) for i in scored]
 
         def score() -> Sequence[RewardResult]:
-            sessions = [
+            sessions: Any = [
                 self.session_cache.copy_env(task, t, states[i])
                 for i, t in zip(scored, texts, strict=True)
             ]

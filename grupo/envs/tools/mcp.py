@@ -1,0 +1,114 @@
+"""Tools of MCP servers."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from grupo.core.component import component
+from grupo.core.errors import ConfigError, suggest
+from grupo.core.ranges import FiniteSeconds
+from grupo.envs.tools.mcp_connection import URL_PREFIXES, McpConnection
+from grupo.envs.tools.tool_calls import Tool, ToolCallError
+
+
+@component
+class McpServer:
+    """The tools of an MCP server, for `Toolbox`: `Toolbox((McpServer("python server.py"),))`.
+
+    The server is started, or connected to, once for each process that trains, and ends with it. A
+    server that has ended is started again by the next call.
+
+    Args:
+        address: Command line of a server on standard input and output, or the URL of one over
+            streamable HTTP.
+        tools: Names of the tools to offer; () offers all.
+        call_time_limit: Seconds that a call may take; the `time_limit` of `MultiTurn` must be
+            larger.
+        variables: Pairs of an environment variable and its value. A server inherits no other but
+            HOME, PATH and those that the SDK considers safe.
+    """
+
+    address: str
+    tools: tuple[str, ...] = ()
+    call_time_limit: FiniteSeconds = 5.0
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.address.strip():
+            raise ConfigError("address: ''. Allowed: a command line, or a URL.")
+        if self.variables and self.address.startswith(URL_PREFIXES):
+            raise ConfigError("variables: a server at a URL is already running. Leave them out.")
+
+    def check(self) -> None:
+        """Raises `ConfigError` if the server does not start or lacks one of `tools`."""
+        self.tool_specs()
+
+    def tool_specs(self) -> "Sequence[McpTool]":
+        """The specifications of the tools, in the server's order."""
+        connection = connection_of(self.address, self.variables)
+        listed = {tool.name: tool for tool in connection.list_tools()}
+        for name in self.tools:
+            if name not in listed:
+                raise ConfigError(f"tools: the server has no {name!r}. {suggest(name, listed)}")
+        return [self._spec(tool) for tool in listed.values() if tool.name in (self.tools or listed)]
+
+    def _spec(self, tool: Any) -> "McpTool":
+        call = partial(_call, self.address, self.variables, tool.name, self.call_time_limit)
+        return McpTool(tool.name, tool.description or "", tool.input_schema, call)
+
+
+@dataclass(frozen=True)
+class McpTool:
+    """A tool of a server as the policy's prompt describes it.
+
+    Args:
+        name: The name that calls use.
+        description: The server's description.
+        parameters: The JSON schema of the arguments.
+        function: Calls the tool.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    function: Tool
+
+    def schema(self) -> str:
+        """The function schema of chat templates: JSON on one line."""
+        function = {
+            "name": self.name, "description": self.description, "parameters": self.parameters
+        }  # fmt: skip
+        return json.dumps({"type": "function", "function": function})
+
+    def validate_arguments(self, call_arguments: object) -> dict[str, Any]:
+        """The arguments of a call.
+
+        Raises:
+            ToolCallError: The arguments do not fit the schema.
+        """
+        import jsonschema  # comes with the MCP SDK
+
+        validator = jsonschema.Draft202012Validator(self.parameters)
+        error = jsonschema.exceptions.best_match(validator.iter_errors(call_arguments))
+        if error:
+            raise ToolCallError("arguments", f"{self.name}: {error.message}")
+        assert isinstance(call_arguments, dict), "schemas of arguments describe objects"
+        return call_arguments
+
+
+@cache
+def connection_of(address: str, variables: tuple[tuple[str, str], ...] = ()) -> McpConnection:
+    """The connection to a server, one for each process."""
+    return McpConnection(address, dict(variables))
+
+
+def _call(
+    address: str,
+    variables: tuple[tuple[str, str], ...],
+    name: str,
+    time_limit: float,
+    **arguments: Any,
+) -> str:
+    return connection_of(address, variables).call(name, arguments, time_limit)

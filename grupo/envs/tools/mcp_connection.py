@@ -1,0 +1,168 @@
+"""A connection to an MCP server that is restarted where it ended."""
+
+import asyncio
+import atexit
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from grupo.core.errors import ConfigError
+from grupo.core.loader_errors import describe_error
+from grupo.core.optional_deps import optional_dependency
+from grupo.envs.background_loop import BackgroundLoop
+
+START_SECONDS = 30.0  # in which a server must have started and listed its tools
+CLOSE_SECONDS = 5.0
+URL_PREFIXES = ("http://", "https://")
+
+
+class McpToolError(Exception):
+    """A tool of an MCP server reported an error, or the server ended during the call."""
+
+
+class McpConnection:
+    """One server and its client, for all sessions of this process; closed when the process ends.
+
+    Args:
+        address: Command line of a server on standard input and output, or a URL.
+        variables: Environment variables of the command.
+    """
+
+    def __init__(self, address: str, variables: Mapping[str, str]) -> None:
+        self.address = address
+        self.variables = variables
+        self._loop = BackgroundLoop()
+        self._client: asyncio.Future[Any] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._lock = asyncio.Lock()
+        atexit.register(self.close)
+
+    def list_tools(self) -> Sequence[Any]:
+        """The server's tools: name, description and JSON schema of the arguments.
+
+        Raises:
+            ConfigError: The server does not start or does not answer.
+        """
+        return self._start_errors(self._list_tools())
+
+    def call(self, name: str, arguments: Mapping[str, Any], time_limit: float) -> str:
+        """The text of a tool's result; a server that ended is started again.
+
+        Raises:
+            McpToolError: The tool reported an error, or the server ended twice during the call.
+            TimeoutError: The call took more than `time_limit` seconds.
+            ConfigError: The server does not start.
+        """
+        for _ in range(2):
+            client = self._start_errors(self._running_client())
+            try:
+                result = self._loop.call(client.call_tool(name, dict(arguments)), time_limit)
+            except TimeoutError:
+                raise TimeoutError(f"no answer in {time_limit} s") from None
+            except Exception as error:
+                if self._loop.call(self._is_alive(client), CLOSE_SECONDS):
+                    raise McpToolError(str(error)) from error
+                continue
+            return _text_of(result)
+        raise McpToolError("the server ended during the call")
+
+    def close(self) -> None:
+        """End the server's process, or the connection."""
+        if self._keeper:
+            self._loop.call(self._stop(), CLOSE_SECONDS)
+
+    def _start_errors(self, coroutine: Any) -> Any:
+        try:
+            return self._loop.call(coroutine, START_SECONDS)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(
+                f"tools: the MCP server {self.address!r} does not answer: {_innermost(error)}"
+            ) from error
+
+    async def _list_tools(self) -> Sequence[Any]:
+        client = await self._running_client()
+        tools = []
+        cursor = None
+        while True:
+            page = await client.list_tools(cursor=cursor)
+            tools += page.tools
+            cursor = page.next_cursor
+            if not cursor:
+                return tools
+
+    async def _running_client(self) -> Any:
+        """The client of a running server; starts the server if there is none."""
+        async with self._lock:
+            if self._keeper is None or self._keeper.done():
+                self._client = asyncio.get_running_loop().create_future()
+                self._ended.clear()
+                self._keeper = asyncio.create_task(self._keep_open(self._client))
+            assert self._client
+            return await asyncio.shield(self._client)
+
+    async def _keep_open(self, client_ready: "asyncio.Future[Any]") -> None:
+        """Hold the connection open in one task, as its cancel scopes require."""
+        with optional_dependency("The MCP SDK", "mcp"):
+            mcp: Any = import_module("mcp")
+        with tempfile.TemporaryFile("w+") as log:
+            try:
+                async with mcp.Client(self._target(mcp, log)) as client:
+                    client_ready.set_result(client)
+                    await self._ended.wait()
+            except Exception as error:
+                if not client_ready.done():
+                    log.seek(0)
+                    last_lines = " ".join(log.read().strip().splitlines()[-1:])
+                    reason = " ".join(filter(None, (_innermost(error), last_lines)))
+                    client_ready.set_exception(
+                        ConfigError(
+                            f"tools: the MCP server {self.address!r} does not start: {reason}"
+                        )
+                    )
+
+    async def _is_alive(self, client: Any) -> bool:
+        """True if the server answers; a connection that does not is closed."""
+        try:
+            await asyncio.wait_for(client.list_tools(cache_mode="refresh"), CLOSE_SECONDS / 2)
+        except Exception:
+            await self._stop()
+            return False
+        return True
+
+    async def _stop(self) -> None:
+        keeper = self._keeper
+        self._keeper = None
+        if keeper:
+            self._ended.set()
+            await asyncio.wait({keeper}, timeout=CLOSE_SECONDS / 2)
+
+    def _target(self, mcp: Any, log: Any) -> Any:
+        """The server as the SDK's client takes it."""
+        if self.address.startswith(URL_PREFIXES):
+            return self.address
+        command, *arguments = shlex.split(self.address)
+        server = mcp.StdioServerParameters(
+            command=command, args=arguments, env=dict(self.variables)
+        )
+        return mcp.stdio_client(server, errlog=log)
+
+
+def _text_of(result: Any) -> str:
+    """The text of a result; content of another kind is named in brackets."""
+    parts = [part.text if part.type == "text" else f"[{part.type}]" for part in result.content]
+    text = "\n".join(parts)
+    if result.is_error:
+        raise McpToolError(text)
+    return text
+
+
+def _innermost(error: BaseException) -> str:
+    """The first error inside of exception groups, in words."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return describe_error(error)

@@ -1,0 +1,88 @@
+"""Tools of an MCP server that runs over standard input and output, or over HTTP."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
+
+from grupo.core.errors import ConfigError
+from grupo.envs import MultiTurn
+from grupo.envs.tools import McpServer, Toolbox
+from grupo.envs.tools.mcp import connection_of
+from tests.helpers.paths import ROOT
+from tests.helpers.scripted_play import play
+
+SERVER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'mcp_server.py'}"
+
+
+def call(name, arguments="{}"):
+    return f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
+
+
+def replies(*texts, **fields):
+    toolbox = Toolbox((McpServer(SERVER, **fields),))
+    toolbox.check()  # starts the server, as the validation of a recipe does
+    env = MultiTurn(toolbox, time_limit=60.0)
+    (rollout,) = play(env, [*texts, "done"])
+    assert rollout.error == ""
+    return [observation for observation, _ in rollout.turns][1:], rollout.reward_terms
+
+
+def test_tools_are_listed_with_their_schema_and_called():
+    specs = {spec.name: spec for spec in McpServer(SERVER).tool_specs()}
+    assert list(specs) == ["add", "fail", "hang", "end", "crash"]
+    assert '"description": "The sum of two numbers."' in specs["add"].schema()
+    (reply,), terms = replies(call("add", '{"a": 2, "b": 3}'))
+    assert (reply, terms["tool_calls"]) == ("5", 1.0)
+
+
+def test_errors_of_tools_and_of_arguments_are_replies():
+    (raised, missing), terms = replies(call("fail", '{"reason": "too dark"}'), call("add"))
+    assert raised.startswith("error: McpToolError: ")
+    assert "too dark" in raised
+    assert missing == "error: arguments: add: 'a' is a required property"
+    assert (terms["tool_errors"], terms["arguments"]) == (1.0, 1.0)
+
+
+def test_a_call_that_hangs_is_an_error_after_its_time_limit():
+    (reply,), _ = replies(call("hang"), call_time_limit=0.3, variables=(("OWN", "server"),))
+    assert reply == "error: TimeoutError: no answer in 0.3 s"
+
+
+def test_a_server_that_ends_is_started_again(tmp_path):
+    (reply,), _ = replies(call("end", f'{{"marker": "{tmp_path / "ended"}"}}'))
+    assert reply.startswith("process ")
+
+
+def test_closing_the_connection_ends_the_process(tmp_path):
+    connection = connection_of(SERVER)
+    (tmp_path / "ended").touch()
+    process = connection.call("end", {"marker": str(tmp_path / "ended")}, 60.0)
+    connection.close()
+    assert not Path("/proc", process.split()[-1]).exists()
+
+
+def test_a_call_that_ends_the_server_twice_is_an_error():
+    (reply, after), _ = replies(call("crash"), call("add", '{"a": 1}'))
+    assert reply == "error: McpToolError: the server ended during the call"
+    assert after == "2"
+
+
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        (McpServer("no-such-program"), "'no-such-program' does not start"),
+        (McpServer(f"{sys.executable} -c 'raise SystemExit(4)'"), "does not start"),
+        (McpServer(SERVER, tools=("ad",)), r"no 'ad'. Did you mean 'add'\?"),
+    ],
+)
+def test_a_server_that_does_not_start_or_lacks_a_tool_is_refused(server, message):
+    with pytest.raises(ConfigError, match=message):
+        server.check()
+
+
+def test_two_servers_with_a_tool_of_the_same_name_are_refused():
+    with pytest.raises(ConfigError, match="no name twice"):
+        Toolbox((McpServer(SERVER, tools=("add",)),) * 2).check()
