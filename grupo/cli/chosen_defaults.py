@@ -7,7 +7,7 @@ from grupo.config.answer_length import has_one_answer, method_length
 from grupo.config.defaults import Choice, choose_defaults, measure_tasks, with_choices
 from grupo.config.validate_tasks import load_tasks
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import check_model_exists, has_bfloat16, resolve_device
+from grupo.models.loading import has_bfloat16, resolve_device
 from grupo.models.model_size import read_model_size
 from grupo.recipe import Recipe
 from grupo.toy import quickstart
@@ -26,7 +26,6 @@ def recipe_with_defaults(args: RecipeArgs) -> tuple[Recipe, list[Choice]]:
     if policy.model == str(quickstart.TOY_MODEL.model_dir):
         choices = _length_of_method(recipe, fields_set)
     else:
-        check_model_exists(policy.model)
         choices = choose_defaults(
             recipe,
             fields_set,

@@ -66,8 +66,10 @@ def train(
     """Train a policy. Every field of a recipe is an option, listed below."""
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
+    from grupo.cli.cost_lines import CostLines, cost_lines
     from grupo.config.validate import check_recipe
     from grupo.config.validate_tasks import load_tasks
+    from grupo.training.callbacks import CallbackList
     from grupo.training.run_dir import unused_folder
 
     address, fields = split_arguments(arguments or ())
@@ -78,11 +80,13 @@ def train(
         print_error(str(choice))
     if dry_run:
         load_tasks(recipe)
+        for line in cost_lines(recipe):
+            print_error(line)
         return print_line(describe_recipe(recipe))
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
     callback = _make_callback(folder, verbose=verbose, **loggers)
-    _train(recipe, folder, callback)
+    _train(recipe, folder, CallbackList([CostLines(), callback]))
 
 
 def resume(

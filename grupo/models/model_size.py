@@ -5,7 +5,10 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from grupo.core.component import component
+from grupo.core.loader_errors import loader_errors
+from grupo.kernels.llama.layers import is_llama
 from grupo.models.config_file import check_config_file
+from grupo.models.loading import check_model_exists
 from grupo.models.quiet_loading import quiet_transformers
 
 
@@ -36,6 +39,7 @@ class ModelSize:
         kv_size: Numbers per token and layer in a KV cache.
         context_length: Most tokens of a prompt with its answer.
         linear_layers: The linear layers inside the transformer layers.
+        is_llama: Whether the Llama kernels of the CPU can execute it.
     """
 
     num_parameters: int
@@ -45,6 +49,7 @@ class ModelSize:
     kv_size: int
     context_length: int
     linear_layers: tuple[LinearLayer, ...]
+    is_llama: bool = False
 
     @property
     def linear_outputs(self) -> int:
@@ -71,11 +76,11 @@ def read_model_size(model: str) -> ModelSize:
     """The size of the model in a folder or on the hub; reads the config file only.
 
     Raises:
-        ConfigError: The config file is malformed.
-        OSError, ValueError: There is no config file that transformers can use.
+        ConfigError: There is no such model, or its config file is malformed.
     """
+    check_model_exists(model)
     check_config_file(model)
-    with quiet_transformers(), torch.device("meta"):
+    with loader_errors(f"model: {model!r}"), quiet_transformers(), torch.device("meta"):
         config = AutoConfig.from_pretrained(model)
         module = AutoModelForCausalLM.from_config(config)
     text = config.get_text_config()
@@ -94,4 +99,5 @@ def read_model_size(model: str) -> ModelSize:
         linear_layers=tuple(
             LinearLayer(n, x.in_features, x.out_features) for n, x in linear if x is not head
         ),
+        is_llama=is_llama(module),
     )

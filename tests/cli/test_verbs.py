@@ -25,8 +25,8 @@ def train_and_load_summary(grupo, run: Path, *arguments: str) -> dict:
 
 def dry_run(grupo, folder: Path, *arguments: str) -> dict[str, str]:
     """The fields of the recipe that is in the TOML which `--dry-run` prints."""
-    code, out, err = grupo("recipe.py", "--dry-run", *arguments)
-    assert (code, err) == (0, "")
+    code, out, _ = grupo("recipe.py", "--dry-run", *arguments)
+    assert code == 0
     (folder / "shown.toml").write_text(out)
     recipe = load_recipe_file(folder / "shown.toml")
     return {name: to_code(value) for name, value in component_fields(recipe).items()}
@@ -37,8 +37,8 @@ def read_journal(path: Path) -> list[dict]:
 
 
 def test_default_command_is_train(grupo):
-    assert grupo("recipe.py", "--dry-run") == grupo("train", "recipe.py", "--dry-run")
-    assert grupo("--dry-run", "--steps", "3") == grupo("train", "--dry-run", "--steps", "3")
+    for arguments in (["recipe.py", "--dry-run"], ["--dry-run", "--steps", "3"]):
+        assert grupo(*arguments)[:2] == grupo("train", *arguments)[:2]
 
 
 def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
@@ -77,7 +77,7 @@ def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
         (["--policy.stop-strings", "('a', 'b')"], "policy", "stop_strings=('a', 'b')"),
         (["--policy.lora", "Lora(8)"], "policy", "lora=Lora(rank=8, alpha=32.0,"),
         (["--policy.sampling.top_k", "3"], "policy", "top_k=3"),
-        (["--model", "elsewhere"], "policy", "model='elsewhere'"),
+        (["--model", "endless"], "policy", "model='endless'"),
         (["--method", "grpo"], "method", "0.04 * KL(other_policy='ref')"),
         (["--method", "grpo(kl_coef=0.5)"], "method", "0.5 * KL(other_policy='ref')"),
         (["--method", "method.py:half"], "method", "advantage=chain(Center(), "),

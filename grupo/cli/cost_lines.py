@@ -1,0 +1,49 @@
+"""The estimated memory and time of a recipe, in lines for the terminal."""
+
+from pathlib import Path
+
+from grupo.config.defaults import measure_tasks
+from grupo.config.memory_estimate import estimate_memory, step_size
+from grupo.config.time_estimate import estimate_step_seconds, measure_speed
+from grupo.config.validate_tasks import load_tasks
+from grupo.core.console import print_line
+from grupo.models.causal_lm import CausalLM
+from grupo.models.loading import compute_dtype, resolve_device
+from grupo.models.model_size import read_model_size
+from grupo.recipe import Recipe
+from grupo.toy import quickstart
+from grupo.training.callbacks import NullCallback
+
+
+def cost_lines(recipe: Recipe) -> list[str]:
+    """The estimates; none for policies other than language models, and for models not made yet."""
+    policy = recipe.policy
+    is_made = policy.model != str(quickstart.TOY_MODEL.model_dir) or Path(policy.model).is_dir()
+    if not isinstance(policy, CausalLM) or not is_made:
+        return []
+    device = resolve_device(policy.device)
+    dtype = compute_dtype(policy.dtype, device)
+    model = read_model_size(policy.model)
+    tasks, _ = load_tasks(recipe)
+    prompt = min(measure_tasks(tasks).prompt, model.context_length)
+    step = step_size(recipe, prompt, model.context_length)
+    seconds = estimate_step_seconds(
+        model,
+        step,
+        measure_speed(device, dtype),
+        compute_bytes=dtype.itemsize,
+        gradient_checkpointing=policy.gradient_checkpointing,
+    )
+    memory = estimate_memory(recipe, model, step, dtype.itemsize, on_cpu=device.type == "cpu")
+    return [
+        f"memory, estimated: {memory}, besides the libraries'",
+        f"time, estimated: {seconds:,.3g} s per step with answers of {step.answer} tokens",
+    ]
+
+
+class CostLines(NullCallback):
+    """Prints the estimates when a run begins, after all checks."""
+
+    def on_train_begin(self, recipe: Recipe, step: int) -> None:
+        for line in cost_lines(recipe):
+            print_line(line)

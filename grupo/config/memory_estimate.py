@@ -1,0 +1,144 @@
+"""An estimate of the peak memory of a run, from its recipe and the size of its model."""
+
+from dataclasses import dataclass, fields
+
+from grupo.inference.local import MAX_CONTEXT_TOKENS
+from grupo.kernels.llama.activation_cache import MAX_ELEMENTS
+from grupo.models.causal_lm import CausalLM
+from grupo.models.model_size import ModelSize
+from grupo.models.token_statistics import LOGITS_PER_CHUNK, MAX_SAVED_LOGITS
+from grupo.recipe import Recipe
+
+FLOAT32 = 4  # bytes
+DEFAULT_GROUP_SIZE = 8  # of samplers that do not fix it in advance
+# numbers that autograd keeps per token, for each output of a linear layer and each hidden state
+SAVED_PER_OUTPUT = 1.5
+SAVED_PER_HIDDEN = 6.0
+SAVED_WITH_ADAPTERS = 2.0  # times as many, measured on a Llama of 24 million parameters
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Bytes of the parts of a run's memory at its peak, without those of Python's libraries.
+
+    Args:
+        weights: Weights of the policy, of its adapters and of a reference policy.
+        gradients: Gradients of the trained weights.
+        optimizer: Moments of Adam.
+        activations: Activations of a micro-batch that the backward pass reads.
+        logits: Logits of a micro-batch.
+        kv_cache: Keys and values of the answers that are generated at once.
+        activation_cache: Activations of generation that the CPU's kernels keep for the update.
+    """
+
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    logits: float
+    kv_cache: float
+    activation_cache: float = 0.0
+
+    @property
+    def peak(self) -> float:
+        """All parts together."""
+        return float(sum(getattr(self, f.name) for f in fields(self)))
+
+    def __str__(self) -> str:
+        parts = ((f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self))
+        shown = ", ".join(f"{name} {_format_bytes(size)}" for name, size in parts if size >= 5e6)
+        return f"about {_format_bytes(self.peak)} at its peak: {shown}"
+
+
+@dataclass(frozen=True)
+class StepSize:
+    """Numbers of a training step.
+
+    Args:
+        rollouts: Rollouts per step.
+        prompt: Tokens of a prompt.
+        answer: Tokens of the longest answer.
+    """
+
+    rollouts: int
+    prompt: int
+    answer: int
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all rollouts, with one prompt each."""
+        return self.rollouts * (self.prompt + self.answer)
+
+
+def step_size(recipe: Recipe, prompt: int, context_length: int) -> StepSize:
+    """The size of a step with prompts of `prompt` tokens whose answers reach their limit."""
+    policy = recipe.policy
+    assert isinstance(policy, CausalLM)
+    rollouts = recipe.prompts_per_step * (recipe.group_size or DEFAULT_GROUP_SIZE)
+    return StepSize(rollouts, prompt, min(policy.max_new_tokens, context_length - prompt))
+
+
+def estimate_memory(
+    recipe: Recipe, model: ModelSize, step: StepSize, compute_bytes: int, *, on_cpu: bool
+) -> MemoryEstimate:
+    """The peak memory of a run.
+
+    Args:
+        recipe: The recipe; its policy is a `CausalLM`.
+        model: The size of its model.
+        step: The size of a step.
+        compute_bytes: Bytes of a number in the policy's compute dtype on its device.
+        on_cpu: Whether the device is the CPU.
+    """
+    policy = recipe.policy
+    assert isinstance(policy, CausalLM)
+    lora = policy.lora
+    trained = model.num_adapter_parameters(lora.rank, lora.targets) if lora else 0
+    weights = model.num_parameters * (compute_bytes if lora else FLOAT32) + FLOAT32 * trained
+    if not lora:
+        trained = model.num_parameters
+        weights += _copies(recipe, compute_bytes) * model.num_parameters
+    row = step.prompt + step.answer
+    tokens = min(max(policy.tokens_per_microbatch, row), step.tokens)
+    logits = min(tokens * model.vocab_size, MAX_SAVED_LOGITS)
+    chunk = min(tokens * model.vocab_size, LOGITS_PER_CHUNK)
+    return MemoryEstimate(
+        weights=weights,
+        gradients=FLOAT32 * trained,
+        optimizer=2 * FLOAT32 * trained,
+        activations=compute_bytes * tokens * _saved_per_token(policy, model),
+        logits=FLOAT32 * (logits + 2 * chunk),
+        kv_cache=compute_bytes * min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model),
+        activation_cache=FLOAT32 * _cached_activations(model, step) * (on_cpu and not lora),
+    )
+
+
+def _cached_activations(model: ModelSize, step: StepSize) -> int:
+    """Numbers that the Llama kernels keep of every token of a step."""
+    per_token = model.linear_outputs + model.num_layers * model.hidden_size
+    return min(step.tokens * per_token, MAX_ELEMENTS) if model.is_llama else 0
+
+
+def _copies(recipe: Recipe, compute_bytes: int) -> int:
+    """Bytes per parameter of copies of the weights: in the compute dtype, and of the reference."""
+    reads_reference = any(s.endswith("@ref") for s in recipe.method.requires.all_signals)
+    autocast = compute_bytes if compute_bytes < FLOAT32 else 0
+    return autocast + FLOAT32 * reads_reference
+
+
+def _saved_per_token(policy: CausalLM, model: ModelSize) -> float:
+    """Numbers per token that the backward pass reads."""
+    per_layer = SAVED_PER_OUTPUT * model.linear_outputs / model.num_layers
+    per_layer += SAVED_PER_HIDDEN * model.hidden_size
+    per_layer *= SAVED_WITH_ADAPTERS if policy.lora else 1.0
+    if policy.gradient_checkpointing:  # the input of every layer, and one layer in full
+        return model.num_layers * model.hidden_size + per_layer
+    return model.num_layers * per_layer
+
+
+def _kv_per_token(model: ModelSize) -> int:
+    return model.kv_size * model.num_layers
+
+
+def _format_bytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

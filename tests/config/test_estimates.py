@@ -1,0 +1,78 @@
+"""Estimates of memory and time, computed step by step for a small model."""
+
+from dataclasses import replace
+
+import pytest
+
+from grupo.config.memory_estimate import StepSize, estimate_memory
+from grupo.config.time_estimate import DeviceSpeed, estimate_step_seconds
+from grupo.methods.grpo import grpo
+from grupo.models.causal_lm import CausalLM
+from grupo.models.loading import Lora
+from grupo.models.model_size import LinearLayer, ModelSize
+from grupo.toy.quickstart import RECIPE
+
+MODEL = ModelSize(
+    num_parameters=1_000_000,
+    num_layers=2,
+    hidden_size=10,
+    vocab_size=50,
+    kv_size=8,
+    context_length=100,
+    linear_layers=(LinearLayer("0.q_proj", 10, 10), LinearLayer("1.q_proj", 10, 10)),
+)
+STEP = StepSize(rollouts=4, prompt=5, answer=15)
+
+
+def estimate(compute_bytes=4, method=RECIPE.method, **policy):
+    recipe = RECIPE.replace(policy=CausalLM("m", **policy), method=method)
+    return estimate_memory(recipe, MODEL, STEP, compute_bytes, on_cpu=False)
+
+
+def test_full_training_holds_weights_gradients_and_two_moments():
+    memory = estimate()
+    assert (memory.weights, memory.gradients, memory.optimizer) == (4e6, 4e6, 8e6)
+
+
+def test_adapters_hold_gradients_and_moments_of_their_own_weights_only():
+    memory = estimate(compute_bytes=2, lora=Lora(3))
+    trained = 2 * 3 * (10 + 10)
+    assert memory.weights == 2e6 + 4 * trained
+    assert (memory.gradients, memory.optimizer) == (4 * trained, 8 * trained)
+
+
+def test_a_kl_penalty_adds_the_reference_policy():
+    assert estimate(method=grpo(kl_coef=0.1)).weights - estimate().weights == 4e6
+
+
+def test_activations_grow_with_the_microbatch_and_shrink_with_checkpointing():
+    row = estimate(tokens_per_microbatch=20)
+    assert estimate(tokens_per_microbatch=40).activations == 2 * row.activations
+    checkpointed = estimate(tokens_per_microbatch=20, gradient_checkpointing=True)
+    assert checkpointed.activations < row.activations
+
+
+def test_a_microbatch_holds_at_least_one_row():
+    assert estimate(tokens_per_microbatch=1) == estimate(tokens_per_microbatch=20)
+
+
+def test_kv_cache_holds_every_token_of_the_step():
+    assert estimate().kv_cache == 4 * (4 * 20) * 8 * 2
+
+
+def test_a_step_takes_generation_and_forward_and_backward_passes():
+    speed = DeviceSpeed(flops=1e9, bandwidth=1e12)
+    seconds = estimate_step_seconds(MODEL, STEP, speed, compute_bytes=4)
+    assert seconds == pytest.approx((2 + 6) * 1e6 * 80 / 0.5e9)
+
+
+def test_generation_is_bound_by_reading_the_weights_where_memory_is_slow():
+    speed = DeviceSpeed(flops=1e15, bandwidth=1e6)
+    seconds = estimate_step_seconds(MODEL, STEP, speed, compute_bytes=4)
+    assert seconds == pytest.approx(15 * 4e6 / 1e6, rel=1e-3)
+
+
+def test_the_kernels_of_the_cpu_keep_the_activations_of_every_token():
+    model = replace(MODEL, is_llama=True)
+    memory = estimate_memory(RECIPE, model, STEP, 4, on_cpu=True)
+    assert memory.activation_cache == 4 * (4 * 20) * (2 * 10 + 2 * 10)
