@@ -143,7 +143,7 @@ def _model_name(policy: Any) -> Any:
 
 def _runs_of_comparison(folder: Path) -> list[Path]:
     """The runs below the folder of a comparison; none for another folder."""
-    if not os.path.isfile(folder / "comparison.json"):  # noqa: PTH113 - no error if unreadable
+    if not os.path.isfile(folder / "comparison.json"):  # False if the folder is unreadable
         return []
     runs = sorted((path.parent for path in folder.rglob("recipe.json")), key=_natural_order)
     if not runs:
