@@ -61,7 +61,8 @@ class RecipeCommand(FieldsCommand):
             formatter.write_dl(rows)
         for title, fields_of_field in nested_help().items():
             with formatter.section(title):
-                formatter.write_dl(list(fields_of_field.items()))
+                for option, meaning in fields_of_field.items():  # a table would break long names
+                    formatter.write(f"{'':{formatter.current_indent}}{option}  {meaning}\n")
         formatter.write_paragraph()
         formatter.write_text(DOTTED_FIELDS)
         with formatter.section("Examples"):
@@ -108,7 +109,7 @@ def nested_help() -> dict[str, dict[str, str]]:
     for name, value in component_fields(RECIPE).items():
         if is_component(value) and name not in ("tasks", "eval_tasks"):
             title = f"Fields of {name}, {type(value).__name__} in the quickstart"
-            sections[title] = dict(_nested_rows(value, f"--{name}."))
+            sections[title] = dict(_nested_rows(value, f"--{name.replace('_', '-')}."))
     return sections
 
 
