@@ -53,9 +53,9 @@ def test_a_model_is_uploaded_with_its_card(grupo, hub, tmp_path):
     assert repository["name"] == "digits"
     assert repository.get("visibility", "private") == "private"
     assert hub.files == {path.name: path.read_bytes() for path in out.iterdir()}
-    (validated,) = hub.cards
-    assert ModelCard(validated).data.model_name == "someone/digits"
-    assert ModelCard(hub.files["README.md"].decode()).data.model_name == "someone/digits"
+    card = hub.files["README.md"].decode()
+    assert {ModelCard(text).data.model_name for text in (*hub.cards, card)} == {"someone/digits"}
+    assert hub.cards  # its metadata was sent for validation
     AutoModelForCausalLM.from_pretrained(out)
 
 
