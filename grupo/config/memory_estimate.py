@@ -22,9 +22,9 @@ class MemoryEstimate:
     """Bytes of the parts of a run's memory at its peak, without those of Python's libraries.
 
     Args:
-        weights: Weights of the policy, of its adapters and of a reference policy.
+        weights: Weights of the policy, of its adapters, of a reference policy and of an average.
         gradients: Gradients of the trained weights.
-        optimizer: Moments of Adam.
+        optimizer: State of the optimizer.
         activations: Activations of a micro-batch that the backward pass reads.
         logits: Logits of a micro-batch.
         kv_cache: Keys and values of the answers that are generated at once.
@@ -93,11 +93,13 @@ def estimate_memory(
     policy = recipe.policy
     assert isinstance(policy, CausalLM)
     lora = policy.lora
-    trained = model.num_adapter_parameters(lora.rank, lora.targets) if lora else 0
-    weights = model.num_parameters * (compute_bytes if lora else FLOAT32) + FLOAT32 * trained
-    if not lora:
+    if lora:
+        trained = model.num_adapter_parameters(lora.rank, lora.targets)
+        weights = _frozen_weights(policy, model, compute_bytes) + FLOAT32 * trained
+    else:
         trained = model.num_parameters
-        weights += _copies(recipe, compute_bytes) * model.num_parameters
+        weights = (FLOAT32 + _copies(recipe, compute_bytes)) * trained
+    weights += FLOAT32 * trained * (recipe.ema is not None)
     row = step.prompt + step.answer
     tokens = min(max(policy.tokens_per_microbatch, row), step.tokens)
     logits = min(tokens * model.vocab_size, MAX_SAVED_LOGITS)
@@ -105,12 +107,21 @@ def estimate_memory(
     return MemoryEstimate(
         weights=weights,
         gradients=FLOAT32 * trained,
-        optimizer=2 * FLOAT32 * trained,
+        optimizer=recipe.optimizer.state_bytes * trained,
         activations=compute_bytes * tokens * _saved_per_token(policy, model),
         logits=FLOAT32 * (logits + 2 * chunk),
         kv_cache=compute_bytes * min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model),
         activation_cache=FLOAT32 * _cached_activations(model, step) * (on_cpu and not lora),
     )
+
+
+def _frozen_weights(policy: CausalLM, model: ModelSize, compute_bytes: int) -> float:
+    """Bytes of the weights below adapters."""
+    if not policy.quantization:
+        return float(compute_bytes * model.num_parameters)
+    quantized = sum(layer.inputs * layer.outputs for layer in model.linear_layers)
+    in_blocks = policy.quantization.bytes_per_weight * quantized
+    return compute_bytes * (model.num_parameters - quantized) + in_blocks
 
 
 def _cached_activations(model: ModelSize, step: StepSize) -> int:

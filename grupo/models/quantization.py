@@ -1,7 +1,7 @@
 """Quantization of frozen weights below trained adapters (QLoRA)."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -23,6 +23,12 @@ class Nf4:
     """
 
     double_quantization: bool = True
+
+    @property
+    def bytes_per_weight(self) -> float:
+        """Bytes of a weight with its share of the scales of blocks of 64 weights."""
+        scale = 1 + 4 / 256 if self.double_quantization else 4
+        return 0.5 + scale / 64
 
     def check(self) -> None:
         """Raise `ConfigError` if the library is not installed."""
@@ -58,7 +64,7 @@ def merge_dequantized(module: Any) -> Any:
     adapted = copy.deepcopy(module)
     root = adapted.get_base_model()
     deltas = {
-        name: layer.get_delta_weight(adapter)
+        name: cast(Any, layer).get_delta_weight(adapter)  # of each kind of LoRA layer
         for name, layer in root.named_modules()
         if isinstance(layer, LoraLayer)
         for adapter in layer.active_adapters

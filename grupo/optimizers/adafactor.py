@@ -31,6 +31,11 @@ class Adafactor:
     weight_decay: NonNegativeFloat = 0.0
     decayed: DecaySelection = hidden_weights
 
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of state per trained parameter, about."""
+        return 0.0  # one number per row and column
+
     def __call__(
         self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
     ) -> torch.optim.Optimizer:

@@ -28,6 +28,11 @@ class Adam:
     weight_decay: NonNegativeFloat = 0.0
     decayed: DecaySelection = hidden_weights
 
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of state per trained parameter, about."""
+        return 8.0  # two moments in float32
+
     def __call__(
         self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
     ) -> torch.optim.Optimizer:

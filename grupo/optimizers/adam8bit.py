@@ -36,6 +36,11 @@ class Adam8bit:
         """Raise `ConfigError` if the library is not installed."""
         _import_optimizers()
 
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of state per trained parameter, about."""
+        return 2.0  # two moments in 8 bits
+
     def __call__(
         self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
     ) -> Optimizer:

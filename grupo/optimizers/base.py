@@ -10,6 +10,11 @@ from torch.optim import Optimizer
 class OptimizerSpec(Protocol):
     """An optimizer in a recipe: makes an optimizer of torch; the trainer sets the learning rate."""
 
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of state per trained parameter, about."""
+        ...
+
     def __call__(
         self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
     ) -> Optimizer:

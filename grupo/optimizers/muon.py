@@ -41,6 +41,11 @@ class Muon:
         if "Muon" not in vars(torch.optim):
             raise ConfigError(f"optimizer: Muon needs torch 2.9 or newer, not {torch.__version__}.")
 
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of state per trained parameter, about."""
+        return 4.0  # the momentum of the matrices
+
     def __call__(
         self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
     ) -> torch.optim.Optimizer:

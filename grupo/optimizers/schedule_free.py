@@ -40,6 +40,11 @@ class ScheduleFreeAdam:
         """Raise `ConfigError` if the library is not installed."""
         _import_schedulefree()
 
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of state per trained parameter, about."""
+        return 8.0  # a second set of weights and the second moment
+
     def __call__(
         self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
     ) -> Optimizer:

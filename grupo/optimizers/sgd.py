@@ -30,6 +30,11 @@ class SGD:
         allowed = "False without momentum"
         check_field(self, "nesterov", not self.nesterov or self.momentum > 0, allowed)
 
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of state per trained parameter, about."""
+        return 4.0 if self.momentum else 0.0
+
     def __call__(
         self, parameters: Sequence[nn.Parameter], embeddings: Collection[nn.Parameter] = ()
     ) -> torch.optim.Optimizer:

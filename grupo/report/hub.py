@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from huggingface_hub import HfApi
 from huggingface_hub.errors import (
@@ -16,7 +17,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.exit_codes import CommandError
 
 # the errors of the HTTP library, which depends on the version of huggingface_hub
-_HTTP_ERRORS = (OSError, *HfHubHTTPError.__bases__)
+_HTTP_ERRORS = (OSError, *cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__))
 
 
 def check_upload(name: str, api: HfApi) -> None:

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from grupo.algo.ema import EMA
 from grupo.config.memory_estimate import StepSize, estimate_memory
 from grupo.config.time_estimate import DeviceSpeed, estimate_step_seconds
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.models.model_size import LinearLayer, ModelSize
+from grupo.models.quantization import Nf4
+from grupo.optimizers import SGD, Adam, Adam8bit, Muon
 from grupo.toy.quickstart import RECIPE
 
 MODEL = ModelSize(
@@ -39,6 +42,31 @@ def test_adapters_hold_gradients_and_moments_of_their_own_weights_only():
     trained = 2 * 3 * (10 + 10)
     assert memory.weights == 2e6 + 4 * trained
     assert (memory.gradients, memory.optimizer) == (4 * trained, 8 * trained)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "bytes_per_parameter"),
+    [(Adam(), 8), (Adam8bit(), 2), (SGD(), 0), (SGD(momentum=0.9), 4), (Muon(), 4)],
+    ids=str,
+)
+def test_the_optimizer_holds_its_own_state(optimizer, bytes_per_parameter):
+    recipe = RECIPE.replace(policy=CausalLM("m"), optimizer=optimizer)
+    memory = estimate_memory(recipe, MODEL, STEP, 4, on_cpu=False)
+    assert memory.optimizer == bytes_per_parameter * 1e6
+
+
+def test_quantized_layers_take_4_bits_and_a_scale_per_64_weights():
+    full = estimate(compute_bytes=2, lora=Lora(3)).weights
+    plain = estimate(compute_bytes=2, lora=Lora(3), quantization=Nf4(double_quantization=False))
+    double = estimate(compute_bytes=2, lora=Lora(3), quantization=Nf4())
+    assert full - plain.weights == 200 * (2 - 0.5 - 4 / 64)
+    assert full - double.weights == 200 * (2 - 0.5 - 1 / 64 - 4 / 64 / 256)
+
+
+def test_a_moving_average_is_a_further_copy_of_the_trained_weights():
+    recipe = RECIPE.replace(policy=CausalLM("m"), ema=EMA())
+    memory = estimate_memory(recipe, MODEL, STEP, 4, on_cpu=False)
+    assert memory.weights - estimate().weights == 4e6
 
 
 def test_a_kl_penalty_adds_the_reference_policy():

@@ -82,16 +82,16 @@ class McpTool:
         }  # fmt: skip
         return json.dumps({"type": "function", "function": function})
 
-    def validate_arguments(self, call_arguments: object) -> dict[str, Any]:
+    def validate_arguments(self, call_arguments: Any) -> dict[str, Any]:
         """The arguments of a call.
 
         Raises:
             ToolCallError: The arguments do not fit the schema.
         """
-        import jsonschema  # comes with the MCP SDK
+        from jsonschema import Draft202012Validator  # comes with the MCP SDK
+        from jsonschema.exceptions import best_match
 
-        validator = jsonschema.Draft202012Validator(self.parameters)
-        error = jsonschema.exceptions.best_match(validator.iter_errors(call_arguments))
+        error = best_match(Draft202012Validator(self.parameters).iter_errors(call_arguments))
         if error:
             raise ToolCallError("arguments", f"{self.name}: {error.message}")
         assert isinstance(call_arguments, dict), "schemas of arguments describe objects"

@@ -44,7 +44,8 @@ def import_verifiers() -> Any:
     with optional_dependency("verifiers", "verifiers"):
         vf: Any = import_module("verifiers")
     try:
-        vf.load_environment, vf.MultiTurnEnv  # noqa: B018  # attributes that are imported on demand
+        for name in ("load_environment", "MultiTurnEnv"):  # they are imported on demand
+            getattr(vf, name)
     except AttributeError as error:
         raise ConfigError(
             f"env: verifiers {vf.__version__} has no load_environment. Allowed: 0.2."
