@@ -61,7 +61,7 @@ def parse_env(text: str) -> tuple[EnvSpec, TaskSource | None]:
     """
     kind_name, _, rest = text.strip().partition(":")
     if kind_name not in ENV_KINDS:
-        raise ConfigError(f"{text!r}. Write {FORM}. Kind: {suggest(kind_name, ENV_KINDS)}")
+        raise ConfigError(f"{text!r}. Write {FORM}. {suggest(kind_name, ENV_KINDS)}")
     kind = ENV_KINDS[kind_name]
     name, arguments = _split_call(rest)
     classes = [kind.component, *filter(None, (kind.env, kind.tasks))]

@@ -47,7 +47,7 @@ class MemoryEstimate:
     def __str__(self) -> str:
         parts = ((f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self))
         shown = ", ".join(f"{name} {_format_bytes(size)}" for name, size in parts if size >= 5e6)
-        return f"about {_format_bytes(self.peak)} at its peak: {shown}"
+        return f"about {_format_bytes(self.peak)} at its peak" + f" ({shown})" * bool(shown)
 
 
 @dataclass(frozen=True)

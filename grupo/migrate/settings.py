@@ -115,13 +115,15 @@ class Objective:
         return code
 
 
-def learning_rate(rate: float, schedule: str, warmup: float, end: float = 0.0) -> float | str:
+def learning_rate(
+    rate: float, schedule: str, warmup_fraction: float, end: float = 0.0
+) -> float | str:
     """The learning rate in a recipe file.
 
     Args:
         rate: The highest learning rate.
         schedule: Name of the schedule, such as "cosine" or "linear"; others are constant.
-        warmup: Fraction of the run in which it rises from 0.
+        warmup_fraction: Fraction of the run in which it rises from 0.
         end: The learning rate at the end of the run.
 
     >>> learning_rate(1e-6, "cosine_with_min_lr", 0.1, 1e-7)
@@ -131,8 +133,8 @@ def learning_rate(rate: float, schedule: str, warmup: float, end: float = 0.0) -
     """
     kind = next((k for k in ("cosine", "linear") if k in schedule), "")
     code = f"{kind.capitalize()}({rate}, {end})" if kind else str(rate)
-    if warmup > 0:
-        return f"Warmup({min(warmup, 1.0):g}, {code})"
+    if warmup_fraction > 0:
+        return f"Warmup({min(warmup_fraction, 1.0):g}, {code})"
     return code if kind else rate
 
 

@@ -4,6 +4,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -100,6 +101,7 @@ def portable_address(obj: Any, field: str) -> str:
     return f"{location}:{name}"
 
 
+@cache
 def short_names(hint: Any) -> dict[str, type]:
     """The library's components that fit a type, by name."""
     known: dict[str, type] = {}

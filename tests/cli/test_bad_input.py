@@ -61,7 +61,7 @@ def test_tokenizer_without_end_token_trains_with_a_stop_string(grupo, tmp_path):
     "arguments",
     [
         ["--steps", "0"],
-        ["--tasks", "rg:chain_sum(size=20)"],  # fewer than the 200 held-out tasks
+        ["--tasks", "rg:chain_sum(size=20)", "--eval-tasks", "30"],
         ["--eval-tasks", "-1"],
         ["--reward", "nothing.py:here"],
         ["--method", "gpro"],

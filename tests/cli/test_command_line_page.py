@@ -48,7 +48,8 @@ def test_every_command_of_the_page_succeeds(grupo, home, tmp_path, monkeypatch):
     with runs_in_process():  # test_compare.py trains the same comparison in processes
         for arguments in COMMANDS:
             code, _, err = grupo(*arguments)
-            assert (code, err) == (0, ""), arguments
+            assert code == 0, (arguments, err)
+            assert err == "" or "--dry-run" in arguments, err  # defaults and estimates
     assert (folder / ".grupo" / "models").is_dir()
     assert (folder / "exported" / "model.safetensors").is_file()
     assert (folder / "toy_model" / "toy_model.json").is_file()

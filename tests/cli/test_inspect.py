@@ -52,9 +52,9 @@ def test_rollouts_are_selected_by_reward(grupo, home):
     assert [line["reward"] for line in best] == rewards[:-3:-1]
     worst = json.loads(grupo("rollouts", "run", "--worst", "1", "--json")[1])
     assert [line["reward"] for line in worst] == rewards[:1]
-    code, out, _ = grupo("rollouts", "run", "--step", "0", "--limit", "2")
+    code, out, _ = grupo("rollouts", "run", "--step", "1", "--limit", "2")
     assert code == 0
-    assert out.count("step 0") == 2
+    assert out.count("step 1") == 2
 
 
 def test_rollouts_are_written_to_parquet(grupo, home, tmp_path):

@@ -1,5 +1,6 @@
 """Run folders in every state, and validation of comparisons."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -210,6 +211,5 @@ def test_slugs_are_safe_folder_names():
 
 
 def _fingerprint(data: object) -> str:
-    from grupo.training.run_dir import _hash
-
-    return _hash(data)
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -162,7 +162,8 @@ def test_valid_recipes_pass(recipe):
         ),
         (
             lambda: RECIPE.replace(evaluation=Evaluation(success=SuccessCriterion("corect"))),
-            "evaluation.success.reward_term: 'corect'. Did you mean 'correct'? Allowed: correct.",
+            "evaluation.success.reward_term: 'corect'. Did you mean 'correct'?"
+            " Allowed: correct, total.",
         ),
         (lambda: with_policy(max_new_tokens=0), "CausalLM.max_new_tokens: 0. Allowed: 1 or more."),
         (

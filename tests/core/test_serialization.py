@@ -97,9 +97,8 @@ def modules():
 
 def is_component_class(cls: object) -> bool:
     """True for classes with `@component`, which have a `__repr__` of their own."""
-    return (
-        isinstance(cls, type) and is_dataclass(cls) and not vars(cls)["__dataclass_params__"].repr
-    )
+    params = vars(cls).get("__dataclass_params__") if isinstance(cls, type) else None
+    return params is not None and not params.repr
 
 
 COMPONENTS = {

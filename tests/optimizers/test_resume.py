@@ -12,7 +12,8 @@ from grupo.recipe import Recipe
 from grupo.storage import checkpoint
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
-from grupo.training.trainer import load_policy, resume, train
+from grupo.training.load_run import load_policy
+from grupo.training.trainer import resume, train
 from tests.helpers import training_components
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.training_recipes import base

@@ -58,4 +58,4 @@ def test_wrong_mask_is_found(mask, model, train_and_examine, monkeypatch):
     monkeypatch.setattr(learner, "collate", MASKS[mask])
     finding = by_name(train_and_examine(broken_folders.healthy(model)))["wrong mask"]
     assert finding.severity == "error"
-    assert finding.locations[0].step == 0
+    assert finding.locations[0].step == 1

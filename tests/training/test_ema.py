@@ -7,6 +7,7 @@ import torch
 
 from grupo.algo.ema import EMA
 from grupo.core.errors import ConfigError
+from grupo.recipe import Evaluation
 from grupo.training.load_run import load_policy
 from grupo.training.trainer import train
 from tests.helpers import training_components
@@ -18,7 +19,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two steps with an average, both of whose checkpoints are kept, and one without."""
     root = tmp_path_factory.mktemp("ema")
     training_components.save_models(root / "model")
-    recipe = base(str(root / "model")).replace(max_steps=2, save_every=1, eval_tasks=0)
+    recipe = base(str(root / "model")).replace(
+        max_steps=2, save_every=1, eval_tasks=0, evaluation=Evaluation()
+    )
     train(recipe.replace(ema=EMA(0.75)), root / "run")
     train(recipe, root / "plain")
     return root

@@ -11,6 +11,7 @@ from grupo.config.validate import check_recipe
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.recipe import Evaluation
 from grupo.rewards import ChatEndpoint, Judge, PairwiseJudge, Rubric
 from grupo.rewards.judges import NumberAfter, RubricItem
 from grupo.rewards.judges.session import close_sessions
@@ -55,7 +56,8 @@ def in_turn():
 
 def recipe(model, endpoint, **changes):
     env = SingleTurn((RewardTerm("quality", Judge(endpoint, PROMPT, PARSE)),))
-    return base(model).replace(env=env, eval_tasks=0, max_steps=STEPS, **changes)
+    fields = {"eval_tasks": 0, "evaluation": Evaluation(), "max_steps": STEPS, **changes}
+    return base(model).replace(env=env, **fields)
 
 
 def metrics(run):

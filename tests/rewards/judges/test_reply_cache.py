@@ -17,7 +17,7 @@ from tests.helpers.fake_judge import fails, says
 
 REPLY = ChatReply("Score: 3, naïve\n", "stop", 12, 5)
 QUESTION = ({"role": "user", "content": "Good?"},)
-FORK = get_context("fork")  # a new process would import torch
+SPAWN = get_context("spawn")
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def write_replies(path, name, count, written):
 
 def start_writer(path, name, count):
     """A process that writes replies, and the connection by which it sends their keys."""
-    receiver, sender = FORK.Pipe(duplex=False)
-    process = FORK.Process(target=write_replies, args=(path, name, count, sender))
+    receiver, sender = SPAWN.Pipe(duplex=False)
+    process = SPAWN.Process(target=write_replies, args=(path, name, count, sender))
     process.start()
     return process, receiver
 

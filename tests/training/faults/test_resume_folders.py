@@ -163,7 +163,7 @@ def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_can_be_
     run, limit = tmp_path / "run", 50_000  # two steps of rollouts fit, and every checkpoint
     result = training_process("train", run, recipe="talkative", limit=limit)
     assert result.error == (
-        f"SaveFailed: Step 2 is not logged: {run / 'rollouts.jsonl'}: File too large. Earlier"
+        f"SaveFailed: Step 3 is not logged: {run / 'rollouts.jsonl'}: File too large. Earlier"
         " checkpoints are intact. Raise the limit on file sizes (ulimit -f), then resume."
     )
     assert training_process("resume", run, limit=limit).error == result.error
