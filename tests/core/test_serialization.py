@@ -26,7 +26,8 @@ from grupo.envs.games import FrozenLake
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.envs.tools import Python
 from grupo.models.causal_lm import CausalLM
-from grupo.rewards import ExactMatch
+from grupo.rewards import ChatEndpoint, ExactMatch
+from grupo.rewards.judges import RubricItem, YesNo
 from grupo.rollouts.curricula import ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 from grupo.storage import strict_json
@@ -83,6 +84,11 @@ VALUES: Mapping[str, Any] = {
     "on_context_loss": Clip(),
     "off_context_loss": Clip(),
     "within": Center(),
+    "model": ChatEndpoint("judge"),
+    "high": 2.0,
+    "prompt": "{completion}",
+    "parse": YesNo("Right:"),
+    "items": (RubricItem("brief", "It is brief.", 0.5),),
 }
 SCALARS = (3, 0.25, "text", True)
 

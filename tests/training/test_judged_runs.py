@@ -78,9 +78,9 @@ def unequal_parts(first, second):
 
 
 class Messages(NullCallback):
-    """Records messages, and interrupts the run after a step."""
+    """Records messages, and interrupts the run after a step; 0: after none."""
 
-    def __init__(self, last_step=STEPS):
+    def __init__(self, last_step=0):
         self.messages = []
         self.last_step = last_step
 
@@ -125,7 +125,7 @@ def test_a_resumed_run_replays_the_replies_of_the_steps_that_it_repeats(fake, mo
     fake.script = [in_turn()]
     endpoint = fake.endpoint(cache=str(tmp_path / "replies"))
     with pytest.raises(KeyboardInterrupt):
-        train(recipe(model, endpoint, save_every=1), tmp_path / "resumed", Messages(last_step=1))
+        train(recipe(model, endpoint, save_every=1), tmp_path / "resumed", Messages(STEPS))
     close_sessions()
     num_requests = len(fake.bodies)
     resume(tmp_path / "resumed")
@@ -137,14 +137,15 @@ def test_a_resumed_run_replays_the_replies_of_the_steps_that_it_repeats(fake, mo
 def test_a_run_without_a_cache_is_said_to_be_not_repeatable(fake, model, tmp_path):
     callback = Messages()
     train(recipe(model, fake.endpoint(), max_staleness=1), tmp_path / "run", callback)
-    (message,) = callback.messages
+    (message,) = (m for m in callback.messages if "judge" in m)
     assert message.startswith("The replies of the judge 'judge' are not cached: the run is not rep")
     assert all(step["usage/judge_calls"] > 0 for step in metrics(tmp_path / "run"))
 
 
 def test_rollouts_that_the_judge_cannot_score_are_dropped_with_the_cause(fake, model, tmp_path):
     fake.script = [says("I would not know.")]
-    summary = train(recipe(model, fake.endpoint(retries=0)), tmp_path / "run")
+    doubtful = recipe(model, fake.endpoint(retries=0), on_unscored="continue")
+    summary = train(doubtful, tmp_path / "run")
     assert summary["failed_rollouts"] == STEPS * 2 * 4
     errors = {re.sub(r"rollout \d|task \d+", "", r["error"]) for r in rollouts(tmp_path / "run")}
     assert len(errors) == 1
