@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, overload
@@ -49,8 +50,29 @@ def _digest(value: object) -> str:
     )
 
 
+class TaskSequence(Sequence[Task]):
+    """Tasks that are made or read when they are indexed."""
+
+    @abstractmethod
+    def task_at(self, index: int) -> Task:
+        """The task at an index, 0 or more and below the number of tasks."""
+        ...
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        selected = range(len(self))[index]  # handles negative indices and raises IndexError
+        if isinstance(selected, range):
+            return [self.task_at(i) for i in selected]
+        return self.task_at(selected)
+
+
 @dataclass(frozen=True)
-class LazyTasks(Sequence[Task]):
+class LazyTasks(TaskSequence):
     """A sequence of tasks, each of which is made when it is indexed.
 
     Args:
@@ -64,14 +86,5 @@ class LazyTasks(Sequence[Task]):
     def __len__(self) -> int:
         return self.size
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        selected = range(self.size)[index]  # handles negative indices and raises IndexError
-        if isinstance(selected, range):
-            return [self.make_task(i) for i in selected]
-        return self.make_task(selected)
+    def task_at(self, index: int) -> Task:
+        return self.make_task(index)

@@ -1,9 +1,9 @@
 """Prompts that leave no room for an answer: refused, dropped or truncated."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol, overload
+from typing import Protocol
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
@@ -75,7 +75,7 @@ def drop(prompts: OverlongPrompts) -> tuple[Sequence[Sequence[Task]], str]:
         if tasks and not indices:
             raise ConfigError(f"overlong: drop would leave no task. {prompts.summary}")
     sources = [
-        SelectedTasks(tasks, indices) if lengths else tasks
+        _select(tasks, indices) if lengths else tasks
         for (tasks, lengths), indices in zip(pairs, kept, strict=True)
     ]
     return sources, f"Dropped: {prompts.summary}"
@@ -86,7 +86,7 @@ def truncate(prompts: OverlongPrompts) -> tuple[Sequence[Sequence[Task]], str]:
     for tasks, index, _ in prompts:
         prompts.limit.truncate(tasks[index])  # raises for one that cannot be shortened enough
     sources = [
-        TruncatedTasks(tasks, frozenset(lengths), prompts.limit) if lengths else tasks
+        _truncate(tasks, lengths, prompts.limit) if lengths else tasks
         for tasks, lengths in zip(prompts.sources, prompts.lengths, strict=True)
     ]
     return sources, f"Truncated from the beginning: {prompts.summary}"
@@ -120,59 +120,17 @@ def _overlong(tasks: Sequence[Task], limit: PromptLimit) -> Iterator[tuple[int, 
             yield index, excess
 
 
-@dataclass(frozen=True)
-class SelectedTasks(Sequence[Task]):
-    """Some of the tasks of a source.
-
-    Args:
-        tasks: The source.
-        indices: The selected ones.
-    """
-
-    tasks: Sequence[Task]
-    indices: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        if isinstance(index, slice):
-            return SelectedTasks(self.tasks, self.indices[index])
-        return self.tasks[self.indices[index]]
+def _select(tasks: Sequence[Task], indices: Sequence[int]) -> Sequence[Task]:
+    """Some of the tasks, made when they are indexed."""
+    return LazyTasks(len(indices), lambda i: tasks[indices[i]])
 
 
-@dataclass(frozen=True)
-class TruncatedTasks(Sequence[Task]):
-    """The tasks of a source, of which some are truncated when they are indexed.
+def _truncate(
+    tasks: Sequence[Task], overlong: Collection[int], limit: PromptLimit
+) -> Sequence[Task]:
+    """The tasks; those at the indices `overlong` are truncated when they are indexed."""
 
-    Args:
-        tasks: The source.
-        overlong: The indices of prompts that are too long.
-        limit: The largest prompt.
-    """
+    def make_task(index: int) -> Task:
+        return limit.truncate(tasks[index]) if index in overlong else tasks[index]
 
-    tasks: Sequence[Task]
-    overlong: frozenset[int]
-    limit: PromptLimit
-
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        selected = range(len(self))[index]
-        if isinstance(selected, range):
-            return [self[i] for i in selected]
-        task = self.tasks[selected]
-        return self.limit.truncate(task) if selected in self.overlong else task
+    return LazyTasks(len(tasks), make_task)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
-from typing import overload
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.ranges import FractionBelowOne, PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
-from grupo.tasks.base import LazyTasks, TaskSource
+from grupo.tasks.base import LazyTasks, TaskSequence, TaskSource
 from grupo.tasks.table_tasks import TableTasks, task_keys
 
 
@@ -40,7 +39,7 @@ class EvalShare:
 
 
 @dataclass(frozen=True)
-class TrainingTasks(Sequence[Task]):
+class TrainingTasks(TaskSequence):
     """The tasks of a source without the evaluation tasks.
 
     The keys of lazy tasks are unknown until the tasks are made: an evaluation task among them is
@@ -70,19 +69,7 @@ class TrainingTasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self.indices)
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        selected = range(len(self))[index]
-        if isinstance(selected, range):
-            return [self[i] for i in selected]
-        return self._training_task(selected)
-
-    def _training_task(self, index: int) -> Task:
+    def task_at(self, index: int) -> Task:
         task = self._next_training_task(index)
         assert task is not None, "the constructor found a training task"
         return task

@@ -1,16 +1,15 @@
 """The rows of a table as a sequence of tasks, of which memory holds the keys only."""
 
 from collections.abc import Iterator, Sequence
-from typing import overload
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
-from grupo.tasks.base import KEY_BYTES
+from grupo.tasks.base import KEY_BYTES, TaskSequence
 from grupo.tasks.columns import Columns, task_from_row
 from grupo.tasks.tables import Table
 
 
-class TableTasks(Sequence[Task]):
+class TableTasks(TaskSequence):
     """Tasks that are read from a table when they are indexed.
 
     All rows are read once at the start, so that a malformed one is found before a run; 16 bytes of
@@ -38,17 +37,12 @@ class TableTasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self.table)
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        selected = range(len(self))[index]  # handles negative indices and raises IndexError
-        if isinstance(selected, range):
-            return [self._read(i) for i in selected]
-        return self._read(selected)
+    def task_at(self, index: int) -> Task:
+        location, row = self.table.read(index)
+        task = task_from_row(row, self.columns, location, self.source)
+        if task.key != self._key(index):
+            raise ConfigError(f"{location}: the prompt has changed since the tasks were loaded.")
+        return task
 
     def __iter__(self) -> Iterator[Task]:
         for location, row in self.table:
@@ -60,13 +54,6 @@ class TableTasks(Sequence[Task]):
 
     def _key(self, index: int) -> str:
         return self.digests[index * KEY_BYTES : (index + 1) * KEY_BYTES].hex()
-
-    def _read(self, index: int) -> Task:
-        location, row = self.table.read(index)
-        task = task_from_row(row, self.columns, location, self.source)
-        if task.key != self._key(index):
-            raise ConfigError(f"{location}: the prompt has changed since the tasks were loaded.")
-        return task
 
 
 def task_keys(tasks: Sequence[Task]) -> Iterator[str]:
