@@ -22,8 +22,8 @@ def run_digest(setting: Setting, arm: Arm) -> str:
 
     These are setting and arm without their description, the method's code, and the modules of the
     environment, of the training of claims and of the method's components, without comments,
-    docstrings and the records of papers. The trainer's own functions are left out: they are tested
-    to compute the same.
+    docstrings, imports and the records of papers. The trainer's own functions, which are imported,
+    are left out: they are tested to compute the same.
     """
     method = arm.build()
     conditions = replace(setting, description="")
@@ -42,9 +42,9 @@ def _module_name(part: object) -> str:
 
 @cache
 def _code_of(module: ModuleType) -> str:
-    """The module's syntax tree without docstrings and without `PAPER`."""
+    """The module's syntax tree without docstrings, imports and `PAPER`."""
     tree = ast.parse(inspect.getsource(module))
-    tree.body = [statement for statement in tree.body if not _is_paper(statement)]
+    tree.body = [statement for statement in tree.body if not _is_left_out(statement)]
     for node in ast.walk(tree):
         body = getattr(node, "body", [])
         if isinstance(body, list) and body and _is_text(body[0]):
@@ -52,7 +52,9 @@ def _code_of(module: ModuleType) -> str:
     return ast.dump(tree)
 
 
-def _is_paper(statement: ast.stmt) -> bool:
+def _is_left_out(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return True
     return isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "PAPER"
 
 

@@ -31,13 +31,14 @@ def test_runs_come_back_from_the_file_and_later_lines_replace_earlier_ones(tmp_p
     assert not stored.is_current(SETTING, ARM, 2)
 
 
-def test_a_digest_depends_on_setting_arm_and_code_but_not_on_comments(monkeypatch):
+def test_a_digest_depends_on_setting_arm_and_code_but_not_on_comments_or_imports(monkeypatch):
     before = run_digest(SETTING, ARM)
     assert run_digest(replace(SETTING, steps=20), ARM) != before
     assert run_digest(replace(SETTING, description="Other words."), ARM) == before
     assert run_digest(SETTING, Arm("max_rl(clip_eps=0.3)")) != before
     paper = '\nPAPER = Paper(title="Another")'
-    for change, is_equal in (("\n# a comment", True), (paper, True), ("\nANOTHER = 1", False)):
+    same = ("\n# a comment", paper, "\nimport math")
+    for change, is_equal in (*((text, True) for text in same), ("\nANOTHER = 1", False)):
         source = digest.inspect.getsource
 
         def changed(module, change=change, source=source):
