@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
+from math import isfinite
 from typing import Any
 
 import grupo.methods
@@ -122,15 +123,19 @@ class Entry:
             "source": self.plan,
         }
 
+    def reward_range_data(self) -> list[float | None] | None:
+        """Smallest and largest reward that the method expects; None where it has no limit."""
+        bounds = self.method.requires.reward_range
+        return bounds and [bound if isfinite(bound) else None for bound in bounds]
+
     def to_data(self) -> dict[str, Any]:
         """The entry as JSON can hold it."""
-        reward_range = self.method.requires.reward_range
         plan = self.plan_data()
         return {
             **asdict(self),
             "changes": dict(self.changes),
             "plan": plan,
-            "reward_range": reward_range,
+            "reward_range": self.reward_range_data(),
         }
 
 

@@ -12,6 +12,7 @@ from grupo.catalogue.parse import literal_type
 from grupo.core.component import to_code
 from grupo.core.paper import SOURCE_KINDS, TAGS
 from grupo.core.ranges import describe_range
+from grupo.core.requires import range_as_text
 from grupo.method import Method
 
 GENERATED_NOTICE = "<!-- written by `python -m grupo.catalogue docs`: change the method's file -->"
@@ -40,8 +41,14 @@ def _plan_facts(entry: Entry) -> list[str]:
     return [
         f"source: {source}",
         f"plan: {plan['code']}{updates}{': ' * bool(entry.plan)}{entry.plan}",
+        *_reward_range_sentence(entry),
         *_equality_sentence(entry),
     ]
+
+
+def _reward_range_sentence(entry: Entry) -> list[str]:
+    bounds = entry.method.requires.reward_range
+    return [f"It expects rewards {range_as_text(bounds)}; others are refused"] if bounds else []
 
 
 def _equality_sentence(entry: Entry) -> list[str]:
@@ -173,6 +180,7 @@ def _source_section(entry: Entry) -> list[str]:
     facts = [
         f"{warning}{SOURCE_KINDS[entry.source.kind]} ({entry.source.place})",
         f"Update plan: {entry.plan}" * bool(entry.plan),
+        *_reward_range_sentence(entry),
         *_equality_sentence(entry),
         *(f"Missing: {text}" for text in entry.missing),
         *(f"Deviation: {text}" for text in entry.deviations),

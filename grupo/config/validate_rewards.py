@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from grupo.core.errors import ConfigError
-from grupo.core.requires import RewardRange
+from grupo.core.requires import RewardRange, range_as_text
 from grupo.core.types import Group
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
@@ -20,9 +20,9 @@ def check_reward_range(recipe: Recipe) -> None:
     if required and declared and not _is_within(declared, required):
         low, high = declared
         raise ConfigError(
-            f"method: it expects rewards {_words(required)}, and those of the environment are"
-            f" {_words(declared)}. Give the method reward_range=({low:g}, {high:g}) if it has this"
-            " argument, or change the weights of the reward terms."
+            f"method: it expects rewards {range_as_text(required)}, and those of the environment"
+            f" are {range_as_text(declared)}. Give the method reward_range=({low:g}, {high:g}) if"
+            " it has this argument, or change the weights of the reward terms."
         )
 
 
@@ -36,8 +36,8 @@ def check_observed_rewards(method: Method, groups: Iterable[Group]) -> None:
             if not _is_within((reward, reward), required):
                 raise ConfigError(
                     f"env: the reward {reward:g} of task {group.task.key!r}. Allowed: rewards"
-                    f" {_words(required)}, which a component of the method assumes. Give the method"
-                    " the environment's reward_range if it has this argument."
+                    f" {range_as_text(required)}, which a component of the method assumes. Give the"
+                    " method the environment's reward_range if it has this argument."
                 )
 
 
@@ -70,7 +70,3 @@ def _term_range(term: RewardTerm) -> RewardRange | None:
 
 def _is_within(inner: RewardRange, outer: RewardRange) -> bool:
     return outer[0] - ROUNDING <= inner[0] and inner[1] <= outer[1] + ROUNDING
-
-
-def _words(bounds: RewardRange) -> str:
-    return f"from {bounds[0]:g} to {bounds[1]:g}"

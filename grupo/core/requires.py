@@ -9,6 +9,7 @@ part of the recipe provides is an error before the run begins.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from math import inf
 from operator import or_
 from typing import TypeVar
 
@@ -201,6 +202,18 @@ def _count(field: str, count: int) -> int:
     if not isinstance(count, int) or count < 0:
         raise TypeError(f"{field}: {count!r}. Allowed: a whole number, 0 or more.")
     return count
+
+
+def range_as_text(bounds: RewardRange) -> str:
+    """A range in words.
+
+    >>> range_as_text((0.0, 1.0)), range_as_text((0.0, inf))
+    ('from 0 to 1', 'of at least 0')
+    """
+    low, high = bounds
+    if high == inf:
+        return f"of at least {low:g}"
+    return f"from {low:g} to {high:g}" if low > -inf else f"of at most {high:g}"
 
 
 def _range(field: str, value: RewardRange | None) -> RewardRange | None:

@@ -57,7 +57,7 @@ class DifficultyWeightedAdvantage:
     target_accuracy: PositiveFraction
     eps: Number = 1e-6
 
-    requires = Requires(whole_batch=True)
+    requires = Requires(whole_batch=True, reward_range=(0.0, 1.0))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = chain(Center(), ScaleByStd(self.eps))(x, batch)

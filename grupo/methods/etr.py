@@ -8,6 +8,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -53,6 +54,8 @@ class ElasticClipBounds:
     clip_eps: NonNegative = 0.2
     advantage_coef: Number = 0.5
     variance_coef: Number = 0.5
+
+    requires = Requires(reward_range=(0.0, 1.0))
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         v = 4 * group_ops.population_std(batch.reward, batch.group) ** 2

@@ -1,5 +1,7 @@
 """MAPO: certainty of a group mixes two advantage scales. Huang et al., 2025, arXiv:2509.18849."""
 
+from math import inf
+
 from torch import Tensor
 
 from grupo.algo.losses import KL, Clip
@@ -9,6 +11,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -62,6 +65,8 @@ class MixedScaleAdvantage:
 
     full_score: Number = 1.0
     eps: Number = 1e-6
+
+    requires = Requires(reward_range=(0.0, inf))  # a negative mean would change the sign
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m = group_ops.mean(x, batch.group)

@@ -1,5 +1,7 @@
 """MaxRL: advantages relative to the pass rate. Tajwar et al., 2026, arXiv:2602.02710."""
 
+from math import inf
+
 from torch import Tensor
 
 from grupo.algo.aggregation import token_mean
@@ -9,6 +11,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -41,6 +44,8 @@ class RelativeToMean:
     """
 
     eps: Number = 1e-6
+
+    requires = Requires(reward_range=(0.0, inf))  # a negative mean would change the sign
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m = group_ops.mean(x, batch.group)

@@ -1,6 +1,7 @@
 """NGRPO: a virtual success in every group. Nan et al., 2025, arXiv:2509.18851."""
 
 from collections.abc import Sequence
+from math import inf
 
 from torch import Tensor
 
@@ -12,6 +13,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -53,6 +55,11 @@ class StandardiseWithSuccess:
 
     max_reward: Number = 1.0
     eps: Number = 1e-6
+
+    @property
+    def requires(self) -> Requires:
+        is_constant = isinstance(self.max_reward, int | float)
+        return Requires(reward_range=(-inf, self.max_reward) if is_constant else None)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         n = group_ops.count(x, batch.group)

@@ -93,6 +93,8 @@ class KeepAccuracyWithin:
     low: Fraction = 0.2
     high: Fraction = 0.8
 
+    requires = Requires(reward_range=(0.0, 1.0))
+
     def __post_init__(self) -> None:
         if isinstance(self.low, float) and isinstance(self.high, float):
             check_field(self, "low", self.low <= self.high, f"at most high, {self.high}")

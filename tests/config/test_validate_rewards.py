@@ -14,8 +14,15 @@ from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
+from grupo.methods.a_grae import a_grae
 from grupo.methods.dapo import dapo
+from grupo.methods.etr import etr
 from grupo.methods.forking_tokens import forking_tokens
+from grupo.methods.mapo import mapo
+from grupo.methods.max_rl import max_rl
+from grupo.methods.ngrpo import ngrpo
+from grupo.methods.prime import prime
+from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.rewards import ExactMatch
 from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
@@ -51,6 +58,27 @@ def test_an_environment_of_another_range_is_refused_before_the_run():
     check_recipe(with_rewards(dapo(64, 16, reward_range=(0.0, 1.5)), exact(1.0, 0.5)))
     check_recipe(with_rewards(dapo(64, 16), exact(1.0)))
     check_recipe(with_rewards(Method(), exact(1.0, 0.5)))  # nothing assumes a range
+
+
+@pytest.mark.parametrize(
+    ("method", "reward", "allowed"),
+    [
+        (etr(), 1.5, "from 0 to 1"),
+        (a_grae(), -0.5, "from 0 to 1"),
+        (prime(), 2.0, "from 0 to 1"),
+        (spo_single_stream(), -1.0, "from 0 to 1"),
+        (max_rl(), -0.5, "of at least 0"),
+        (mapo(), -0.5, "of at least 0"),
+        (ngrpo(max_reward=2.0), 2.5, "of at most 2"),
+    ],
+)
+def test_methods_whose_constants_assume_a_range_refuse_other_rewards(method, reward, allowed):
+    def groups(reward):
+        return [Group(Task("k", "?"), (Rollout(reward=0.0), Rollout(reward=reward)))]
+
+    with pytest.raises(ConfigError, match=f"reward {reward:g} .*Allowed: rewards {allowed}"):
+        check_observed_rewards(method, groups(reward))
+    check_observed_rewards(method, groups(1.0))
 
 
 def test_an_observed_reward_outside_of_the_range_is_an_error():

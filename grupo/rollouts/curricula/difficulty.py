@@ -80,7 +80,7 @@ class UncertaintyWeighted:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_folds=(BetaCounts(self.decay),))
+        return Requires(task_folds=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:
