@@ -3,7 +3,7 @@
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.algo.minibatches import Updates
-from grupo.core.numbers import NonNegative, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NonNegativeInt, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -35,7 +35,7 @@ PAPER = Paper(
 def delethink(
     group_size: PositiveInt = 8,
     chunk_size: PositiveInt = 8192,
-    prefix_tokens: PositiveInt = 100,
+    prefix_tokens: NonNegativeInt = 100,
     suffix_tokens: PositiveInt = 3996,
     max_chunks: PositiveInt = 5,
     clip_low: NonNegative = 0.2,

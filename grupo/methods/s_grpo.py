@@ -71,7 +71,8 @@ def s_grpo(num_exits: PositiveInt = 7, think_end: str = "</think>") -> Method:
     # the whole path is correct, means over rows lower the probability of the shared beginning,
     # since wrong exits are short. Where all are correct the late exits are lowered, and since the
     # forced think_end is masked nothing replaces it: after long training one toy model of four
-    # stopped closing.
+    # stopped closing. Another one thought as far as the answer after 24 steps, with an accuracy of
+    # 1.0, and less far after 60, with 0.7.
     return Method(
         sampler=EarlyExits(num_exits, think_end=think_end),
         advantage=chain(DecayingReward(), Center()),

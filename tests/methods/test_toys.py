@@ -105,7 +105,7 @@ def test_chunked_training_counts_beyond_first_chunk():
     assert counts(GRPO, 4) == (0.0, 0.0)
 
 
-def thought_lengths(method: Method, steps: int = 60) -> list[tuple[float, float]]:
+def thought_lengths(method: Method, steps: int = 24) -> list[tuple[float, float]]:
     """Thinking steps and accuracy, before and after training."""
     trainer = learner(thinker(), Chains(), method, steps, limit=16, env=ANSWERED)
     results = [(thoughts(trainer), accuracy(trainer, trainer.tasks))]
@@ -120,10 +120,18 @@ def test_thoughts_shorten_to_answer_position_more_than_with_grpo():
     (long, _), (short, still) = thought_lengths(method)
     assert long > 7
     assert 3 <= short < 4  # the third step is the answer
-    assert still > 0.9
+    assert still > 0.95
     assert thought_lengths(flip_sign(method))[1][1] < 0.5
     # means over rows pay GRPO for short right answers, too: it does not keep them as they were
     assert thought_lengths(GRPO)[1][0] > short + 1
+
+
+@pytest.mark.slow
+def test_thoughts_trained_longer_with_s_grpo_end_before_the_answer():
+    method = s_grpo().replace(sampler=EarlyExits(7, "", CLOSE))
+    _, (short, accuracy) = thought_lengths(method, steps=60)
+    assert short < 3
+    assert accuracy < 0.9
 
 
 def answers(method: Method, pupil: str, turn: TurnStrategy) -> tuple[float, float]:

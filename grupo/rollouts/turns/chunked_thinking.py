@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor
-from grupo.core.numbers import PositiveInt
+from grupo.core.numbers import NonNegativeInt, PositiveInt
 from grupo.core.types import Observation, Rollout
 
 
@@ -24,7 +24,7 @@ class ChunkedThinking:
     """
 
     chunk_size: PositiveInt = 8192
-    prefix_tokens: PositiveInt = 100
+    prefix_tokens: NonNegativeInt = 100
     suffix_tokens: PositiveInt = 3996
     max_chunks: PositiveInt = 5
 
