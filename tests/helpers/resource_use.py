@@ -18,6 +18,7 @@ PER_STEP = {"resident_kb": 0.1, "heap_kb": 0.1, **dict.fromkeys(_COUNTS, 0.0005)
 # growth per run that is begun or resumed; loading a model of transformers alone keeps 4 kB
 PER_RUN = {"resident_kb": 20.0, "heap_kb": 10.0, **dict.fromkeys(_COUNTS, 0.01)}
 BYTES_PER_BLOCK = 64  # a typical small Python object
+CHURNED_STRINGS = 1_000_000  # more than the table of interned strings has free slots
 
 
 class _Mallinfo(ctypes.Structure):
@@ -28,6 +29,16 @@ class _Mallinfo(ctypes.Structure):
         *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
     )
     _fields_ = [(name, ctypes.c_size_t) for name in _names]
+
+
+def resize_interned_table() -> None:
+    """Make CPython resize its table of interned strings now rather than within a measurement.
+
+    Strings that come and go use up the free slots of the table, which then gets the size for three
+    times its live strings: once some megabytes, and the same size at every later time.
+    """
+    for number in range(CHURNED_STRINGS):
+        sys.intern(f"string {number}")
 
 
 def heap_kb() -> float:

@@ -1,6 +1,7 @@
 """Memory and other resources do not grow with the number of steps; planted leaks are detected."""
 
 import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack
 from threading import Event, Thread
@@ -15,6 +16,7 @@ from tests.helpers.resource_use import (
     excessive_growth,
     growth,
     heap_kb,
+    resize_interned_table,
     resource_use,
 )
 
@@ -27,6 +29,7 @@ def learner():
     result = Learner(echo_recipe(rae(), max_steps=1000).replace(prompts_per_step=1))
     for _ in range(30):
         result.step()
+    resize_interned_table()
     return result
 
 
@@ -41,6 +44,13 @@ def kb_per_step(learner: Learner, steps: int, leak=lambda: None) -> float:
 
 def test_the_heap_does_not_grow_in_thirty_steps(learner):
     assert kb_per_step(learner, 30) < MAX_KB_PER_STEP
+
+
+def test_interned_strings_that_come_and_go_take_no_memory_after_the_resize(learner):
+    before = heap_kb()
+    for i in range(400_000):  # more than the table's free slots: it is made anew once more
+        sys.intern(f"{i} string")
+    assert heap_kb() - before < 100
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,12 @@ from grupo.methods.rae import rae
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import train
-from tests.helpers.resource_use import PER_STEP, excessive_growth, resource_use
+from tests.helpers.resource_use import (
+    PER_STEP,
+    excessive_growth,
+    resize_interned_table,
+    resource_use,
+)
 
 pytestmark = pytest.mark.trust
 
@@ -21,6 +26,7 @@ def test_training_grows_by_less_than_100_kb_in_1000_steps(tmp_path):
             if step % 60 == 0:
                 samples.append(resource_use(step))
 
+    resize_interned_table()
     recipe = echo_recipe(rae(), max_steps=1200).replace(prompts_per_step=4, save_every=100)
     with pytest.MonkeyPatch.context() as patch:
         (tmp_path / "tmp").mkdir()

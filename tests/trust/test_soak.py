@@ -25,6 +25,7 @@ from tests.helpers.resource_use import (
     Sample,
     excessive_growth,
     growth,
+    resize_interned_table,
     resource_use,
 )
 
@@ -81,6 +82,8 @@ def soak(folder: Path, seconds: float) -> list[Sample]:
         for cycle in count(1):
             for recipe in cycle_recipes:
                 run_and_resume(recipe, folder / "run")
+            if not samples:
+                resize_interned_table()
             samples.append(resource_use(cycle * 2 * len(cycle_recipes)))
             if time.monotonic() > end and cycle >= 8:
                 return samples
