@@ -1,5 +1,6 @@
 """Imports of optional dependencies."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,3 +21,18 @@ def optional_dependency(tool: str, extra: str) -> Iterator[None]:
         raise ConfigError(
             f'{tool} is not installed. Install it: pip install "grupo[{extra}]".'
         ) from error
+
+
+@contextmanager
+def quiet_import_of_bitsandbytes() -> Iterator[None]:
+    """Context manager for imports of bitsandbytes, and of peft, which imports it if it is there.
+
+    On processors with AVX512-BF16 its import warns of a missing kernel that grupo does not use.
+    """
+    logger = logging.getLogger("bitsandbytes")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

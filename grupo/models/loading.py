@@ -19,8 +19,9 @@ from transformers import (
 from grupo.core.component import component
 from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.optional_deps import quiet_import_of_bitsandbytes
 from grupo.core.ranges import PositiveFloat, PositiveInt
-from grupo.models.quantization import Nf4
+from grupo.models.quantization import Nf4, keep_weights_unpacked
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.weight_files import check_no_pickle
 
@@ -118,6 +119,8 @@ def load(
         tokenizer = _tokenizer(path)
         options = quantization.loading_options(dtype, device) if quantization else {}
         model = _model(path, dtype, kind, allow_pickle, options)
+    if quantization:
+        keep_weights_unpacked(model)
     model_size = model.config.get_text_config().vocab_size
     tokenizer_size = len(tokenizer.get_vocab())
     if tokenizer_size > model_size:
@@ -139,7 +142,8 @@ def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
     """The model with trainable adapters; its own weights are frozen."""
-    from peft import LoraConfig, get_peft_model
+    with quiet_import_of_bitsandbytes():
+        from peft import LoraConfig, get_peft_model
 
     _check_targets(model, lora)
     config = LoraConfig(

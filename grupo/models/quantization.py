@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from grupo.core.component import component
-from grupo.core.optional_deps import optional_dependency
+from grupo.core.optional_deps import optional_dependency, quiet_import_of_bitsandbytes
 from grupo.models.quiet_loading import quiet_transformers
 
 
@@ -32,7 +32,7 @@ class Nf4:
 
     def check(self) -> None:
         """Raise `ConfigError` if the library is not installed."""
-        with optional_dependency("bitsandbytes", "quantization"):
+        with optional_dependency("bitsandbytes", "quantization"), quiet_import_of_bitsandbytes():
             import bitsandbytes  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
     def loading_options(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
@@ -53,13 +53,29 @@ class Nf4:
         return {"quantization_config": config, "device_map": {"": device}}
 
 
+def keep_weights_unpacked(model: nn.Module) -> None:
+    """Let sampling and training multiply the same quantized weights.
+
+    On processors with AVX512-BF16 bitsandbytes would repack the weights of a layer in its first
+    forward pass without gradients. From then on it would compute in bfloat16, and pass no gradient
+    on to the layers below.
+
+    Args:
+        model: a model with quantized layers.
+    """
+    for layer in model.modules():
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            layer.support_avx512bf16_for_cpu = False
+
+
 @torch.no_grad()
 def merge_dequantized(module: Any) -> Any:
     """A copy of a quantized model with adapters, in full precision and with the adapters merged.
 
     Merging into quantized weights would round again, and the result would be another policy.
     """
-    from peft.tuners.lora import LoraLayer
+    with quiet_import_of_bitsandbytes():
+        from peft.tuners.lora import LoraLayer
 
     adapted = copy.deepcopy(module)
     root = adapted.get_base_model()

@@ -48,6 +48,16 @@ def test_sampler_and_trainer_see_the_same_quantized_weights(spec):
     assert exact.signals(batch).logp[0].tolist() != pytest.approx(action.logp, abs=1e-2)
 
 
+def test_weights_are_not_repacked_by_a_pass_without_gradients(spec):
+    policy = spec.build()
+    generate(policy, ["Hi"], attempts=1)
+    layers = [x for x in policy.module.modules() if isinstance(x, bitsandbytes.nn.Linear4bit)]
+    assert not any(layer.support_avx512bf16_for_cpu for layer in layers)
+    assert not any(
+        getattr(layer.weight.quant_state, "packing_format_for_cpu", False) for layer in layers
+    )
+
+
 def test_gradients_reach_the_adapters(spec):
     policy = spec.build()
     randomize_adapters(policy)

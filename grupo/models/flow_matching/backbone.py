@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
+from grupo.core.optional_deps import quiet_import_of_bitsandbytes
 from grupo.models.flow_matching.diffusers import PipelineBackbone
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.models.loading import PIPELINE_INDEX, Lora
@@ -114,7 +115,8 @@ def load(path: str, device: torch.device) -> FlowBackbone:
 
 def add_adapters(module: nn.Module, lora: Lora) -> nn.Module:
     """The module with trainable adapters; its own weights are frozen."""
-    from peft import LoraConfig, get_peft_model
+    with quiet_import_of_bitsandbytes():
+        from peft import LoraConfig, get_peft_model
 
     linear = [name for name, x in module.named_modules() if isinstance(x, nn.Linear)]
     targets = linear if lora.targets == "all-linear" else lora.targets
