@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from statistics import median
 from threading import Event, Thread
 
 import pytest
@@ -34,16 +35,23 @@ def learner():
 
 
 def kb_per_step(learner: Learner, steps: int, leak=lambda: None) -> float:
-    """The growth of the heap per step."""
-    before = heap_kb()
-    for _ in range(steps):
-        learner.step()
-        leak()
-    return (heap_kb() - before) / steps
+    """The growth of the heap per step: the median of three measurements of so many steps.
+
+    Earlier tests of the process may still free some of their memory during one of them.
+    """
+
+    def measure() -> float:
+        before = heap_kb()
+        for _ in range(steps):
+            learner.step()
+            leak()
+        return (heap_kb() - before) / steps
+
+    return median(measure() for _ in range(3))
 
 
 def test_the_heap_does_not_grow_in_thirty_steps(learner):
-    assert kb_per_step(learner, 30) < MAX_KB_PER_STEP
+    assert kb_per_step(learner, 10) < MAX_KB_PER_STEP
 
 
 def test_interned_strings_that_come_and_go_take_no_memory_after_the_resize(learner):
@@ -65,7 +73,7 @@ def test_interned_strings_that_come_and_go_take_no_memory_after_the_resize(learn
 )
 def test_an_object_of_4_kb_that_is_kept_at_each_step_is_detected(make_object, learner):
     kept = []
-    assert kb_per_step(learner, 10, lambda: kept.append(make_object())) > MAX_KB_PER_STEP
+    assert kb_per_step(learner, 5, lambda: kept.append(make_object())) > MAX_KB_PER_STEP
 
 
 def samples_with_slopes(**slopes: float):
