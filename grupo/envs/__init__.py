@@ -4,6 +4,7 @@
 `MultiplayerEnv` lets rollouts play against one another.
 """
 
+from grupo.envs.game_env import EnvFactory, GameEnv, StepResult
 from grupo.envs.multi_turn import MultiTurn
 from grupo.envs.multiplayer import MultiplayerEnv
 from grupo.envs.on_failure import (
@@ -14,7 +15,6 @@ from grupo.envs.on_failure import (
     raise_error,
 )
 from grupo.envs.scoring import RewardTerm
-from grupo.envs.session_cache import EnvFactory, GameEnv, StepResult
 from grupo.envs.single_turn import SingleTurn
 
 __all__ = [

@@ -8,15 +8,11 @@ from typing import Protocol
 from grupo.core.component import component
 from grupo.core.rng import make_rng
 from grupo.core.types import Observation, Task
-from grupo.envs.session_cache import (
-    EnvFactory,
-    GameEnv,
-    SessionCache,
-    SessionState,
-    StepResult,
-    reset_env,
-    step_env,
-)
+from grupo.envs.game_env import EnvFactory, GameEnv, StepResult, reset_env, step_env
+from grupo.envs.session_cache import SessionCache
+from grupo.envs.session_steps import ANSWER_ERROR, SessionState
+
+ABORTED_ERROR = "the game ended without a result: another player's answer made it hang"
 
 
 @dataclass
@@ -89,16 +85,24 @@ def player_view(seat: int, state: SessionState) -> SessionState:
     """
     view = [StepResult("")]
     mover = -1
+    aborted = False
     for result in state.results:
         if mover == seat:
             view.append(StepResult(view[-1].observation, counts=result.counts))
         observation = view[-1].observation
         if result.next_player == seat and result.observation:
             observation = result.observation
-        reward = view[-1].reward + (result.player_rewards[seat] if result.player_rewards else 0.0)
+        reward = view[-1].reward + _reward_of(seat, result, mover)
         view[-1] = view[-1]._replace(observation=observation, reward=reward, done=result.done)
+        aborted = ANSWER_ERROR in result.counts and mover != seat
         mover = result.next_player
-    return SessionState(tuple(view), state.error)
+    return SessionState(tuple(view), ABORTED_ERROR if aborted else state.error)
+
+
+def _reward_of(seat: int, result: StepResult, mover: int) -> float:
+    if result.player_rewards:
+        return result.player_rewards[seat]
+    return result.reward if mover == seat else 0.0
 
 
 class Opponent(Protocol):
@@ -143,12 +147,10 @@ class _SinglePlayerGame:
 
     def _play_opponents(self, result: StepResult) -> StepResult:
         """Play the opponents' moves; returns the result as of the policy's next turn."""
-        reward = self._own_reward(result)
+        reward = _reward_of(self.seat, result, self.seat)
         counts = result.counts
         while result.next_player != self.seat and not result.done:
+            mover = result.next_player
             result = step_env(self.env, self.opponent(result.observation, self.rng))
-            reward += self._own_reward(result)
+            reward += _reward_of(self.seat, result, mover)
         return result._replace(reward=reward, counts=counts)
-
-    def _own_reward(self, result: StepResult) -> float:
-        return result.player_rewards[self.seat] if result.player_rewards else 0.0

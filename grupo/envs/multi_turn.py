@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Env
-from grupo.core.ranges import FiniteSeconds, PositiveInt
+from grupo.core.ranges import Finite, FiniteSeconds, PositiveInt
 from grupo.core.rng import derive_key
 from grupo.core.types import Observation, RewardResult, Rollout, Task
+from grupo.envs.game_env import EnvFactory
 from grupo.envs.on_failure import FailureHandler, drop_rollout
 from grupo.envs.scoring import RewardTerm, apply_failure_handler, score_rollouts
-from grupo.envs.session_cache import EnvFactory, SessionCache, SessionState, turn_texts
+from grupo.envs.session_cache import SessionCache, turn_texts
+from grupo.envs.session_steps import SessionState, SessionSteps
 from grupo.envs.timeouts import MAX_CONCURRENT
 
 RESERVED_TERMS = ("env_reward", "turns", "done")  # reward terms that the environment provides
@@ -24,6 +26,11 @@ NO_ROOM_ERROR = "the first observation left no room for an answer"
 @component
 class MultiTurn:
     """Sessions of a game environment; the reward is the environment's plus that of reward terms.
+
+    A step that exceeds its `time_limit`, or limits of memory or recursion, is repeated in a new
+    session after the texts before it. If these do not hang and the step hangs again, its text is
+    the cause: the rollout ends with `answer_error_reward` and the reward term `answer_error`, 1.
+    Any other step that hangs, and a reset, is a failure of the environment (`on_failure`).
 
     Reward terms beside those of `rewards`: `env_reward` (sum of the step rewards), `turns` (number
     of turns that the policy took), `done` (1 if the environment ended the session), and the counts
@@ -40,6 +47,8 @@ class MultiTurn:
         time_limit: Seconds that a step, or one call of a reward function, may take.
         max_concurrent: Sessions that are stepped at the same time.
         on_failure: Decides the result of a rollout whose environment or reward raised or hung.
+        answer_error_reward: Reward of a step that hangs because of the policy's text; at most that
+            of a lost episode, or hanging the environment would be rewarded.
     """
 
     env_factory: EnvFactory
@@ -49,6 +58,7 @@ class MultiTurn:
     time_limit: FiniteSeconds = 10.0
     max_concurrent: PositiveInt = MAX_CONCURRENT
     on_failure: FailureHandler = drop_rollout
+    answer_error_reward: Finite = 0.0
 
     def __post_init__(self) -> None:
         names = [term.name for term in self.rewards]
@@ -63,7 +73,8 @@ class MultiTurn:
 
     def session_cache(self) -> SessionCache:
         """An empty cache of sessions."""
-        return SessionCache(self.env_factory, self.time_limit, self.max_concurrent)
+        steps = SessionSteps(self.env_factory, self.time_limit, self.answer_error_reward)
+        return SessionCache(steps, self.max_concurrent)
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,7 @@ class MultiTurnSessions:
         if not rollout.turns:  # a rollout needs a first turn even if its session failed
             return state.results[0].observation if state.results else task.prompt
         if state.done or self._is_done(rollout):
+            self.session_cache.close_sessions(task, turn_texts(rollout))
             return None
         return self._as_message(state.results[-1].observation)
 
@@ -92,6 +104,8 @@ class MultiTurnSessions:
         scored = [RewardResult(0.0)] * len(rollouts)
         if config.rewards:
             scored = await score_rollouts(config.rewards, task, rollouts, config.time_limit)
+        for rollout in rollouts:
+            self.session_cache.close_sessions(task, turn_texts(rollout))
         results = map(reward_result, rollouts, states, scored)
         return apply_failure_handler(task, results, config.on_failure)
 

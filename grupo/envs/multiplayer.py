@@ -8,7 +8,8 @@ from grupo.core.types import Observation, Rollout, Seat, Task
 from grupo.envs.game_session import MultiplayerGame, Opponent, VersusOpponent
 from grupo.envs.multi_turn import MultiTurn, MultiTurnSessions
 from grupo.envs.random_opponent import RandomOpponent
-from grupo.envs.session_cache import SessionState, turn_texts
+from grupo.envs.session_cache import turn_texts
+from grupo.envs.session_steps import SessionState
 
 
 @component
@@ -46,6 +47,7 @@ class MultiplayerEnv(MultiTurn):
             self.time_limit,
             self.max_concurrent,
             self.on_failure,
+            self.answer_error_reward,
         )
 
 

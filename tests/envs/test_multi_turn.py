@@ -88,13 +88,6 @@ def test_an_environment_that_raises_fails_one_rollout_only():
     assert bad.error.endswith("at turn 2")
 
 
-def test_an_environment_that_hangs_fails_one_rollout_only():
-    good, bad = play(sum_env(time_limit=0.1), ["1", "2"], ["hang"])
-    assert good.error == ""
-    message = "task key, rollout 1: the environment did not return within 0.1 s at turn 1"
-    assert bad.error == message
-
-
 def test_on_failure_decides_the_result_of_a_failed_rollout():
     (bad,) = play(sum_env(on_failure=FallbackReward(-1.0)), ["two"])
     assert (bad.reward, bad.reward_terms["failed"], bad.error) == (-1.0, 1.0, "")

@@ -85,10 +85,19 @@ def test_an_environment_that_raises_fails_one_game_only():
     assert observations[0][1] == ["2 for 1"]  # the second player has no further turn
 
 
-def test_an_environment_that_hangs_fails_one_game_only():
-    rollouts, _ = play_games((["hang"], []), GAME, time_limit=0.2)
-    assert [bool(r.error) for r in rollouts] == [True, True, False, False]
-    assert "did not return within 0.2 s" in rollouts[1].error
+def test_an_answer_that_makes_the_environment_hang_ends_one_game_without_a_result_for_others():
+    rollouts, _ = play_games((["1", "1"], ["hang"]), GAME, time_limit=0.1, answer_error_reward=-1.0)
+    first, second = rollouts[:2]
+    assert first.error.endswith("another player's answer made it hang")
+    assert (second.error, second.reward) == ("", -1.0)
+    assert second.reward_terms["answer_error"] == 1.0
+    assert [r.reward for r in rollouts[2:]] == [1.0, -1.0]
+
+
+def test_an_answer_that_hangs_a_game_against_an_opponent_is_an_answer_error():
+    env = MultiplayerEnv(SticksGame, opponent=take_one, time_limit=0.1, answer_error_reward=-1.0)
+    (rollout,) = play(env, ["hang"], task=TASK)
+    assert (rollout.reward, rollout.reward_terms["answer_error"]) == (-1.0, 1.0)
 
 
 def test_on_failure_decides_the_results_of_a_failed_game():

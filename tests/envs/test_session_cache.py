@@ -78,7 +78,7 @@ def test_a_state_whose_computation_failed_is_computed_again(monkeypatch):
     async def work() -> str | None:
         env = sum_env().open()
         with monkeypatch.context() as patch:
-            patch.setattr("grupo.envs.session_cache.call_with_timeout", no_thread)
+            patch.setattr("grupo.envs.session_steps.call_with_timeout", no_thread)
             with pytest.raises(RuntimeError, match="no thread"):
                 await env.reply(TASK, Rollout())
         return await env.reply(TASK, Rollout())

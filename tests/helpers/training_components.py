@@ -20,7 +20,7 @@ from grupo.core.requires import Requires
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
-from grupo.envs.session_cache import StepResult
+from grupo.envs.game_env import StepResult
 from grupo.envs.tools import Toolbox
 from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG
 from grupo.method import Method

@@ -16,7 +16,7 @@ from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs.games.gym_text import parse_numbers, render_numbers
 from grupo.envs.games.invalid_actions import InvalidActionPolicy, RepeatObservation
-from grupo.envs.session_cache import StepResult
+from grupo.envs.game_env import StepResult
 from grupo.tasks.base import LazyTasks
 
 MAX_SEED = 1 << 31  # seeds of Gymnasium's environments lie below

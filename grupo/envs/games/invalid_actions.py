@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from grupo.core.component import component
 from grupo.core.ranges import Finite, NonNegativeFloat
-from grupo.envs.session_cache import StepResult
+from grupo.envs.game_env import StepResult
 
 
 class ActionTaker(Protocol):

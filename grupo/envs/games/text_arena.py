@@ -12,7 +12,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
-from grupo.envs.session_cache import StepResult
+from grupo.envs.game_env import StepResult
 
 NUM_PLAYERS = 2
 RAW_SUFFIX = "-raw"  # ends the registry names of games without wrappers

@@ -7,7 +7,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Observation, Task
-from grupo.envs.session_cache import StepResult
+from grupo.envs.game_env import StepResult
 from grupo.envs.tools.tool_calls import (
     CLOSE_TAG,
     OPEN_TAG,

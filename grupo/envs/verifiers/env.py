@@ -16,7 +16,8 @@ from grupo.envs.multi_turn import MultiTurn, MultiTurnSessions, reward_result
 from grupo.envs.on_failure import FailureHandler, drop_rollout
 from grupo.envs.reward_parsing import finite_float
 from grupo.envs.scoring import apply_failure_handler
-from grupo.envs.session_cache import SessionState, turn_texts
+from grupo.envs.session_cache import turn_texts
+from grupo.envs.session_steps import SessionState
 from grupo.envs.timeouts import MAX_CONCURRENT, CallFailure, call_with_timeout
 from grupo.envs.verifiers.loading import EnvArgs, load_verifiers_env
 from grupo.envs.verifiers.rubric import reward_errors

@@ -8,7 +8,7 @@ from typing import Any
 
 from grupo.core.types import Message, Task
 from grupo.envs.background_loop import BackgroundLoop
-from grupo.envs.session_cache import StepResult
+from grupo.envs.game_env import StepResult
 from grupo.envs.tools.tool_calls import OPEN_TAG, parse_calls
 from grupo.envs.tools.tool_env import with_tools_prompt
 
