@@ -5,9 +5,12 @@ Daemon threads, because a thread that hangs must not keep the process from exiti
 
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
+from typing import TypeVar
 
+T = TypeVar("T")
 Job = Callable[[], None]
 
 _idle_workers: list["_WorkerThread"] = []
@@ -22,6 +25,29 @@ def run_in_worker(job: Job) -> None:
         worker = _WorkerThread()
         worker.start()
     worker.jobs.put(job)
+
+
+def call_in_worker(call: Callable[[], T], time_limit: float) -> T:
+    """The result of a call in a worker thread.
+
+    Raises:
+        TimeoutError: It took more than `time_limit` seconds; the thread is abandoned.
+    """
+    result = Future[T]()
+
+    def job() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    run_in_worker(job)
+    try:
+        return result.result(time_limit)
+    except TimeoutError as error:
+        if result.done():  # the call's own error
+            raise
+        raise TimeoutError(f"no result within {time_limit:g} s") from error
 
 
 class _WorkerThread(Thread):

@@ -19,6 +19,7 @@ from grupo.envs.games import (
     GymnasiumTasks,
     RepeatObservation,
     TakeAction,
+    gymnasium_env,
 )
 from tests.helpers.gym_envs import COUNTER, FRAGILE, LEVER
 
@@ -107,14 +108,25 @@ def test_tasks_are_seeds_that_derive_from_the_seed_of_their_source():
     assert not {task.key for task in tasks.load()} & {t.key for t in replace(tasks, seed=1).load()}
 
 
-def test_an_environment_that_raises_or_hangs_fails_its_rollout_with_the_cause():
-    env = MultiTurn(Gymnasium(FRAGILE), max_turns=3, time_limit=0.2)
-    good, bad, hanging = play(env, ["0", "0", "0"], ["0", "1"], ["0", "2"], task=TASK)
+def test_an_environment_that_raises_fails_its_rollout_with_the_cause():
+    good, bad = play(MultiTurn(Gymnasium(FRAGILE), max_turns=3), ["0"] * 3, ["0", "1"], task=TASK)
     assert good.error == ""
     assert re.search(
         r"raised RuntimeError: the lever broke \(.*gym_envs.py:\d+\) at turn 2", bad.error
     )
-    assert "did not return within 0.2 s at turn 2" in hanging.error
+
+
+def test_an_action_that_makes_the_environment_hang_is_an_answer_error():
+    env = MultiTurn(Gymnasium(FRAGILE), max_turns=3, time_limit=0.2)
+    (hanging,) = play(env, ["0", "2"], task=TASK)
+    assert (hanging.error, hanging.reward) == ("", 0.0)
+    assert (hanging.reward_terms["answer_error"], hanging.reward_terms["turns"]) == (1.0, 2.0)
+
+
+def test_an_environment_whose_reset_hangs_is_refused_before_the_run(monkeypatch):
+    monkeypatch.setattr(gymnasium_env, "CHECK_SECONDS", 0.1)
+    with pytest.raises(ConfigError, match=r"Stuck-v0: TimeoutError: no result within 0.1 s"):
+        Gymnasium("tests.helpers.gym_envs:Stuck-v0").check()
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,12 @@ import sys
 import time
 from threading import Event
 
-import numpy as np
 import pytest
 
-from grupo.core.types import Task
-from grupo.envs import FallbackReward, MultiTurn, raise_error
+from grupo.envs import FallbackReward, raise_error
 from grupo.envs.on_failure import RewardError
 from tests.helpers.paths import ROOT
-from tests.helpers.scripted_play import TASK, SumGame, UncopyableSumGame, play, sum_env
+from tests.helpers.scripted_play import SumGame, UncopyableSumGame, play, sum_env
 
 LIMIT = 0.1
 
@@ -100,28 +98,6 @@ class Recurses(SumGame):
 def test_an_answer_that_recurses_too_deep_is_an_answer_error():
     (bad,) = play(sum_env(Recurses), ["deep"])
     assert (bad.error, bad.reward_terms["answer_error"]) == ("", 1.0)
-
-
-def test_an_action_that_hangs_a_gymnasium_environment_is_an_answer_error():
-    gymnasium = pytest.importorskip("gymnasium")
-    from grupo.envs.games import Gymnasium
-
-    class HangsAtOne(gymnasium.Env):
-        action_space = gymnasium.spaces.Discrete(2)
-        observation_space = gymnasium.spaces.Box(0, 1)
-
-        def reset(self, *, seed=None, options=None):
-            return np.zeros(1), {}
-
-        def step(self, action):
-            time.sleep(4 * LIMIT * action)
-            return np.ones(1), 1.0, True, False, {}
-
-    gymnasium.register("HangsAtOne-v0", HangsAtOne)
-    env = MultiTurn(Gymnasium("HangsAtOne-v0"), time_limit=LIMIT)
-    good, bad = play(env, ["0"], ["1"], task=Task("key", "", 0))
-    assert (good.reward, good.error) == (1.0, "")
-    assert (bad.reward, bad.error, bad.reward_terms["answer_error"]) == (0.0, "", 1.0)
 
 
 PROGRAM = """

@@ -1,4 +1,4 @@
-"""Small Gymnasium environments: a counter, a lever, and one that fails."""
+"""Small Gymnasium environments: a counter, a lever, and two that fail."""
 
 import time
 
@@ -49,7 +49,16 @@ class Fragile(Counter):
         return super().step(action)
 
 
+class Stuck(Counter):
+    """The reset hangs."""
+
+    def reset(self, *, seed=None, options=None):
+        time.sleep(1)
+        return super().reset(seed=seed)
+
+
 if "Counter-v0" not in registry:  # the module may be imported under two names
     register("Counter-v0", Counter, max_episode_steps=5)
     register("Lever-v0", Lever, max_episode_steps=5)
     register("Fragile-v0", Fragile)
+    register("Stuck-v0", Stuck)

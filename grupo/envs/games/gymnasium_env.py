@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonNegativeInt, PositiveInt
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
+from grupo.envs.daemon_threads import call_in_worker
+from grupo.envs.game_env import StepResult
 from grupo.envs.games.gym_text import parse_numbers, render_numbers
 from grupo.envs.games.invalid_actions import InvalidActionPolicy, RepeatObservation
-from grupo.envs.game_env import StepResult
 from grupo.tasks.base import LazyTasks
 
+CHECK_SECONDS = 60.0  # in which an environment must have been made and reset
 MAX_SEED = 1 << 31  # seeds of Gymnasium's environments lie below
 Renderer = Callable[[Any], str]  # from an observation of the environment to the policy's text
 ActionParser = Callable[[str], Any]  # from the policy's text to an action; ValueError if it is none
@@ -119,9 +122,9 @@ class Gymnasium:
     instructions: str = ""
 
     def check(self) -> None:
-        """Raises `ConfigError` if there is no such environment, or `render` does not fit it."""
+        """Raises `ConfigError` if there is no such environment, it hangs, or `render` misfits."""
         with loader_errors(f"env: {self.env_id}"):
-            self().reset(Task(self.env_id, "", 0))
+            call_in_worker(partial(self().reset, Task(self.env_id, "", 0)), CHECK_SECONDS)
 
     def __call__(self) -> GymnasiumGame:
         return GymnasiumGame(
