@@ -45,16 +45,18 @@ $(TRACKIO)/installed: .venv/installed
 	$(TRACKIO)/bin/python -m pip install --quiet --editable ".[trackio]"
 	touch $@
 
-# verifiers requires other versions of some packages: its environment extends .venv.
+# verifiers and OpenEnv require other versions of some packages: their environment extends .venv.
 .PHONY: test-adapters
-test-adapters: .verifiers/installed
-	.verifiers/bin/python -m pytest tests/envs/test_verifiers.py tests/docs/test_environments.py
+ADAPTERS := .adapters
+test-adapters: $(ADAPTERS)/installed
+	$(ADAPTERS)/bin/python -m pytest tests/envs/test_verifiers.py tests/envs/openenv \
+		tests/docs/test_environments.py
 
-.verifiers/installed: .venv/installed
-	$(BIN)/python -m venv $(@D)
+$(ADAPTERS)/installed: .venv/installed
+	$(BIN)/python -m venv $(ADAPTERS)
 	$(BIN)/python -c "import site; print(*site.getsitepackages())" \
-		> $$(echo $(@D)/lib/python*/site-packages)/grupo.pth
-	$(@D)/bin/python -m pip install --quiet "verifiers>=0.2,<0.3"
+		> $$(echo $(ADAPTERS)/lib/python*/site-packages)/grupo.pth
+	$(ADAPTERS)/bin/python -m pip install --quiet --editable ".[verifiers,openenv]"
 	touch $@
 
 browser:
@@ -106,4 +108,4 @@ benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	touch $@
 
 clean:
-	rm -rf .venv .trackio .verifiers build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .trackio .adapters build dist *.egg-info .pytest_cache .ruff_cache

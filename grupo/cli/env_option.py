@@ -15,6 +15,7 @@ from grupo.core.protocols import is_protocol, protocol_methods
 from grupo.core.python_text import parse_expression
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.envs.games import Gymnasium, GymnasiumTasks
+from grupo.envs.openenv import OpenEnv, OpenEnvTasks
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.verifiers import Verifiers, VerifiersTasks
 from grupo.tasks.base import TaskSource
@@ -44,6 +45,7 @@ class EnvKind:
 ENV_KINDS = {
     "gymnasium": EnvKind(Gymnasium, tasks=GymnasiumTasks),
     "mcp": EnvKind(McpServer, make_factory=lambda server: Toolbox((server,))),
+    "openenv": EnvKind(OpenEnv, tasks=OpenEnvTasks),
     "verifiers": EnvKind(Verifiers, env=None, tasks=VerifiersTasks),
 }
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Coroutine
-from threading import Event, Lock, Thread
+from concurrent.futures import Future
+from threading import Event, RLock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,8 +19,12 @@ class BackgroundLoop:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()  # a finalizer may submit a coroutine in any thread, at any point
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Start a coroutine; the returned future holds its result, and cancels it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running_loop())
 
     def call(self, coroutine: Coroutine[Any, Any, T], time_limit: float) -> T:
         """The result of a coroutine.

@@ -79,7 +79,8 @@ def test_an_environment_that_raises_or_hangs_fails_its_rollout_with_the_cause():
     env = env_of("guess", time_limit=0.5)
     good, bad, hanging = play(env, ["x", "ba"], ["raise"], ["hang"], task=first_task(env))
     assert (good.error, good.reward) == ("", 2.0)
-    assert "raised RuntimeError: the game is broken at turn 1" in bad.error
+    assert "raised RuntimeError: the game is broken (tests/helpers/vf_envs.py:" in bad.error
+    assert bad.error.endswith(" at turn 1")
     assert "did not return within 0.5 s" in hanging.error
 
 

@@ -1,0 +1,111 @@
+"""Any environment server of OpenEnv as an environment factory, and episodes of it as tasks."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.ranges import NonNegativeInt, PositiveInt
+from grupo.core.rng import derive_key
+from grupo.core.types import Task
+from grupo.envs.bearer_token import bearer_token, check_url
+from grupo.envs.games.invalid_actions import InvalidActionPolicy, RepeatObservation
+from grupo.envs.openenv.connection import Connection, action_schema, import_openenv
+from grupo.envs.openenv.session import (
+    MAX_SEED,
+    RESET_COLUMN,
+    ActionParser,
+    OpenEnvSession,
+    Renderer,
+)
+from grupo.envs.openenv.text import action_by_schema, describe_actions, render_fields
+from grupo.tasks.base import LazyTasks
+
+SCHEMES = ("http://", "https://", "ws://", "wss://")
+
+
+@component
+class OpenEnv:
+    """Environment factory for an environment server of OpenEnv; pass it to `MultiTurn`.
+
+    Every rollout has a connection of its own, and with it a session in the server. The reward is
+    the sum of the step rewards; a step without a reward has 0. A task's column `reset` holds the
+    arguments of its reset; the seed is added, and the server leaves out those that its environment
+    does not take. Reward term: `invalid_actions`.
+
+    Args:
+        base_url: URL of the server.
+        render: Function from the fields of an observation to the policy's text or messages.
+        parse: Function from the policy's text and the JSON schema of actions to the fields of an
+            action; it raises ValueError if there is none.
+        invalid_action: Step result of a text that is no action, or whose action the server refuses:
+            `RepeatObservation(penalty)` or `EndEpisode(reward)`.
+        instructions: Text before the first observation. The default describes the actions where
+            `action_by_schema` expects JSON.
+        token_env: Environment variable that holds the token of the server; "" for a server without
+            tokens. The token is never written.
+    """
+
+    base_url: str
+    render: Renderer = render_fields
+    parse: ActionParser = action_by_schema
+    invalid_action: InvalidActionPolicy = RepeatObservation()
+    instructions: str = ""
+    token_env: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.base_url.startswith(SCHEMES):
+            raise ConfigError(
+                f"base_url: {self.base_url!r}. Allowed: a URL that begins with"
+                f" {', '.join(SCHEMES)}."
+            )
+        check_url("base_url", self.base_url)
+
+    def check(self) -> None:
+        """Raises `ConfigError` if OpenEnv is not installed, or the server does not answer."""
+        bearer_token(self.token_env)
+        import_openenv()
+        action_schema(self._url, self.token_env)
+
+    def __call__(self) -> OpenEnvSession:
+        schema = action_schema(self._url, self.token_env)
+        described = describe_actions(schema) if self.parse is action_by_schema else ""
+        return OpenEnvSession(
+            partial(Connection, self._url, self.token_env),
+            schema,
+            self.render,
+            self.parse,
+            invalid_action=self.invalid_action,
+            introduction=self.instructions or described,
+            token_env=self.token_env,
+        )
+
+    @property
+    def _url(self) -> str:
+        return self.base_url.rstrip("/")
+
+
+@component
+class OpenEnvTasks:
+    """Episodes of an environment of OpenEnv; the column `reset` holds the seed of an episode.
+
+    Args:
+        env: The environment.
+        count: Number of episodes.
+        seed: Seed that those of the episodes derive from; another one gives other episodes.
+    """
+
+    env: OpenEnv
+    count: PositiveInt
+    seed: NonNegativeInt = 0
+
+    def load(self) -> Sequence[Task]:
+        """The tasks; the prompt is the URL, since the server provides the observations."""
+        url = self.env.base_url
+
+        def make_task(index: int) -> Task:
+            seed = derive_key(self.seed, "episode", index) % MAX_SEED
+            columns = {RESET_COLUMN: {"seed": seed}}
+            return Task(f"{url} {seed}", url, seed, source=url, columns=columns)
+
+        return LazyTasks(self.count, make_task)
