@@ -24,10 +24,12 @@ from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
 from grupo.envs import SingleTurn
+from grupo.envs.games import TextArena
 from grupo.method import Method
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe, with_max_minibatches
 from grupo.rollouts.evaluate import TOTAL_REWARD
+from grupo.rollouts.samplers import SelfPlay
 
 MAX_STEPS_CHECKED = 200  # steps at which schedules are resolved before the run
 MAX_TASKS_CHECKED = 2000  # tasks of a source that are validated; of most sources, all
@@ -79,6 +81,7 @@ def check_recipe(recipe: Recipe) -> None:
     check_required_signals(recipe)
     check_reward_range(recipe)
     _check_roles(recipe)
+    _check_players(recipe)
     _check_staleness(recipe)
     _check_unfinished(recipe)
     check_stopping(recipe)
@@ -207,6 +210,18 @@ def _check_roles(recipe: Recipe) -> None:
         if isinstance(component, RolePolicy) and component.name not in roles:
             hint = suggest(component.name, roles)
             raise ConfigError(f"{path}name: {component.name!r} is no role of the method. {hint}")
+
+
+def _check_players(recipe: Recipe) -> None:
+    games = [part for part in walk(recipe.env) if isinstance(part, TextArena)]
+    samplers = [part for part in walk(recipe.method.sampler) if isinstance(part, SelfPlay)]
+    for game in games:
+        for sampler in samplers:
+            if sampler.players != game.players:
+                raise ConfigError(
+                    f"players: SelfPlay has {sampler.players}, and TextArena({game.game!r})"
+                    f" {game.players}. Write the same number into both."
+                )
 
 
 def _check_staleness(recipe: Recipe) -> None:

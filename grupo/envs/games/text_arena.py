@@ -1,28 +1,29 @@
-"""Two-player games of TextArena: the player to move observes the messages since its last move."""
+"""Games of TextArena: the player to move observes the messages since its last move."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock
 from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.loader_errors import loader_errors
+from grupo.core.ranges import NonNegativeFloat, PositiveInt
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs.game_env import StepResult
+from grupo.envs.games.thread_random import ThreadRandom
 
-NUM_PLAYERS = 2
 RAW_SUFFIX = "-raw"  # ends the registry names of games without wrappers
 Message = tuple[int, str, Any]  # the sender, -1 for the game; the text; its kind
 MessageFormatter = Callable[[int, Sequence[Message]], str]
-_global_rng_lock = Lock()  # TextArena draws from Python's global generator
+_thread_random = ThreadRandom()  # TextArena draws from Python's global generator
+NOTHING_NEW = "It is your turn.\n"  # where no message has reached the player since its last move
 
 
 def format_since_last_move(player: int, messages: Sequence[Message]) -> str:
-    """The messages of the game and of the other player, one per line.
+    """The messages of the game and of the other players, one per line.
 
     >>> messages = [(-1, "Your card is K.", None), (0, "[bet]", None), (1, "[call]", None)]
     >>> format_since_last_move(0, messages)
@@ -38,24 +39,27 @@ def format_since_last_move(player: int, messages: Sequence[Message]) -> str:
 
 @component
 class TextArena:
-    """Environment factory for a two-player game of TextArena; pass it to `MultiplayerEnv`.
+    """Environment factory for a game of TextArena; pass it to `MultiplayerEnv`.
 
-    The winner's reward is 1, the loser's -1. A move against the rules costs the penalty, and two
-    in a row lose the game; the reward term `invalid_moves` counts them. A move without brackets is
-    put into brackets.
+    The rewards are TextArena's, for each player: 1 for the winner and -1 for the losers, or ranks
+    between them. A player that is eliminated has no further turn, and its reward at the end. A move
+    against the rules costs the penalty, and two in a row lose the game or eliminate the player; the
+    reward term `invalid_moves` counts them. A move without brackets is put into brackets.
 
     Args:
         game: The game's name in TextArena's registry, such as "KuhnPoker-v0".
         format_messages: Makes an observation of the player's index and its new messages.
         invalid_move_penalty: Subtracted from the reward of a move against the rules.
+        players: Number of players; the game decides which numbers it allows.
     """
 
     game: str
     format_messages: MessageFormatter = format_since_last_move
-    invalid_move_penalty: float = 0.0
+    invalid_move_penalty: NonNegativeFloat = 0.0
+    players: PositiveInt = 2
 
     def check(self) -> None:
-        """Raises `ConfigError` if TextArena is not installed or has no such game."""
+        """Raises `ConfigError` if TextArena or the game is missing, or forbids `players`."""
         if find_spec("textarena") is None:
             raise ConfigError("env: TextArena is not installed. Install the extra: grupo[arena].")
         raw_names = [name for name in _registered_games() if name.endswith(RAW_SUFFIX)]
@@ -64,9 +68,20 @@ class TextArena:
             raise ConfigError(
                 f"env: TextArena has no game {self.game!r}. {suggest(self.game, games)}"
             )
+        with loader_errors(f"env: {self.game} with {self.players} players"):
+            self().reset(Task(self.game, ""))
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task with a seat that the game does not have."""
+        for task in tasks:
+            if not 0 <= int(task.columns.get("seat", 0)) < self.players:
+                raise ConfigError(
+                    f"tasks: {task.key!r} has the seat {task.columns['seat']}."
+                    f" Allowed: 0 to {self.players - 1}."
+                )
 
     def __call__(self) -> "TextArenaGame":
-        return TextArenaGame(self.game, self.format_messages, self.invalid_move_penalty)
+        return TextArenaGame(self)
 
 
 def _registered_games() -> Sequence[str]:
@@ -74,57 +89,56 @@ def _registered_games() -> Sequence[str]:
     return list(import_module("textarena.envs.registration").ENV_REGISTRY)
 
 
-class TextArenaGame:
-    """A session of one game."""
+def _make_game(name: str) -> Any:
+    """The game, of whose modules none draws from the global generator."""
+    text_arena = import_module("textarena")
+    entry_point = text_arena.envs.registration.ENV_REGISTRY[name].entry_point
+    import_module(entry_point.partition(":")[0])
+    _thread_random.replace_in(text_arena.__name__)
+    return text_arena.make(name)
 
-    def __init__(
-        self, game: str, format_messages: MessageFormatter, invalid_move_penalty: float
-    ) -> None:
-        self.game = game
-        self.format_messages = format_messages
-        self.invalid_move_penalty = invalid_move_penalty
+
+class TextArenaGame:
+    """A session of one game.
+
+    Args:
+        config: The description of the game.
+    """
+
+    def __init__(self, config: TextArena) -> None:
+        self.config = config
 
     def reset(self, task: Task) -> StepResult:
         """The first player's observation; the game's random numbers derive from the task's key."""
         seed = derive_key(0, "text arena", task.key) % (1 << 31)
-        self.rng_state = random.Random(seed).getstate()
-        with self._own_global_rng():
-            self.env: Any = import_module("textarena").make(f"{self.game}{RAW_SUFFIX}")
-            self.env.reset(num_players=NUM_PLAYERS, seed=seed)
+        self.rng = random.Random(seed)
+        with _thread_random.drawing_from(self.rng):
+            self.env: Any = _make_game(f"{self.config.game}{RAW_SUFFIX}")
+            self.env.reset(num_players=self.config.players, seed=seed)
             return self._observe()
 
     def step(self, text: str) -> StepResult:
-        """The next player's observation, and the rewards of both."""
-        with self._own_global_rng():
+        """The next player's observation, and the rewards of all."""
+        with _thread_random.drawing_from(self.rng):
             mover = self.env.state.current_player_id
+            lost_before = self._has_lost_by_rules(mover)
             done, _ = self.env.step(text if "[" in text else f"[{text.strip()}]")
-            outcome, game_info = self.env.close() if done else ({}, {})
-            if done:
-                invalid = game_info[mover]["invalid_move"]
-                result = StepResult("", done=True)
-            else:
-                invalid = self.env.state.error_count > 0
-                result = self._observe()
-        rewards = [float(outcome.get(player, 0)) for player in range(NUM_PLAYERS)]
-        rewards[mover] -= self.invalid_move_penalty * invalid
+            lost = self._has_lost_by_rules(mover) and not lost_before
+            invalid = lost or (not done and self.env.state.error_count > 0)
+            outcome = (self.env.close()[0] or {}) if done else {}
+            result = StepResult("", done=True) if done else self._observe()
+        rewards = [float(outcome.get(player, 0)) for player in range(self.config.players)]
+        rewards[mover] -= self.config.invalid_move_penalty * invalid
         counts = {"invalid_moves": float(invalid)}
         return result._replace(counts=counts, player_rewards=tuple(rewards))
 
+    def _has_lost_by_rules(self, player: int) -> bool:
+        return bool(self.env.state.game_info[player]["invalid_move"])
+
     def _observe(self) -> StepResult:
         player, messages = self.env.get_observation()
-        return StepResult(self.format_messages(player, messages), next_player=player)
-
-    @contextmanager
-    def _own_global_rng(self) -> Iterator[None]:
-        """Python's global generator in this game's state; restored afterwards."""
-        with _global_rng_lock:
-            outer_state = random.getstate()
-            random.setstate(self.rng_state)
-            try:
-                yield
-            finally:
-                self.rng_state = random.getstate()
-                random.setstate(outer_state)
+        text = self.config.format_messages(player, messages) or NOTHING_NEW
+        return StepResult(text, next_player=player)
 
 
 @component
@@ -136,13 +150,15 @@ class TextArenaTasks:
     Args:
         game: The game's name in TextArena's registry.
         count: Number of games.
-        versus_opponent: The policy plays against the environment's opponent: as the first player,
-            the second, the first, and so on.
+        versus_opponent: The policy plays against the environment's opponent, which has all other
+            seats: as the first player, the second and so on, and again as the first.
+        players: Number of players.
     """
 
     game: str
-    count: int
+    count: PositiveInt
     versus_opponent: bool = False
+    players: PositiveInt = 2
 
     def load(self) -> Sequence[Task]:
         """The tasks; the prompt is the game's name, since the game provides the observations."""
@@ -150,7 +166,7 @@ class TextArenaTasks:
         kind = "against the house" if self.versus_opponent else "by oneself"
         tasks = []
         for i in range(self.count):
-            columns = {"seat": i % NUM_PLAYERS} if self.versus_opponent else {}
+            columns = {"seat": i % self.players} if self.versus_opponent else {}
             key = f"{self.game} {kind} {i}"
             tasks.append(Task(key, self.game, source=self.game, columns=columns))
         return tasks
