@@ -8,7 +8,7 @@ from typing import Protocol
 from grupo.core.component import component
 from grupo.core.rng import make_rng
 from grupo.core.types import Observation, Task
-from grupo.envs.game_env import EnvFactory, GameEnv, StepResult, reset_env, step_env
+from grupo.envs.game_env import ClosableEnv, EnvFactory, GameEnv, StepResult, reset_env, step_env
 from grupo.envs.session_cache import SessionCache
 from grupo.envs.session_steps import ANSWER_ERROR, SessionState
 
@@ -144,6 +144,10 @@ class _SinglePlayerGame:
 
     def step(self, text: str) -> StepResult:
         return self._play_opponents(step_env(self.env, text))
+
+    def close(self) -> None:
+        if isinstance(self.env, ClosableEnv):
+            self.env.close()
 
     def _play_opponents(self, result: StepResult) -> StepResult:
         """Play the opponents' moves; returns the result as of the policy's next turn."""

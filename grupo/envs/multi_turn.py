@@ -94,7 +94,7 @@ class MultiTurnSessions:
         if not rollout.turns:  # a rollout needs a first turn even if its session failed
             return state.results[0].observation if state.results else task.prompt
         if state.done or self._is_done(rollout):
-            self.session_cache.close_sessions(task, turn_texts(rollout))
+            self._close(task, rollout)
             return None
         return self._as_message(state.results[-1].observation)
 
@@ -105,13 +105,17 @@ class MultiTurnSessions:
         if config.rewards:
             scored = await score_rollouts(config.rewards, task, rollouts, config.time_limit)
         for rollout in rollouts:
-            self.session_cache.close_sessions(task, turn_texts(rollout))
+            self._close(task, rollout)
         results = map(reward_result, rollouts, states, scored)
         return apply_failure_handler(task, results, config.on_failure)
 
     async def _state(self, task: Task, rollout: Rollout) -> SessionState:
         """The state of the session after the rollout's turns."""
         return await self.session_cache.state_after(task, turn_texts(rollout))
+
+    def _close(self, task: Task, rollout: Rollout) -> None:
+        """Close the sessions of a rollout that is over."""
+        self.session_cache.close_sessions(task, turn_texts(rollout))
 
     def _is_done(self, rollout: Rollout) -> bool:
         """True if the rollout has taken all its turns, or had no room for its last answer."""

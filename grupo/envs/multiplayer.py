@@ -78,6 +78,12 @@ class MultiplayerSessions(MultiTurnSessions):
         abandons = self._is_done(rollout)
         return await game.wait_for_turn(rollout.seat.number, turn_texts(rollout), abandons=abandons)
 
+    def _close(self, task: Task, rollout: Rollout) -> None:
+        if rollout.seat is None:
+            self.single_player._close(task, rollout)
+        else:
+            self.session_cache.close_sessions(task, self._game(task, rollout.seat).texts)
+
     def _game(self, task: Task, seat: Seat) -> MultiplayerGame:
         key = (task.key, seat.game)
         if key not in self.games:

@@ -1,4 +1,4 @@
-"""An MCP server of sums, errors, and calls that hang or end the server; `http PORT` serves HTTP."""
+"""An MCP server of sums, errors, and calls that hang or end the server."""
 
 import os
 import time

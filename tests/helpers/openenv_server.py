@@ -2,15 +2,15 @@
 
 import time
 from contextlib import contextmanager
-from threading import Lock, Thread
+from threading import Lock
 
-import uvicorn
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 
+from tests.helpers.http_serving import serving
+
 HANG_SECONDS = 2.0
-START_SECONDS = 20.0
 
 
 class EchoAction(Action):
@@ -87,36 +87,8 @@ class Moves(Environment):
 
 
 @contextmanager
-def served(environment, action, observation, sessions=64, headers=None):
-    """The URL of a server for an environment, and the server; `headers` receives those sent."""
+def served(environment, action, observation, sessions=64, requests=None):
+    """The URL of a server for an environment, and the server; as `serving`."""
     app = create_fastapi_app(environment, action, observation, max_concurrent_envs=sessions)
-    config = uvicorn.Config(
-        _recording(app, headers), "127.0.0.1", 0, log_level="error", lifespan="off"
-    )
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + START_SECONDS
-    while not server.started:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}", server
-    finally:
-        stop(server)
-        thread.join(START_SECONDS)
-
-
-def stop(server):
-    """End a server and all its connections."""
-    server.should_exit = server.force_exit = True
-
-
-def _recording(app, headers):
-    async def recorded(scope, receive, send):
-        if headers is not None and scope["type"] in ("http", "websocket"):
-            headers.append((scope["path"], dict(scope["headers"]).get(b"authorization")))
-        await app(scope, receive, send)
-
-    return recorded
+    with serving(app, requests=requests) as (url, server):
+        yield url, server

@@ -9,8 +9,11 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import FiniteSeconds
+from grupo.envs.bearer_token import check_url
 from grupo.envs.tools.mcp_connection import URL_PREFIXES, McpConnection
 from grupo.envs.tools.tool_calls import Tool, ToolCallError
+
+ConnectionKey = tuple[str, tuple[tuple[str, str], ...], str]  # address, variables, token_env
 
 
 @component
@@ -28,18 +31,26 @@ class McpServer:
             larger.
         variables: Pairs of an environment variable and its value. A server inherits no other but
             HOME, PATH and those that the SDK considers safe.
+        token_env: Environment variable that holds the bearer token of a server at a URL; "" for one
+            without tokens. The token is never written.
     """
 
     address: str
     tools: tuple[str, ...] = ()
     call_time_limit: FiniteSeconds = 5.0
     variables: tuple[tuple[str, str], ...] = ()
+    token_env: str = ""
 
     def __post_init__(self) -> None:
         if not self.address.strip():
             raise ConfigError("address: ''. Allowed: a command line, or a URL.")
-        if self.variables and self.address.startswith(URL_PREFIXES):
+        has_url = self.address.startswith(URL_PREFIXES)
+        if self.variables and has_url:
             raise ConfigError("variables: a server at a URL is already running. Leave them out.")
+        if self.token_env and not has_url:
+            raise ConfigError("token_env: only a server at a URL takes it. Write variables.")
+        if has_url:
+            check_url("address", self.address)
 
     def check(self) -> None:
         """Raises `ConfigError` if the server does not start or lacks one of `tools`."""
@@ -47,15 +58,19 @@ class McpServer:
 
     def tool_specs(self) -> "Sequence[McpTool]":
         """The specifications of the tools, in the server's order."""
-        connection = connection_of(self.address, self.variables)
+        connection = connection_of(*self._connection_key)
         listed = {tool.name: tool for tool in connection.list_tools()}
         for name in self.tools:
             if name not in listed:
                 raise ConfigError(f"tools: the server has no {name!r}. {suggest(name, listed)}")
         return [self._spec(tool) for tool in listed.values() if tool.name in (self.tools or listed)]
 
+    @property
+    def _connection_key(self) -> ConnectionKey:
+        return self.address, self.variables, self.token_env
+
     def _spec(self, tool: Any) -> "McpTool":
-        call = partial(_call, self.address, self.variables, tool.name, self.call_time_limit)
+        call = partial(_call, self._connection_key, tool.name, self.call_time_limit)
         return McpTool(tool.name, tool.description or "", tool.input_schema, call)
 
 
@@ -99,16 +114,12 @@ class McpTool:
 
 
 @cache
-def connection_of(address: str, variables: tuple[tuple[str, str], ...] = ()) -> McpConnection:
+def connection_of(
+    address: str, variables: tuple[tuple[str, str], ...] = (), token_env: str = ""
+) -> McpConnection:
     """The connection to a server, one for each process."""
-    return McpConnection(address, dict(variables))
+    return McpConnection(address, dict(variables), token_env)
 
 
-def _call(
-    address: str,
-    variables: tuple[tuple[str, str], ...],
-    name: str,
-    time_limit: float,
-    **arguments: Any,
-) -> str:
-    return connection_of(address, variables).call(name, arguments, time_limit)
+def _call(key: ConnectionKey, name: str, time_limit: float, **arguments: Any) -> str:
+    return connection_of(*key).call(name, arguments, time_limit)

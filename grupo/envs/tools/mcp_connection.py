@@ -5,6 +5,7 @@ import atexit
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.loader_errors import describe_error
 from grupo.core.optional_deps import optional_dependency
 from grupo.envs.background_loop import BackgroundLoop
+from grupo.envs.bearer_token import auth_headers, without_token
 
 START_SECONDS = 30.0  # in which a server must have started and listed its tools
 CLOSE_SECONDS = 5.0
@@ -28,11 +30,13 @@ class McpConnection:
     Args:
         address: Command line of a server on standard input and output, or a URL.
         variables: Environment variables of the command.
+        token_env: Environment variable that holds the token of a server at a URL, or "".
     """
 
-    def __init__(self, address: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, address: str, variables: Mapping[str, str], token_env: str) -> None:
         self.address = address
         self.variables = variables
+        self.token_env = token_env
         self._loop = BackgroundLoop()
         self._client: asyncio.Future[Any] | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -64,9 +68,12 @@ class McpConnection:
                 raise TimeoutError(f"no answer in {time_limit} s") from None
             except Exception as error:
                 if self._loop.call(self._is_alive(client), CLOSE_SECONDS):
-                    raise McpToolError(str(error)) from error
+                    raise McpToolError(self._without_token(str(error))) from error
                 continue
-            return _text_of(result)
+            text = self._without_token(_text_of(result))
+            if result.is_error:
+                raise McpToolError(text)
+            return text
         raise McpToolError("the server ended during the call")
 
     def close(self) -> None:
@@ -81,8 +88,12 @@ class McpConnection:
             raise
         except Exception as error:
             raise ConfigError(
-                f"tools: the MCP server {self.address!r} does not answer: {_innermost(error)}"
+                f"tools: the MCP server {self.address!r} does not answer:"
+                f" {self._without_token(_innermost(error))}"
             ) from error
+
+    def _without_token(self, text: str) -> str:
+        return without_token(text, self.token_env)
 
     async def _list_tools(self) -> Sequence[Any]:
         client = await self._running_client()
@@ -111,26 +122,29 @@ class McpConnection:
             mcp: Any = import_module("mcp")
         with tempfile.TemporaryFile("w+") as log:
             try:
-                async with mcp.Client(self._target(mcp, log)) as client:
+                async with AsyncExitStack() as stack:
+                    target = await self._target(mcp, log, stack)
+                    client = await stack.enter_async_context(mcp.Client(target))
                     client_ready.set_result(client)
                     await self._ended.wait()
             except Exception as error:
                 if not client_ready.done():
-                    log.seek(0)
-                    last_lines = " ".join(log.read().strip().splitlines()[-1:])
-                    reason = " ".join(filter(None, (_innermost(error), last_lines)))
-                    client_ready.set_exception(
-                        ConfigError(
-                            f"tools: the MCP server {self.address!r} does not start: {reason}"
-                        )
-                    )
+                    client_ready.set_exception(self._start_error(error, log))
+
+    def _start_error(self, error: Exception, log: Any) -> ConfigError:
+        """The error of a server that does not start, with the last line that it wrote."""
+        log.seek(0)
+        last_lines = " ".join(log.read().strip().splitlines()[-1:])
+        reason = " ".join(filter(None, (self._without_token(_innermost(error)), last_lines)))
+        return ConfigError(f"tools: the MCP server {self.address!r} does not start: {reason}")
 
     async def _is_alive(self, client: Any) -> bool:
         """True if the server answers; a connection that does not is closed."""
         try:
             await asyncio.wait_for(client.list_tools(cache_mode="refresh"), CLOSE_SECONDS / 2)
         except Exception:
-            await self._stop()
+            if self._client and self._client.done() and self._client.result() is client:
+                await self._stop()  # unless another call has already connected again
             return False
         return True
 
@@ -141,10 +155,13 @@ class McpConnection:
             self._ended.set()
             await asyncio.wait({keeper}, timeout=CLOSE_SECONDS / 2)
 
-    def _target(self, mcp: Any, log: Any) -> Any:
+    async def _target(self, mcp: Any, log: Any, stack: AsyncExitStack) -> Any:
         """The server as the SDK's client takes it."""
         if self.address.startswith(URL_PREFIXES):
-            return self.address
+            http: Any = import_module("mcp.client.streamable_http")
+            headers = dict(auth_headers(self.token_env))
+            client = await stack.enter_async_context(http.create_mcp_http_client(headers=headers))
+            return http.streamable_http_client(self.address, http_client=client)
         command, *arguments = shlex.split(self.address)
         server = mcp.StdioServerParameters(
             command=command, args=arguments, env=dict(self.variables)
@@ -155,10 +172,7 @@ class McpConnection:
 def _text_of(result: Any) -> str:
     """The text of a result; content of another kind is named in brackets."""
     parts = [part.text if part.type == "text" else f"[{part.type}]" for part in result.content]
-    text = "\n".join(parts)
-    if result.is_error:
-        raise McpToolError(text)
-    return text
+    return "\n".join(parts)
 
 
 def _innermost(error: BaseException) -> str:

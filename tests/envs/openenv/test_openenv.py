@@ -12,6 +12,7 @@ from grupo.core.types import Rollout, Task
 from grupo.envs import FallbackReward, MultiTurn
 from grupo.envs.games import EndEpisode, RepeatObservation
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks
+from tests.helpers.http_serving import stop
 from tests.helpers.openenv_server import (
     Echo,
     EchoAction,
@@ -20,7 +21,6 @@ from tests.helpers.openenv_server import (
     MoveObservation,
     Moves,
     served,
-    stop,
 )
 from tests.helpers.scripted_play import action, play
 
@@ -198,12 +198,13 @@ def test_own_functions_render_observations_and_parse_actions(moves_url):
 
 def test_the_token_is_sent_and_not_written(monkeypatch):
     monkeypatch.setenv("ECHO_TOKEN", "secret-123")
-    headers = []
-    with served(Echo, EchoAction, EchoObservation, headers=headers) as (url, _):
+    requests = []
+    with served(Echo, EchoAction, EchoObservation, requests=requests) as (url, _):
         env = OpenEnv(url, token_env="ECHO_TOKEN")
         env.check()
         leak, broken = play(MultiTurn(env, max_turns=2), ["secret-123", "b"], ["raise"], task=TASK)
-    assert set(headers) == {("/schema", b"Bearer secret-123"), ("/ws", b"Bearer secret-123")}
+    sent = {(path, headers.get("authorization")) for path, _, headers in requests}
+    assert sent == {("/schema", "Bearer secret-123"), ("/ws", "Bearer secret-123")}
     assert observations(leak)[1] == "[token] 7"
     assert "secret-123" not in f"{env} {observations(leak)} {broken.error}"
 
