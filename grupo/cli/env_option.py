@@ -13,8 +13,8 @@ from grupo.core.importing import import_function
 from grupo.core.interfaces import EnvSpec
 from grupo.core.protocols import is_protocol, protocol_methods
 from grupo.core.python_text import parse_expression
-from grupo.envs import MultiTurn, RewardTerm
-from grupo.envs.games import Gymnasium, GymnasiumTasks
+from grupo.envs import MultiplayerEnv, MultiTurn, RewardTerm
+from grupo.envs.games import Gymnasium, GymnasiumTasks, TextArena, TextArenaTasks
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.verifiers import Verifiers, VerifiersTasks
@@ -46,6 +46,7 @@ ENV_KINDS = {
     "gymnasium": EnvKind(Gymnasium, tasks=GymnasiumTasks),
     "mcp": EnvKind(McpServer, make_factory=lambda server: Toolbox((server,))),
     "openenv": EnvKind(OpenEnv, tasks=OpenEnvTasks),
+    "textarena": EnvKind(TextArena, env=MultiplayerEnv, tasks=TextArenaTasks),
     "verifiers": EnvKind(Verifiers, env=None, tasks=VerifiersTasks),
 }
 

@@ -4,10 +4,12 @@ import re
 
 import pytest
 
-from grupo.config.validate import SelfChecking
+from grupo.config.validate import SelfChecking, check_recipe
 from grupo.core.component import walk
 from grupo.models.causal_lm import CausalLM
+from grupo.recipe import Recipe
 from tests.helpers.paths import ROOT
+from tests.helpers.scripted_play import play
 
 PAGE = (ROOT / "docs" / "environments.md").read_text()
 
@@ -50,3 +52,27 @@ def test_the_mcp_example_offers_the_tools_of_the_server_beside_others():
     pytest.importorskip("mcp")
     env = run_example("MCP tool servers", reward=lambda task, rollout: 1.0)["env"]
     assert [type(tool).__name__ for tool in env.env_factory.tools] == ["McpServer", "Python"]
+
+
+def test_the_openenv_example_plays_in_a_server():
+    pytest.importorskip("openenv", reason="OpenEnv is not installed: make test-adapters")
+    from tests.helpers.openenv_server import MoveAction, MoveObservation, Moves, served
+
+    with served(Moves, MoveAction, MoveObservation) as (url, _):
+        example = run_example("OpenEnv", url=url)
+        check(example["env"])
+        task = example["tasks"].load()[0]
+        (rollout,) = play(example["env"], ["up", "0 1"], task=task)
+    assert rollout.turns[0][0].startswith("Answer with a row and a column.")
+    assert (rollout.reward, rollout.reward_terms["invalid_actions"]) == (1.0, 1.0)
+
+
+def test_the_text_arena_example_is_a_valid_game_of_four_players():
+    pytest.importorskip("textarena")
+    example = run_example("TextArena", one_at_a_time=lambda observation, rng: "[Call]")
+    check(example["env"])
+    recipe = Recipe(
+        CausalLM("model"), env=example["env"], tasks=example["tasks"], method=example["method"]
+    )
+    check_recipe(recipe)
+    assert len(example["tasks"].load()) == 500

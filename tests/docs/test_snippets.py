@@ -12,7 +12,7 @@ import grupo
 from tests.helpers.paths import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-READER_NAMES = {"model", "recipe", "reward", "one_at_a_time"}  # defined by the reader
+READER_NAMES = {"model", "recipe", "reward", "one_at_a_time", "url"}  # defined by the reader
 
 
 def snippets(page: Path) -> list[ast.Module]:

@@ -4,13 +4,17 @@ from typing import Any, Protocol
 
 from grupo.core.component import component
 from grupo.core.ranges import Finite, NonNegativeFloat
+from grupo.core.types import Observation
 from grupo.envs.game_env import StepResult
 
 
 class ActionTaker(Protocol):
     """A session as an invalid-action policy sees it."""
 
-    observation: str
+    @property
+    def observation(self) -> Observation:
+        """The last observation."""
+        ...
 
     def take(self, action: Any) -> StepResult:
         """Step the environment with an action."""
