@@ -27,7 +27,7 @@ from grupo.inference.http_client import (
 
 POLL_INTERVAL = 0.25  # seconds between two health checks
 HEALTH_TIMEOUT = 5.0  # seconds that one health check may take
-ERROR_PATTERN = re.compile(r"\b(\w*(?:Error|Exception): .+)")
+ERROR_PATTERN = re.compile(r"\b(\w*(?:Error|Exception): .+|Error loading .+)")
 
 
 class Server(Protocol):
@@ -83,6 +83,7 @@ class ManagedServer:
         folder: for the log; it is removed if this process is killed.
         port: of 127.0.0.1; 0 takes any free port.
         startup_timeout: longest time until the first answer, in seconds.
+        name: of the server, for messages.
     """
 
     def __init__(
@@ -93,7 +94,9 @@ class ManagedServer:
         *,
         port: int,
         startup_timeout: float,
+        name: str = "vllm",
     ) -> None:
+        self.name = name
         self.command = command
         self.environment = environment
         self.folder = folder
@@ -110,7 +113,7 @@ class ManagedServer:
         if not self.guard_processes:
             self._start()
         elif self.guard_processes[0].poll() is not None:
-            raise TransientServerError(f"vllm at {self.url} died")
+            raise TransientServerError(f"{self.name} at {self.url} died")
 
     def handle_failure(self) -> str:
         _stop_server(self.guard_processes)
@@ -150,9 +153,9 @@ class ManagedServer:
         slow = f"takes more than {self.startup_timeout:g} s to start"
         problem = "has not started" if exited else slow
         if self.has_started:
-            raise TransientServerError(f"vllm at {self.url} {problem}")
+            raise TransientServerError(f"{self.name} at {self.url} {problem}")
         # a server that never started would not start the next time either
-        raise EngineError(f"vllm {problem}.{self.handle_failure()}")
+        raise EngineError(f"{self.name} {problem}.{self.handle_failure()}")
 
 
 def is_healthy(url: str) -> bool:

@@ -71,8 +71,7 @@ def test_the_text_arena_example_is_a_valid_game_of_four_players():
     pytest.importorskip("textarena")
     example = run_example("TextArena", one_at_a_time=lambda observation, rng: "[Call]")
     check(example["env"])
-    recipe = Recipe(
-        CausalLM("model"), env=example["env"], tasks=example["tasks"], method=example["method"]
-    )
-    check_recipe(recipe)
+    names = ("env", "tasks", "method")
+    parts = {name: example[name] for name in names}
+    check_recipe(Recipe(CausalLM("model"), prompts_per_step=48, **parts))
     assert len(example["tasks"].load()) == 500

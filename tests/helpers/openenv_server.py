@@ -86,6 +86,9 @@ class Moves(Environment):
         return State()
 
 
+APP = create_fastapi_app(Echo, EchoAction, EchoObservation, max_concurrent_envs=8)
+
+
 @contextmanager
 def served(environment, action, observation, sessions=64, requests=None):
     """The URL of a server for an environment, and the server; as `serving`."""

@@ -131,4 +131,4 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
             return client.get(url).raise_for_status().json()["action"]
     except (httpx.HTTPError, ValueError, TypeError, KeyError) as error:
         reason = without_token(f"{type(error).__name__}: {error}", token_env)
-        raise ConfigError(f"base_url: {url} has no schema of OpenEnv: {reason}") from error
+        raise ConfigError(f"address: {url} has no schema of OpenEnv: {reason}") from error

@@ -1,5 +1,6 @@
 """Any environment server of OpenEnv as an environment factory, and episodes of it as tasks."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -11,6 +12,7 @@ from grupo.core.types import Task
 from grupo.envs.bearer_token import bearer_token, check_url
 from grupo.envs.games.invalid_actions import InvalidActionPolicy, RepeatObservation
 from grupo.envs.openenv.connection import Connection, action_schema, import_openenv
+from grupo.envs.openenv.local_server import local_url
 from grupo.envs.openenv.session import (
     MAX_SEED,
     RESET_COLUMN,
@@ -21,6 +23,7 @@ from grupo.envs.openenv.session import (
 from grupo.envs.openenv.text import action_by_schema, describe_actions, render_fields
 from grupo.tasks.base import LazyTasks
 
+APP_PATTERN = re.compile(r"\w+(\.\w+)*:\w+")
 SCHEMES = ("http://", "https://", "ws://", "wss://")
 
 
@@ -34,7 +37,8 @@ class OpenEnv:
     does not take. Reward term: `invalid_actions`.
 
     Args:
-        base_url: URL of the server.
+        address: URL of the server; or an application as uvicorn takes it, such as
+            `server.app:app` in the current folder, for which one is started, once for each process.
         render: Function from the fields of an observation to the policy's text or messages.
         parse: Function from the policy's text and the JSON schema of actions to the fields of an
             action; it raises ValueError if there is none.
@@ -46,7 +50,7 @@ class OpenEnv:
             tokens. The token is never written.
     """
 
-    base_url: str
+    address: str
     render: Renderer = render_fields
     parse: ActionParser = action_by_schema
     invalid_action: InvalidActionPolicy = RepeatObservation()
@@ -54,24 +58,28 @@ class OpenEnv:
     token_env: str = ""
 
     def __post_init__(self) -> None:
-        if not self.base_url.startswith(SCHEMES):
+        if not self._has_url and not APP_PATTERN.fullmatch(self.address):
             raise ConfigError(
-                f"base_url: {self.base_url!r}. Allowed: a URL that begins with"
-                f" {', '.join(SCHEMES)}."
+                f"address: {self.address!r}. Allowed: a URL that begins with"
+                f" {', '.join(SCHEMES)}, or module:attribute."
             )
-        check_url("base_url", self.base_url)
+        if self._has_url:
+            check_url("address", self.address)
+        elif self.token_env:
+            raise ConfigError("token_env: only a server at a URL takes it. Leave it out.")
 
     def check(self) -> None:
         """Raises `ConfigError` if OpenEnv is not installed, or the server does not answer."""
         bearer_token(self.token_env)
         import_openenv()
-        action_schema(self._url, self.token_env)
+        action_schema(self._url(), self.token_env)
 
     def __call__(self) -> OpenEnvSession:
-        schema = action_schema(self._url, self.token_env)
+        url = self._url()
+        schema = action_schema(url, self.token_env)
         described = describe_actions(schema) if self.parse is action_by_schema else ""
         return OpenEnvSession(
-            partial(Connection, self._url, self.token_env),
+            partial(Connection, url, self.token_env),
             schema,
             self.render,
             self.parse,
@@ -81,8 +89,11 @@ class OpenEnv:
         )
 
     @property
+    def _has_url(self) -> bool:
+        return self.address.startswith(SCHEMES)
+
     def _url(self) -> str:
-        return self.base_url.rstrip("/")
+        return self.address.rstrip("/") if self._has_url else local_url(self.address)
 
 
 @component
@@ -100,12 +111,12 @@ class OpenEnvTasks:
     seed: NonNegativeInt = 0
 
     def load(self) -> Sequence[Task]:
-        """The tasks; the prompt is the URL, since the server provides the observations."""
-        url = self.env.base_url
+        """The tasks; the prompt is the address, since the server provides the observations."""
+        address = self.env.address
 
         def make_task(index: int) -> Task:
             seed = derive_key(self.seed, "episode", index) % MAX_SEED
             columns = {RESET_COLUMN: {"seed": seed}}
-            return Task(f"{url} {seed}", url, seed, source=url, columns=columns)
+            return Task(f"{address} {seed}", address, seed, source=address, columns=columns)
 
         return LazyTasks(self.count, make_task)

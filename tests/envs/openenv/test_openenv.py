@@ -1,7 +1,10 @@
 """Environments of OpenEnv, in real servers on a loopback port."""
 
 import asyncio
+import os
+import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +14,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.envs import FallbackReward, MultiTurn
 from grupo.envs.games import EndEpisode, RepeatObservation
-from grupo.envs.openenv import OpenEnv, OpenEnvTasks
+from grupo.envs.openenv import OpenEnv, OpenEnvTasks, local_server
 from tests.helpers.http_serving import stop
 from tests.helpers.openenv_server import (
     Echo,
@@ -223,7 +226,7 @@ def test_a_token_that_cannot_be_sent_is_refused_without_its_value(monkeypatch, v
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("127.0.0.1:8000", "Allowed: a URL that begins with http://"),
+        ("127.0.0.1", r"'127.0.0.1'. Allowed: a URL that begins with http://.* module:attribute"),
         ("http://user:word@host", "a user name or a password"),
         ("http://127.0.0.1:1", "has no schema of OpenEnv: ConnectError"),
     ],
@@ -231,3 +234,33 @@ def test_a_token_that_cannot_be_sent_is_refused_without_its_value(monkeypatch, v
 def test_a_url_without_a_server_of_openenv_is_refused(url, message):
     with pytest.raises(ConfigError, match=message):
         OpenEnv(url).check()
+
+
+def test_an_application_is_served_by_a_process_that_is_started_again_when_it_has_ended():
+    """The import of OpenEnv in the process takes seconds."""
+    app = "tests.helpers.openenv_server:APP"
+    env = MultiTurn(OpenEnv(app), time_limit=60.0)
+    assert observations(play(env, ["end"], task=TASK)[0]) == ["ready 7"]
+    server = local_server._server_of(app)
+    (guard,) = server.guard_processes
+    child = Path(f"/proc/{guard.pid}/task/{guard.pid}/children").read_text()
+    os.kill(int(child), signal.SIGKILL)
+    guard.wait()
+    (again,) = play(env, ["end"], task=TASK)
+    assert (again.error, again.reward) == ("", 3.0)
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"address": "no_such_module:app"},
+            "the server of OpenEnv has not started.*Could not import.*no_such_mod",
+        ),
+        ({"address": "server.app:app", "token_env": "T"}, "token_env: only a server at a URL"),
+    ],
+)
+def test_an_application_that_cannot_be_served_is_refused(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        OpenEnv(**fields).check()
