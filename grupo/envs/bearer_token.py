@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from grupo.core.errors import ConfigError
 
+T = TypeVar("T")
 TOKEN_IN_TEXTS = "[token]"  # takes the token's place in texts of a server
 
 
@@ -35,10 +37,25 @@ def auth_headers(token_env: str) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def without_token(text: str, token_env: str) -> str:
-    """A text of a server without the token, for the run folder and the policy."""
+def without_token(data: T, token_env: str) -> T:
+    """Data of a server without the token, for the run folder and the policy.
+
+    Args:
+        data: A text, or JSON data.
+        token_env: Name of the environment variable; "" for a server without tokens.
+    """
     token = os.environ.get(token_env, "") if token_env else ""
-    return text.replace(token, TOKEN_IN_TEXTS) if token else text
+    return _replaced(data, token) if token else data
+
+
+def _replaced(data: Any, token: str) -> Any:
+    if isinstance(data, str):
+        return data.replace(token, TOKEN_IN_TEXTS)
+    if isinstance(data, Mapping):
+        return {_replaced(name, token): _replaced(value, token) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_replaced(value, token) for value in data]
+    return data
 
 
 def check_url(field: str, url: str) -> None:

@@ -67,9 +67,14 @@ def test_the_openenv_example_plays_in_a_server():
     assert (rollout.reward, rollout.reward_terms["invalid_actions"]) == (1.0, 1.0)
 
 
+def call(observation, rng):
+    """An opponent that always calls."""
+    return "[Call]"
+
+
 def test_the_text_arena_example_is_a_valid_game_of_four_players():
     pytest.importorskip("textarena")
-    example = run_example("TextArena", one_at_a_time=lambda observation, rng: "[Call]")
+    example = run_example("TextArena", one_at_a_time=call)
     check(example["env"])
     names = ("env", "tasks", "method")
     parts = {name: example[name] for name in names}

@@ -13,11 +13,11 @@ class Meeting:
     running = largest = 0
 
 
-def make_app(**options):
-    """The application, with a new server."""
+def make_app(description=None):
+    """The application, with a new server; `description` is that of the tool `add`."""
     server = MCPServer("remote", log_level="CRITICAL")
 
-    @server.tool()
+    @server.tool(description=description)
     def add(a: int, b: int = 1) -> int:
         """The sum of two numbers."""
         return a + b
@@ -64,4 +64,4 @@ def make_app(**options):
         """A structure."""
         return {"lakes": 3}
 
-    return server.streamable_http_app(**options)
+    return server.streamable_http_app()

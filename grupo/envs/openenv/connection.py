@@ -128,7 +128,8 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
     uses_proxy = parts.hostname not in LOCAL_HOSTS
     try:
         with httpx.Client(headers=headers, timeout=SCHEMA_SECONDS, trust_env=uses_proxy) as client:
-            return client.get(url).raise_for_status().json()["action"]
+            schema = client.get(url).raise_for_status().json()["action"]
+            return without_token(schema, token_env)
     except (httpx.HTTPError, ValueError, TypeError, KeyError) as error:
         reason = without_token(f"{type(error).__name__}: {error}", token_env)
         raise ConfigError(f"address: {url} has no schema of OpenEnv: {reason}") from error

@@ -90,9 +90,7 @@ class OpenEnvSession:
             return None
 
     def _result(self, result: Any) -> StepResult:
-        observation = self.render(result.observation)
-        if isinstance(observation, str):
-            observation = without_token(observation, self.token_env)
+        observation = self.render(without_token(result.observation, self.token_env))
         self.observation = observation
         return StepResult(observation, float(result.reward or 0.0), bool(result.done))
 

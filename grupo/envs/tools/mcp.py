@@ -9,7 +9,7 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import FiniteSeconds
-from grupo.envs.bearer_token import check_url
+from grupo.envs.bearer_token import check_url, without_token
 from grupo.envs.tools.mcp_connection import URL_PREFIXES, McpConnection
 from grupo.envs.tools.tool_calls import Tool, ToolCallError
 
@@ -71,7 +71,10 @@ class McpServer:
 
     def _spec(self, tool: Any) -> "McpTool":
         call = partial(_call, self._connection_key, tool.name, self.call_time_limit)
-        return McpTool(tool.name, tool.description or "", tool.input_schema, call)
+        description, schema = without_token(
+            (tool.description or "", tool.input_schema), self.token_env
+        )
+        return McpTool(tool.name, description, schema, call)
 
 
 @dataclass(frozen=True)
