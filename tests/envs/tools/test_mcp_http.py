@@ -108,17 +108,30 @@ def test_a_server_that_ends_during_a_call_fails_the_rollout_and_not_the_run():
     connection_of(address).close()
 
 
-def test_a_server_that_was_started_again_is_connected_to_again():
+def client_of(connection):
+    return connection._loop.call(connection._running_client(), 20.0)
+
+
+def test_a_server_that_was_started_again_is_called_again():
     port = free_port()
     with serving(make_app(), port) as (url, _):
         address = f"{url}/mcp"
         assert replies(address, call("add", a=1))[0] == ["2"]
     with serving(make_app(), port):
         tools = {spec.name: spec for spec in McpServer(address).tool_specs()}
-        with ThreadPoolExecutor(8) as pool:  # all find the old session gone
+        with ThreadPoolExecutor(8) as pool:  # whose session the server does not know
             results = list(pool.map(lambda a: tools["add"].function(a=a), range(8)))
         assert results == [str(a + 1) for a in range(8)]
         connection_of(address).close()
+
+
+def test_a_call_that_notices_late_that_a_connection_is_closed_leaves_the_new_one_open(remote):
+    connection = connection_of(remote[0])
+    old_client = client_of(connection)
+    connection.close()
+    new_client = client_of(connection)
+    assert not connection._loop.call(connection._is_alive(old_client), 20.0)
+    assert client_of(connection) is new_client is not old_client
 
 
 def test_the_token_is_sent_with_every_request_and_never_shown(monkeypatch):
