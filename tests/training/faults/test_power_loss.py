@@ -43,7 +43,7 @@ def states(before, calls, rng):
     """Pairs of a number of calls and a possible state of the disk after them, each state once."""
     disk = Disk(before)
     for done in range(len(calls) + 1):
-        unique = {repr(sorted(t.items())): t for t in disk.after_power_loss(rng, 250)}
+        unique = {repr(sorted(t.items())): t for t in disk.after_power_loss(rng, 100)}
         yield from ((done, tree) for _, tree in sorted(unique.items()))
         if done < len(calls):
             disk.do(*calls[done])
