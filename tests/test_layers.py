@@ -31,6 +31,7 @@ LAYERS = (
     ("testing", "toy", "report"),
     ("compare", "exact"),
     ("claims",),
+    ("suggest",),
     ("cli",),
     ("grupo", "__main__"),  # the lazy table of public names, and `python -m grupo`
 )

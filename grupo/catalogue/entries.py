@@ -13,7 +13,7 @@ from typing import Any
 import grupo.methods
 from grupo.catalogue.parse import parse_method
 from grupo.core.component import to_code
-from grupo.core.errors import ConfigError, suggest
+from grupo.core.errors import ConfigError
 from grupo.core.paper import Source, check_tags
 from grupo.method import Method, changed_slots
 from grupo.recipe import updates_per_step
@@ -144,34 +144,6 @@ def methods() -> tuple[Entry, ...]:
     """The entries of all method files, by the arXiv number of the paper."""
     keys = [module.name for module in pkgutil.iter_modules(grupo.methods.__path__)]
     return tuple(sorted(map(_load_entry, keys), key=lambda entry: (entry.arxiv, entry.key)))
-
-
-def find_entry(text: str) -> Entry:
-    """The entry of a method, by name or arXiv number; the first one if there are several.
-
-    >>> find_entry("2503.14476").key, find_entry("Dr. GRPO").key
-    ('dapo', 'dr_grpo')
-    """
-    return search_entries(text)[0]
-
-
-def search_entries(text: str) -> tuple[Entry, ...]:
-    """The entries with that name, or all entries of the paper with that arXiv number.
-
-    Raises:
-        ConfigError: There is none.
-
-    >>> [entry.key for entry in search_entries("arXiv:2507.18071")]
-    ['gspo', 'gspo_token']
-    """
-    query = text.lower().removeprefix("arxiv:")
-    by_key = tuple(entry for entry in methods() if query == entry.key)
-    entries = by_key or tuple(entry for entry in methods() if query in entry.search_keys)
-    if not entries:
-        search_keys = [key for entry in methods() for key in entry.search_keys]
-        hint = suggest(query, search_keys)
-        raise ConfigError(f"method: {text!r} is not among the methods. {hint}")
-    return entries
 
 
 def tagged_entries(entries: Iterable[Entry], tags: Iterable[str]) -> tuple[Entry, ...]:

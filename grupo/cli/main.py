@@ -42,7 +42,7 @@ COMMANDS = {
     "migrate": migrate,
 }
 COMMAND_NAMES = (*COMMANDS, "methods")
-METHODS_COMMANDS = ("list", "check")
+METHODS_COMMANDS = ("list", "check", "suggest", "search")
 COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # fields of a recipe are options
 
 
@@ -124,11 +124,12 @@ def _check_arguments(arguments: Sequence[str]) -> None:
 def _with_default_command(arguments: list[str]) -> list[str]:
     """The arguments, beginning with a command and, after `methods`, a second one.
 
-    Options and addresses of recipes are for `train`, names of methods for `methods list`.
+    Options and addresses of recipes are for `train`, names and topics for `methods search`.
     """
     first = arguments[0] if arguments else ""
     if first == "methods" and (*arguments, "")[1] not in (*METHODS_COMMANDS, *HELP_FLAGS):
-        return ["methods", "list", *arguments[1:]]
+        is_topic = any(not argument.startswith("-") for argument in arguments[1:2])
+        return ["methods", "search" if is_topic else "list", *arguments[1:]]
     if first in (*COMMAND_NAMES, *FLAGS):
         return arguments
     if first and not first.startswith("-") and not _is_recipe_address(first):

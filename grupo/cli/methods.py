@@ -1,4 +1,4 @@
-"""Commands about methods: `grupo methods list` and `grupo methods check`."""
+"""Commands about methods: `grupo methods list`, `search`, `suggest` and `check`."""
 
 import json
 import sys
@@ -9,9 +9,17 @@ from typer import Argument, Option
 
 from grupo.core.console import out, print_line
 
+from grupo.cli.suggest import suggest
+
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
-HELP = "List the methods, or check one. `grupo methods NAME` is `grupo methods list NAME`."
+HELP = (
+    "List the methods, search them by topic, suggest three, or check one. `grupo methods NAME` and"
+    " `grupo methods TOPIC` are `grupo methods search`."
+)
 methods_app = typer.Typer(no_args_is_help=True, help=HELP)
+
+
+methods_app.command("suggest")(suggest)
 
 
 @methods_app.command("list")
@@ -33,6 +41,25 @@ def list_methods(
     if as_json:
         return print_line(json.dumps([entry.to_data() for entry in entries], indent=1))
     out.print(catalogue.methods_table(entries) if entries else "No method has all these tags.")
+
+
+@methods_app.command()
+def search(
+    words: Annotated[
+        list[str], Argument(metavar="TOPIC", help="A topic such as kl, or a name, in words.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Search names, first lines, tags and paper titles; a name prints its whole entry."""
+    from grupo import catalogue
+
+    text = " ".join(words)
+    if catalogue.is_known(text):
+        return list_methods(text, as_json=as_json)
+    entries = catalogue.search_topic(text)
+    if as_json:
+        return print_line(json.dumps([entry.to_data() for entry in entries], indent=1))
+    out.print(catalogue.topics_table(entries))
 
 
 @methods_app.command()

@@ -1,0 +1,1 @@
+"""Suggestions of methods: rules from answers, or from the metrics of a run, and evidence."""

@@ -1,0 +1,81 @@
+"""Collects the evidence about all methods from the pages and data in docs/."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from grupo.catalogue import find_entry
+from grupo.claims.comparisons import compare, comparison_of
+from grupo.claims.page import setting_checks, verdict_in
+from grupo.claims.results import Results
+from grupo.claims.settings import SETTINGS
+from grupo.claims.table import ALL_CLAIMS
+from grupo.suggest.evidence import BiasEvidence, ClaimEvidence, SmokeEvidence
+
+METHOD_ROW = re.compile(r"^\| \[[^\]]*\]\(methods/(?P<key>\w+)\.md\) \| (?P<cells>.*) \|$", re.M)
+SIGNIFICANT_DIGITS = 4
+
+
+def collect_evidence(docs: Path) -> dict[str, dict[str, Any]]:
+    """The records of all methods with any evidence, by key.
+
+    Args:
+        docs: The folder with claims.jsonl, smoke_training.md and bias.md.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    for kind, evidence in (
+        ("claim", _claims(Results.read(docs / "claims.jsonl"))),
+        ("smoke", _smoke_rows(docs / "smoke_training.md")),
+        ("bias", _bias_rows(docs / "bias.md")),
+    ):
+        for key, row in evidence:
+            records.setdefault(find_entry(key).key, {})[kind] = asdict(row)
+    return dict(sorted(records.items()))
+
+
+def _claims(results: Results) -> Iterator[tuple[str, ClaimEvidence]]:
+    checks = {name: setting_checks(setting, results) for name, setting in SETTINGS.items()}
+    for claim in ALL_CLAIMS:
+        outcome = compare(comparison_of(claim), results)
+        difference = outcome.difference
+        yield (
+            claim.key,
+            ClaimEvidence(
+                sentence=claim.sentence,
+                setting=claim.setting,
+                metric=claim.metric,
+                arm=claim.arm.label,
+                baseline=claim.baseline.label,
+                verdict=str(verdict_in(checks[claim.setting], outcome.verdict)),
+                difference=_rounded(difference.value),
+                low=_rounded(difference.low),
+                high=_rounded(difference.high),
+                effect=_rounded(outcome.effect_size),
+                pairs=outcome.pairs,
+            ),
+        )
+
+
+def _smoke_rows(page: Path) -> Iterator[tuple[str, SmokeEvidence]]:
+    for key, (accuracy, difference, verdict, _, learns) in _rows(page, 5):
+        yield key, SmokeEvidence(accuracy, difference, verdict, learns)
+
+
+def _bias_rows(page: Path) -> Iterator[tuple[str, BiasEvidence]]:
+    for key, cells in _rows(page, 9):  # methods without a measurement are in a table of two columns
+        _, _, tasks, _, variance, graded, lengths, *_ = cells
+        yield key, BiasEvidence(tasks, graded, lengths, variance)
+
+
+def _rows(page: Path, num_cells: int) -> Iterator[tuple[str, list[str]]]:
+    """The key of each method in the tables of a page with so many cells after its name."""
+    for row in METHOD_ROW.finditer(page.read_text(encoding="utf-8")):
+        cells = [cell.strip() for cell in row["cells"].split("|")]
+        if len(cells) == num_cells:
+            yield row["key"], cells
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
