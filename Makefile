@@ -69,10 +69,14 @@ lint: .venv/installed
 	$(BIN)/python tools/check_language.py grupo
 	$(BIN)/basedpyright
 
+# The generated pages, then the site in site/: zensical.toml. A broken link or anchor is an error.
 docs: .venv/installed
 	$(BIN)/python -m grupo.catalogue docs
 	$(BIN)/python -m grupo.exact docs/bias.md
 	$(BIN)/python -m grupo.migrate docs/migrate.md
+	$(BIN)/python -m grupo.suggest docs
+	$(BIN)/python -m grupo.real_models docs/real_model.md
+	$(BIN)/zensical build --strict --clean
 
 # All methods in one tiny environment, three seeds each: half an hour.
 table: .venv/installed
@@ -108,4 +112,4 @@ benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	touch $@
 
 clean:
-	rm -rf .venv .trackio .adapters build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .trackio .adapters build dist site .cache *.egg-info .pytest_cache .ruff_cache

@@ -29,7 +29,7 @@ LAYERS = (
     ("migrate",),
     ("training",),
     ("testing", "toy", "report"),
-    ("compare", "exact"),
+    ("compare", "exact", "real_models"),
     ("claims",),
     ("suggest",),
     ("cli",),

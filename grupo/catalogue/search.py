@@ -49,8 +49,8 @@ def search_topic(text: str) -> tuple[Entry, ...]:
     Raises:
         ConfigError: There is none.
 
-    >>> [entry.key for entry in search_topic("asymmetric clip")]
-    ['bapo']
+    >>> [entry.key for entry in search_topic("understanding r1")]
+    ['dr_grpo']
     """
     words = WORD.findall(text.lower())
     ranked = [(rank, entry) for entry in methods() if (rank := _rank(entry, words)) is not None]

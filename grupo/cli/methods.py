@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from grupo.core.console import out, print_line
-
 from grupo.cli.suggest import suggest
+from grupo.core.console import out, print_line
 
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 HELP = (

@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 
 from grupo.core.component import component
 from grupo.core.loader_errors import loader_errors
@@ -80,8 +80,13 @@ def read_model_size(model: str) -> ModelSize:
     """
     check_model_exists(model)
     check_config_file(model)
-    with loader_errors(f"model: {model!r}"), quiet_transformers(), torch.device("meta"):
-        config = AutoConfig.from_pretrained(model)
+    with loader_errors(f"model: {model!r}"), quiet_transformers():
+        return size_of_config(AutoConfig.from_pretrained(model))
+
+
+def size_of_config(config: PreTrainedConfig) -> ModelSize:
+    """The size of the model that a config of transformers describes; allocates no weights."""
+    with torch.device("meta"):
         module = AutoModelForCausalLM.from_config(config)
     text = config.get_text_config()
     heads = text.num_attention_heads

@@ -1,0 +1,1 @@
+"""Settings and memory of published models of 0.5 to 8 billion parameters, computed."""

@@ -1,0 +1,184 @@
+"""Renders docs/real_model.md: settings and memory of real models on one GPU, computed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from grupo.compare.table_formats import markdown
+from grupo.config.defaults import Choice, TaskLengths, choose_defaults, with_choices
+from grupo.config.memory_estimate import MemoryEstimate, estimate_memory, step_size
+from grupo.models.causal_lm import CausalLM
+from grupo.models.loading import Lora
+from grupo.models.model_size import ModelSize, size_of_config
+from grupo.models.quantization import Nf4
+from grupo.real_models.shapes import SHAPES
+from grupo.recipe import Recipe
+from grupo.toy import quickstart
+
+COMMAND = "python -m grupo.real_models docs/real_model.md"
+# tasks like those of GSM8K: 7,473 of them, prompts of up to 250 tokens, worked solutions of 200
+TASKS = TaskLengths(count=7473, prompt=250, answer=200)
+BFLOAT16_BYTES = 2
+DEVICES = (16, 24, 48, 80, 141)  # GB of memory of one GPU
+ESTIMATE_ERROR = 0.15  # of the estimate against measured peaks, on a CPU
+CONTEXT_GB = 1.0  # of CUDA and its libraries
+TRAININGS: Mapping[str, Mapping[str, Lora | Nf4]] = {
+    "full": {},
+    "LoRA": {"lora": Lora()},
+    "QLoRA": {"lora": Lora(), "quantization": Nf4()},
+}
+INTRODUCTION = """\
+# A real model on one GPU
+
+```console
+$ pip install .
+$ pip install ".[quantization]"                    # for QLoRA only
+$ grupo train --model path/to/model --tasks train.jsonl --reward rewards.py:correct --dry-run
+$ grupo train --model path/to/model --tasks train.jsonl --reward rewards.py:correct
+```
+
+`--dry-run` prints the recipe, every default that was chosen with its reason, and an estimate of memory and time on the device that is present.
+`--model` takes a folder or a name on the hub. `--policy.lora "Lora(16)"` trains adapters, and `--policy.quantization "Nf4()"` keeps the weights below them
+in 4 bits.
+
+**The numbers on this page are computed, not measured on a GPU.** They are what `grupo train` would choose and estimate on a GPU with
+bfloat16, from the published shapes of these models. On a CPU the estimates are within {error:.0%} of measured peaks
+([memory](memory.md)); on a GPU no run was measured. A device is listed if {error:.0%} more than the estimate and {context:g} GB for CUDA fit.
+
+The tasks are assumed to be like those of GSM8K: {count:,} tasks, prompts of up to {prompt} tokens, and worked solutions of {answer} tokens, for which the
+answers may have {length} tokens. The method is `{method}`.
+"""
+NOTES = """\
+## Less memory
+
+In this order, if the device is too small:
+
+1. A smaller `policy.tokens_per_microbatch`: activations and logits shrink with it, and the gradient stays the same. A row of prompt and answer
+   is the least.
+2. `policy.gradient_checkpointing = true`, chosen from {checkpointing:g} billion parameters on.
+3. `--optimizer "Adam8bit()"` for full fine-tuning: 2 bytes per parameter instead of 8 ([optimizers](optimizers.md)).
+4. LoRA: no gradients and no optimizer state of the frozen weights. A KL penalty then needs no second copy: the reference is the
+   model without its adapters.
+5. QLoRA: the frozen weights in 4 bits.
+
+If the memory does not suffice during a run, micro-batches are halved and the run continues ([memory](memory.md)). Models that do not fit on one
+GPU cannot be trained: grupo does not use several.
+
+## More speed
+
+A vLLM server generates faster than the trainer's process ([vLLM](vllm.md)); it takes memory of its own for weights and KV cache, which the
+table does not include.
+"""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A model, a way to train it, and the recipe that results.
+
+    Args:
+        name: Name of the model.
+        training: Key of `TRAININGS`.
+        recipe: The recipe with all chosen defaults.
+        choices: The chosen defaults.
+        memory: The estimated memory.
+    """
+
+    name: str
+    training: str
+    recipe: Recipe
+    choices: tuple[Choice, ...]
+    memory: MemoryEstimate
+
+    @property
+    def device(self) -> str:
+        """The smallest GPU that it fits on."""
+        needed = self.memory.peak / 1e9 * (1 + ESTIMATE_ERROR) + CONTEXT_GB
+        return next((f"{size} GB" for size in DEVICES if needed <= size), "none")
+
+
+@cache
+def model_size(name: str) -> ModelSize:
+    """The size of a published model."""
+    return size_of_config(SHAPES[name])
+
+
+def make_setup(name: str, training: str) -> Setup:
+    """The recipe that `grupo train` makes for a model on a GPU with bfloat16."""
+    model = model_size(name)
+    policy = replace(quickstart.RECIPE.policy, model=name, **TRAININGS[training])
+    recipe = quickstart.RECIPE.replace(policy=policy)
+    choices = choose_defaults(recipe, set(), model, TASKS, has_bfloat16=True)
+    recipe = with_choices(recipe, choices)
+    step = step_size(recipe, TASKS.prompt, model.context_length)
+    memory = estimate_memory(recipe, model, step, BFLOAT16_BYTES, on_cpu=False)
+    return Setup(name, training, recipe, tuple(choices), memory)
+
+
+def real_model_page() -> str:
+    """The page, in Markdown."""
+    setups = [make_setup(name, training) for name in SHAPES for training in TRAININGS]
+    first = setups[0].recipe
+    assert isinstance(first.policy, CausalLM)
+    sections = [
+        f"<!-- written by `{COMMAND}` -->",
+        INTRODUCTION.format(
+            error=ESTIMATE_ERROR,
+            context=CONTEXT_GB,
+            count=TASKS.count,
+            prompt=TASKS.prompt,
+            answer=TASKS.answer,
+            length=first.policy.max_new_tokens,
+            method="grpo(kl_coef=0.0)",
+        ),
+        "## Memory and device\n",
+        markdown([MEMORY_HEADER, *map(_memory_row, setups)]),
+        "## Settings that are chosen\n",
+        markdown([SETTINGS_HEADER, *map(_settings_row, setups)]),
+        "Values for all of them:\n",
+        "\n".join(_common_choices(setups)) + "\n",
+        NOTES.format(checkpointing=1),
+    ]
+    return "\n".join(sections)
+
+
+MEMORY_HEADER = [
+    "model",
+    "parameters",
+    "training",
+    "weights",
+    "gradients, optimizer",
+    "activations, logits",
+    "KV cache",
+    "peak, GB",
+    "fits on one GPU of",
+]
+SETTINGS_HEADER = ["model", "training", "learning rate", "gradient checkpointing"]
+VARYING_FIELDS = ("learning_rate", "policy.gradient_checkpointing")
+
+
+def _memory_row(setup: Setup) -> list[str]:
+    memory = setup.memory
+    parts = (
+        memory.weights,
+        memory.gradients + memory.optimizer,
+        memory.activations + memory.logits,
+        memory.kv_cache,
+        memory.peak,
+    )
+    parameters = f"{model_size(setup.name).num_parameters / 1e9:.2f} B"
+    sizes = [f"{size / 1e9:.1f}" for size in parts]
+    return [setup.name, parameters, setup.training, *sizes, setup.device]
+
+
+def _settings_row(setup: Setup) -> list[str]:
+    values = {choice.field: choice.value for choice in setup.choices}
+    learning_rate, checkpointing = (values.get(field, False) for field in VARYING_FIELDS)
+    return [setup.name, setup.training, f"{learning_rate:g}", "yes" if checkpointing else "no"]
+
+
+def _common_choices(setups: list[Setup]) -> Iterator[str]:
+    """The choices that all models have, each with its reason."""
+    for choice in setups[0].choices:
+        if choice.field not in VARYING_FIELDS:
+            assert all(choice in setup.choices for setup in setups)
+            yield f"* `{choice.field} = {choice.value}`: {choice.reason}."
