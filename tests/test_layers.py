@@ -29,8 +29,8 @@ LAYERS = (
     ("migrate",),
     ("training",),
     ("testing", "toy", "report"),
-    ("compare", "exact", "real_models"),
-    ("claims",),
+    ("compare", "exact"),
+    ("claims", "real_models"),
     ("suggest",),
     ("cli",),
     ("grupo", "__main__"),  # the lazy table of public names, and `python -m grupo`

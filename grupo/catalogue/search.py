@@ -49,7 +49,7 @@ def search_topic(text: str) -> tuple[Entry, ...]:
     Raises:
         ConfigError: There is none.
 
-    >>> [entry.key for entry in search_topic("understanding r1")]
+    >>> [entry.key for entry in search_topic("critical perspective")]
     ['dr_grpo']
     """
     words = WORD.findall(text.lower())
