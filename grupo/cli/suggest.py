@@ -90,9 +90,9 @@ def _ask(question: Question, policy: str) -> str:
     print_line(question.text)
     for number, (name, meaning) in enumerate(allowed.items(), 1):
         print_line(f"  {number:2}  {name:15} {meaning}")
-    by_number = {str(number): name for number, name in enumerate(allowed, 1)}
+    by_number: dict[str, str] = {str(number): name for number, name in enumerate(allowed, 1)}
     while True:
-        typed = typer.prompt(question.name, default="1").strip()
+        typed = str(typer.prompt(question.name, default="1")).strip()
         answer = by_number.get(typed, typed)
         try:
             check_answer(question, answer, policy)

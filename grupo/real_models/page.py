@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from grupo.compare.table_formats import markdown
 from grupo.config.defaults import Choice, TaskLengths, choose_defaults, with_choices
@@ -22,7 +23,7 @@ BFLOAT16_BYTES = 2
 DEVICES = (16, 24, 48, 80, 141)  # GB of memory of one GPU
 ESTIMATE_ERROR = 0.15  # of the estimate against measured peaks, on a CPU
 CONTEXT_GB = 1.0  # of CUDA and its libraries
-TRAININGS: Mapping[str, Mapping[str, Lora | Nf4]] = {
+TRAININGS: Mapping[str, Mapping[str, Any]] = {
     "full": {},
     "LoRA": {"lora": Lora()},
     "QLoRA": {"lora": Lora(), "quantization": Nf4()},
@@ -37,37 +38,43 @@ $ grupo train --model path/to/model --tasks train.jsonl --reward rewards.py:corr
 $ grupo train --model path/to/model --tasks train.jsonl --reward rewards.py:correct
 ```
 
-`--dry-run` prints the recipe, every default that was chosen with its reason, and an estimate of memory and time on the device that is present.
-`--model` takes a folder or a name on the hub. `--policy.lora "Lora(16)"` trains adapters, and `--policy.quantization "Nf4()"` keeps the weights below them
-in 4 bits.
+`--dry-run` prints the recipe, every default that was chosen with its reason, and an estimate of
+memory and time on the device that is present. `--model` takes a folder or a name on the hub.
+`--policy.lora "Lora(16)"` trains adapters, and `--policy.quantization "Nf4()"` keeps the weights
+below them in 4 bits.
 
-**The numbers on this page are computed, not measured on a GPU.** They are what `grupo train` would choose and estimate on a GPU with
-bfloat16, from the published shapes of these models. On a CPU the estimates are within {error:.0%} of measured peaks
-([memory](memory.md)); on a GPU no run was measured. A device is listed if {error:.0%} more than the estimate and {context:g} GB for CUDA fit.
+**The numbers on this page are computed, not measured on a GPU.** They are what `grupo train`
+would choose and estimate on a GPU with bfloat16, from the published shapes of these models. On a
+CPU the estimates are within {error:.0%} of measured peaks ([memory](memory.md)); on a GPU no run
+was measured. A device is listed if {error:.0%} more than the estimate and {context:g} GB for CUDA
+fit.
 
-The tasks are assumed to be like those of GSM8K: {count:,} tasks, prompts of up to {prompt} tokens, and worked solutions of {answer} tokens, for which the
-answers may have {length} tokens. The method is `{method}`.
+The tasks are assumed to be like those of GSM8K: {count:,} tasks, prompts of up to {prompt}
+tokens, and worked solutions of {answer} tokens, for which the answers may have {length} tokens.
+The method is `{method}`.
 """
 NOTES = """\
 ## Less memory
 
 In this order, if the device is too small:
 
-1. A smaller `policy.tokens_per_microbatch`: activations and logits shrink with it, and the gradient stays the same. A row of prompt and answer
-   is the least.
+1. A smaller `policy.tokens_per_microbatch`: activations and logits shrink with it, and the
+   gradient stays the same. A row of prompt and answer is the least.
 2. `policy.gradient_checkpointing = true`, chosen from {checkpointing:g} billion parameters on.
-3. `--optimizer "Adam8bit()"` for full fine-tuning: 2 bytes per parameter instead of 8 ([optimizers](optimizers.md)).
-4. LoRA: no gradients and no optimizer state of the frozen weights. A KL penalty then needs no second copy: the reference is the
-   model without its adapters.
+3. `--optimizer "Adam8bit()"` for full fine-tuning: 2 bytes per parameter instead of 8
+   ([optimizers](optimizers.md)).
+4. LoRA: no gradients and no optimizer state of the frozen weights. A KL penalty then needs no
+   second copy: the reference is the model without its adapters.
 5. QLoRA: the frozen weights in 4 bits.
 
-If the memory does not suffice during a run, micro-batches are halved and the run continues ([memory](memory.md)). Models that do not fit on one
-GPU cannot be trained: grupo does not use several.
+If the memory does not suffice during a run, micro-batches are halved and the run continues
+([memory](memory.md)). Models that do not fit on one GPU cannot be trained: grupo does not use
+several.
 
 ## More speed
 
-A vLLM server generates faster than the trainer's process ([vLLM](vllm.md)); it takes memory of its own for weights and KV cache, which the
-table does not include.
+A vLLM server generates faster than the trainer's process ([vLLM](vllm.md)); it takes memory of
+its own for weights and KV cache, which the table does not include.
 """
 
 
@@ -105,7 +112,9 @@ def model_size(name: str) -> ModelSize:
 def make_setup(name: str, training: str) -> Setup:
     """The recipe that `grupo train` makes for a model on a GPU with bfloat16."""
     model = model_size(name)
-    policy = replace(quickstart.RECIPE.policy, model=name, **TRAININGS[training])
+    default = quickstart.RECIPE.policy
+    assert isinstance(default, CausalLM)
+    policy = replace(default, model=name, **TRAININGS[training])
     recipe = quickstart.RECIPE.replace(policy=policy)
     choices = choose_defaults(recipe, set(), model, TASKS, has_bfloat16=True)
     recipe = with_choices(recipe, choices)

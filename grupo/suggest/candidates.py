@@ -1,6 +1,6 @@
 """Three candidate methods for the answers to the five questions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -104,27 +104,34 @@ class Candidate:
 def suggest_methods(answers: Answers) -> tuple[Candidate, ...]:
     """Three different methods that can run for these answers, the best first."""
     rules = [rule for rule in RULES if _applies(rule, answers)]
-    ranked = sorted(_named(rules, answers.policy), key=lambda c: (-c.points, c.key))
-    runnable = (c for c in ranked if can_run(c.key, answers))
+    totals = _total_points(rules, answers.policy)
+    ranked = sorted(totals, key=lambda key: (-totals[key], key))
+    runnable = (key for key in ranked if can_run(key, answers))
     chosen = list(islice(runnable, NUM_CANDIDATES))
-    keys = {candidate.key for candidate in chosen}
-    starts = (key for key in STARTS[answers.policy] if key not in keys and can_run(key, answers))
+    starts = (key for key in STARTS[answers.policy] if key not in chosen and can_run(key, answers))
     fallback = (Candidate(key, (Reason("policy", "", START_REASON),), 0.0) for key in starts)
-    return (*chosen, *islice(fallback, NUM_CANDIDATES - len(chosen)))
+    return (
+        *(Candidate(key, _reasons(rules, key), totals[key]) for key in chosen),
+        *islice(fallback, NUM_CANDIDATES - len(chosen)),
+    )
 
 
 def _applies(rule: Rule, answers: Answers) -> bool:
     return (rule.question, rule.answer) in answers and answers.policy in rule.policies
 
 
-def _named(rules: Sequence[Rule], policy: str) -> Iterator[Candidate]:
-    """Every method that a rule names, itself or by a tag."""
-    points = {rule: points_of_methods(rule) for rule in rules}
-    for key in dict.fromkeys(key for given in points.values() for key in given):
-        naming = [rule for rule in rules if key in points[rule]]
-        reasons = tuple(Reason(rule.question, rule.answer, _text(rule, key)) for rule in naming)
-        total = sum(points[rule][key] for rule in naming) + _claim_points(key, policy)
-        yield Candidate(key, reasons, total)
+def _total_points(rules: Sequence[Rule], policy: str) -> Mapping[str, float]:
+    """The points of every method that a rule names, itself or by a tag."""
+    totals: dict[str, float] = {}
+    for rule in rules:
+        for key, points in points_of_methods(rule).items():
+            totals[key] = totals.get(key, 0.0) + points
+    return {key: points + _claim_points(key, policy) for key, points in totals.items()}
+
+
+def _reasons(rules: Sequence[Rule], key: str) -> tuple[Reason, ...]:
+    naming = (rule for rule in rules if key in points_of_methods(rule))
+    return tuple(Reason(rule.question, rule.answer, _text(rule, key)) for rule in naming)
 
 
 def _text(rule: Rule, key: str) -> str:

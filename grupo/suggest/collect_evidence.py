@@ -1,12 +1,13 @@
 """Collects the evidence about all methods from the pages and data in docs/."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from grupo.catalogue import find_entry
+from grupo.claims.claim import Claim
 from grupo.claims.comparisons import compare, comparison_of
 from grupo.claims.page import setting_checks, verdict_in
 from grupo.claims.results import Results
@@ -18,15 +19,16 @@ METHOD_ROW = re.compile(r"^\| \[[^\]]*\]\(methods/(?P<key>\w+)\.md\) \| (?P<cell
 SIGNIFICANT_DIGITS = 4
 
 
-def collect_evidence(docs: Path) -> dict[str, dict[str, Any]]:
+def collect_evidence(docs: Path, claims: Sequence[Claim] = ALL_CLAIMS) -> dict[str, dict[str, Any]]:
     """The records of all methods with any evidence, by key.
 
     Args:
         docs: The folder with claims.jsonl, smoke_training.md and bias.md.
+        claims: The claims to include; all by default.
     """
     records: dict[str, dict[str, Any]] = {}
     for kind, evidence in (
-        ("claim", _claims(Results.read(docs / "claims.jsonl"))),
+        ("claim", _claims(claims, Results.read(docs / "claims.jsonl"))),
         ("smoke", _smoke_rows(docs / "smoke_training.md")),
         ("bias", _bias_rows(docs / "bias.md")),
     ):
@@ -35,9 +37,10 @@ def collect_evidence(docs: Path) -> dict[str, dict[str, Any]]:
     return dict(sorted(records.items()))
 
 
-def _claims(results: Results) -> Iterator[tuple[str, ClaimEvidence]]:
-    checks = {name: setting_checks(setting, results) for name, setting in SETTINGS.items()}
-    for claim in ALL_CLAIMS:
+def _claims(claims: Sequence[Claim], results: Results) -> Iterator[tuple[str, ClaimEvidence]]:
+    names = {claim.setting for claim in claims}
+    checks = {name: setting_checks(SETTINGS[name], results) for name in names}
+    for claim in claims:
         outcome = compare(comparison_of(claim), results)
         difference = outcome.difference
         yield (

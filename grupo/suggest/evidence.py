@@ -130,7 +130,7 @@ def find_evidence(key: str) -> Evidence:
 
 @cache
 def _all_evidence() -> Mapping[str, Evidence]:
-    data = strict_json.from_json((files(__package__) / FILE).read_text(encoding="utf-8"))
+    data = strict_json.from_json((files("grupo.suggest") / FILE).read_text(encoding="utf-8"))
     return {key: evidence_from_data(record) for key, record in data.items()}
 
 

@@ -63,9 +63,9 @@ def can_run(key: str, answers: Answers) -> bool:
     """Whether a method can run for these answers, with reward terms that the user provides."""
     has_teacher = answers.extra == "teacher"
     return (
-        _fits_rewards(find_method_entry(key), answers.reward)
-        and _fits_sampler(example_method(key), answers.sampler)
-        and example_method(key).requires.columns <= COLUMNS.get(answers.extra, set())
+        _fits_rewards(key, answers.reward)
+        and _fits_sampler(key, answers.sampler)
+        and _columns(key) <= COLUMNS.get(answers.extra, set())
         and _fits_policy(key, answers.policy)
         and _passes_checks(key, answers.policy, has_teacher=has_teacher)
     )
@@ -81,6 +81,11 @@ def find_method_entry(key: str) -> Entry:
 def example_method(key: str) -> Method:
     """The method that the example of its entry returns."""
     return find_method_entry(key).method
+
+
+@cache
+def _columns(key: str) -> frozenset[str]:
+    return example_method(key).requires.columns
 
 
 @cache
@@ -113,21 +118,23 @@ def _fits_generation(method: Method, policy: str) -> bool:
     )
 
 
-def _fits_rewards(entry: Entry, reward: str) -> bool:
+@cache
+def _fits_rewards(key: str, reward: str) -> bool:
+    entry = find_method_entry(key)
     is_unlabelled = "unsupervised" in entry.tags
     if reward == "none":
-        return is_unlabelled or entry.key in LABEL_FREE_METHODS
+        return is_unlabelled or key in LABEL_FREE_METHODS
     if reward == "comparisons":
-        return (
-            not is_unlabelled and "correct" not in example_method(entry.key).requires.reward_terms
-        )
+        return not is_unlabelled and "correct" not in example_method(key).requires.reward_terms
     is_comparison = "preferences" in entry.tags and "diffusion" not in entry.tags
     return not is_unlabelled and not is_comparison
 
 
-def _fits_sampler(method: Method, sampler: str) -> bool:
+@cache
+def _fits_sampler(key: str, sampler: str) -> bool:
     if sampler == "local":
         return True
+    method = example_method(key)
     reads = merged_requires(method.sampler)
     if sampler == "stale":  # the same check as that of `max_staleness`
         return not (reads.current_heads or reads.unfinished)
