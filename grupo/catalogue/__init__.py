@@ -5,6 +5,7 @@ from grupo.catalogue.fidelity import fidelity_page
 from grupo.catalogue.pages import index_page, method_page, method_pages, methods_table
 from grupo.catalogue.parse import find_paper, parse_method
 from grupo.catalogue.search import (
+    find_entries,
     find_entry,
     is_known,
     search_entries,
@@ -15,6 +16,7 @@ from grupo.catalogue.search import (
 __all__ = [
     "Entry",
     "fidelity_page",
+    "find_entries",
     "find_entry",
     "find_paper",
     "index_page",

@@ -59,6 +59,18 @@ def search_topic(text: str) -> tuple[Entry, ...]:
     return tuple(entry for _, entry in sorted(ranked, key=lambda pair: pair[0]))
 
 
+def find_entries(text: str) -> tuple[Entry, ...]:
+    """The entries with that name or arXiv number, otherwise those about the topic.
+
+    Raises:
+        ConfigError: There is none.
+
+    >>> [entry.key for entry in find_entries("gspo")]
+    ['gspo']
+    """
+    return _exact_entries(text) or search_topic(text)
+
+
 def is_known(text: str) -> bool:
     """Whether the text is the name of a method or the arXiv number of its paper."""
     return bool(_exact_entries(text))

@@ -24,7 +24,8 @@ methods_app.command("suggest")(suggest)
 @methods_app.command("list")
 def list_methods(
     name: Annotated[
-        str, Argument(metavar="NAME", help="A name or an arXiv number; all methods by default.")
+        str,
+        Argument(metavar="NAME", help="A name, arXiv number or topic; all methods by default."),
     ] = "",
     tags: Annotated[
         list[str] | None,
@@ -35,7 +36,7 @@ def list_methods(
     """List the methods and the slots in which each differs from GRPO."""
     from grupo import catalogue
 
-    named = catalogue.search_entries(name) if name else catalogue.methods()
+    named = catalogue.find_entries(name) if name else catalogue.methods()
     entries = catalogue.tagged_entries(named, tags or ())
     if as_json:
         return print_line(json.dumps([entry.to_data() for entry in entries], indent=1))
@@ -53,12 +54,9 @@ def search(
     from grupo import catalogue
 
     text = " ".join(words)
-    if catalogue.is_known(text):
+    if as_json or catalogue.is_known(text):
         return list_methods(text, as_json=as_json)
-    entries = catalogue.search_topic(text)
-    if as_json:
-        return print_line(json.dumps([entry.to_data() for entry in entries], indent=1))
-    out.print(catalogue.topics_table(entries))
+    out.print(catalogue.topics_table(catalogue.search_topic(text)))
 
 
 @methods_app.command()

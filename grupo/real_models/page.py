@@ -21,7 +21,7 @@ COMMAND = "python -m grupo.real_models docs/real_model.md"
 TASKS = TaskLengths(count=7473, prompt=250, answer=200)
 BFLOAT16_BYTES = 2
 DEVICES = (16, 24, 48, 80, 141)  # GB of memory of one GPU
-ESTIMATE_ERROR = 0.15  # of the estimate against measured peaks, on a CPU
+ESTIMATE_ERROR = 0.15  # margin of the estimate
 CONTEXT_GB = 1.0  # of CUDA and its libraries
 TRAININGS: Mapping[str, Mapping[str, Any]] = {
     "full": {},
@@ -44,10 +44,10 @@ memory and time on the device that is present. `--model` takes a folder or a nam
 below them in 4 bits.
 
 **The numbers on this page are computed, not measured on a GPU.** They are what `grupo train`
-would choose and estimate on a GPU with bfloat16, from the published shapes of these models. On a
-CPU the estimates are within {error:.0%} of measured peaks ([memory](memory.md)); on a GPU no run
-was measured. A device is listed if {error:.0%} more than the estimate and {context:g} GB for CUDA
-fit.
+would choose and estimate on a GPU with bfloat16, from the published shapes of these models. The
+two fitted constants of the estimate come from a Llama of 24 million parameters on a CPU
+([defaults](command_line.md#defaults)); no model of these sizes was measured. A device is listed
+if it has room for {error:.0%} more than the estimate, and for {context:g} GB of CUDA's own.
 
 The tasks are assumed to be like those of GSM8K: {count:,} tasks, prompts of up to {prompt}
 tokens, and worked solutions of {answer} tokens, for which the answers may have {length} tokens.
