@@ -130,7 +130,11 @@ def _total_points(rules: Sequence[Rule], policy: str) -> Mapping[str, float]:
 
 
 def _reasons(rules: Sequence[Rule], key: str) -> tuple[Reason, ...]:
-    naming = (rule for rule in rules if key in points_of_methods(rule))
+    """The reasons of the rules that name a method; a tag is one where its question has no other."""
+    named = [rule for rule in rules if key in rule.methods]
+    questions = {rule.question for rule in named}
+    tagged = [r for r in rules if key in points_of_methods(r) and r.question not in questions]
+    naming = [rule for rule in rules if rule in named or rule in tagged]
     return tuple(Reason(rule.question, rule.answer, _text(rule, key)) for rule in naming)
 
 

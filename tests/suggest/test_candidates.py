@@ -114,6 +114,13 @@ def test_a_method_that_only_has_a_tag_is_given_the_meaning_of_the_tag():
     assert all("made for rollouts of an older policy" not in text for text in reasons)
 
 
+def test_a_method_that_a_rule_names_is_given_no_tag_as_a_further_reason():
+    answers = Answers("agents", "graded", "nothing", "credit", "local")
+    mt_grpo = next(c for c in suggest_methods(answers) if c.key == "mt_grpo")
+    assert [reason.question for reason in mt_grpo.reasons] == ["policy", "problem"]
+    assert all("has the tag" not in reason.text for reason in mt_grpo.reasons)
+
+
 def test_needs_name_what_a_recipe_has_to_provide():
     assert Candidate("luffy", (), 0.0).needs == ("columns `solution`",)
     assert "reward terms `correct`, `format`" in Candidate("gdpo", (), 0.0).needs
