@@ -9,6 +9,7 @@ from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.algo.filters import Filter, keep_all
 from grupo.algo.losses import Clip, Loss
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan
+from grupo.core import html
 from grupo.core.component import component, component_fields, to_code, walk
 from grupo.core.controllers import Controller
 from grupo.core.reference_update import ReferenceUpdate
@@ -47,6 +48,19 @@ class Method:
     def replace(self, **changes: Any) -> "Method":
         """The same method with some slots changed."""
         return replace(self, **changes)
+
+    def _repr_html_(self) -> str:
+        """The slots in a notebook; those that differ from GRPO's, with GRPO's component."""
+        changed = changed_slots(self)
+        rows = [
+            (
+                f"<b>{name}</b>" if name in changed else name,
+                html.code(to_code(value)),
+                html.code(to_code(getattr(Method(), name))) if name in changed else "",
+            )
+            for name, value in component_fields(self).items()
+        ]
+        return html.fragment(html.table(("slot", "component", "in place of GRPO's"), rows))
 
     @property
     def requires(self) -> Requires:

@@ -1,6 +1,7 @@
 """A recipe as data: everything that a run chooses."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import FixedGroupSize
 from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks.base import TaskSource
+from grupo.tasks.in_memory import as_task_source
 from grupo.tasks.overlong import OverlongHandler, error
 from grupo.tasks.split import EvalShare
 
@@ -79,9 +81,10 @@ class Recipe:
     Args:
         policy: The policy to train, such as `CausalLM("Qwen/Qwen2.5-0.5B")`.
         env: The environment, which scores the rollouts.
-        tasks: The source of the training tasks.
-        eval_tasks: Number of tasks to hold out of `tasks` for evaluation, or another source; by
-            default a tenth of them, at most 200.
+        tasks: The source of the training tasks; or a table in memory, a Dataset, a DataFrame or a
+            list of dicts, which becomes `InMemoryTasks`.
+        eval_tasks: Number of tasks to hold out of `tasks` for evaluation, or another source or
+            table; by default a tenth of them, at most 200.
         method: The training method.
         max_steps: Rollout steps; the method's update plan makes one or several updates in each.
         prompts_per_step: Tasks per step; the method's sampler generates a group for each.
@@ -110,8 +113,8 @@ class Recipe:
 
     policy: PolicySpec
     env: EnvSpec
-    tasks: TaskSource
-    eval_tasks: int | EvalShare | TaskSource = EvalShare()
+    tasks: TaskSource | Iterable[Any]
+    eval_tasks: int | EvalShare | TaskSource | Iterable[Any] = EvalShare()
     method: Method = Method()
     max_steps: PositiveInt = 100
     prompts_per_step: PositiveInt = 16
@@ -132,6 +135,11 @@ class Recipe:
     save_every: RolloutSteps = 10
     keep: KeepCheckpoints = KeepCheckpoints()
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tasks", as_task_source(self.tasks))
+        if not isinstance(self.eval_tasks, int | EvalShare):
+            object.__setattr__(self, "eval_tasks", as_task_source(self.eval_tasks, "eval_tasks"))
 
     def replace(self, **changes: Any) -> "Recipe":
         """The same recipe with some fields changed."""

@@ -20,7 +20,7 @@ def recipe_with_defaults(args: RecipeArgs) -> tuple[Recipe, list[Choice]]:
     """
     recipe = args()
     policy = recipe.policy
-    if args.recipe or not isinstance(policy, CausalLM):
+    if args.recipe or not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
         return recipe, []
     fields_set = set(_fields_set(args))
     if policy.model == str(quickstart.TOY_MODEL.model_dir):

@@ -16,10 +16,14 @@ from grupo.training.callbacks import NullCallback
 
 
 def cost_lines(recipe: Recipe) -> list[str]:
-    """The estimates; none for policies other than language models, and for models not made yet."""
+    """The estimates; none for policies other than language models.
+
+    Models in memory, and those that are not made yet, are not estimated either.
+    """
     policy = recipe.policy
-    is_made = policy.model != str(quickstart.TOY_MODEL.model_dir) or Path(policy.model).is_dir()
-    if not isinstance(policy, CausalLM) or not is_made:
+    if not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
+        return []
+    if policy.model == str(quickstart.TOY_MODEL.model_dir) and not Path(policy.model).is_dir():
         return []
     device = resolve_device(policy.device)
     dtype = compute_dtype(policy.dtype, device)

@@ -1,7 +1,7 @@
 """The definition of a comparison: recipes x seeds x task sets, and what is held equal."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ EVAL_METRICS = ("sampled", "greedy")
 class TaskSet:
     """Tasks to train on, and the held-out tasks: a source, or how many of `tasks` to hold out."""
 
-    tasks: TaskSource
-    eval_tasks: int | EvalShare | TaskSource = EvalShare()
+    tasks: TaskSource | Iterable[Any]
+    eval_tasks: int | EvalShare | TaskSource | Iterable[Any] = EvalShare()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations, product
 from operator import attrgetter
+from typing import Any
 
 from grupo.compare.controls import CONTROL_METRICS
 from grupo.compare.experiment import EVAL_METRICS, METRICS, Comparison, RunSpec, slug
@@ -15,12 +16,13 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.limits import SEEDS
 from grupo.core.loader_errors import loader_errors
 from grupo.core.sequential import SequentialDesign
+from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
 from grupo.models.base import PolicySpec
 from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_model_exists
 from grupo.recipe import Recipe, TaskSource
-from grupo.tasks import EvalShare, split_tasks
+from grupo.tasks import EvalShare, as_task_source, split_tasks
 
 MAX_FOLDER_NAME = 200  # bytes; file systems allow 255
 EVAL_FIELDS = ("eval_tasks", "evaluation.success", "evaluation.attempts")
@@ -46,7 +48,9 @@ def validate_comparison(comparison: Comparison) -> None:
     for task_set in comparison.task_set_names:
         for name in comparison.recipes:
             with _error_prefix(name):
-                check_recipe(comparison.run_recipe(name, task_set))
+                recipe = comparison.run_recipe(name, task_set)
+                check_recipe(recipe)
+                _check_nothing_in_memory(recipe)
     _check_distinct(comparison)
     _check_same_evaluation(comparison)
 
@@ -64,7 +68,8 @@ def validate_dependencies(run_specs: Iterable[RunSpec], toy_models: Iterable[Toy
     recipes = {(run.name, run.task_set): run.recipe for run in run_specs}.values()
     specs = (part for recipe in recipes for part in walk(recipe) if isinstance(part, PolicySpec))
     exempt = {str(toy_model.model_dir) for toy_model in toy_models}
-    for model in dict.fromkeys(spec.model for spec in specs if spec.model not in exempt):
+    models = [spec.model for spec in specs if isinstance(spec.model, str)]
+    for model in dict.fromkeys(model for model in models if model not in exempt):
         with loader_errors(f"model: {model!r}"):
             check_config_file(model)
             check_model_exists(model)
@@ -74,6 +79,15 @@ def validate_dependencies(run_specs: Iterable[RunSpec], toy_models: Iterable[Toy
         recipes_by_tasks.setdefault(key, []).append(recipe)
     for recipes_with_equal_tasks in recipes_by_tasks.values():
         _check_tasks(recipes_with_equal_tasks)
+
+
+def _check_nothing_in_memory(recipe: Recipe) -> None:
+    """Raise for objects in memory: each run has a process of its own, which has none of them."""
+    for path, missing in objects_in_memory(recipe).items():
+        raise ConfigError(
+            f"{path.removeprefix('recipe.')}: {missing} is in memory, and every run of a comparison"
+            f" has a process of its own. Allowed: what files hold: {missing.remedy}."
+        )
 
 
 def _check_tasks(recipes: Sequence[Recipe]) -> None:
@@ -89,9 +103,9 @@ def _check_tasks(recipes: Sequence[Recipe]) -> None:
         check_component_tasks(recipe.env, held_out, train_tasks)
 
 
-def _load_tasks(field: str, source: TaskSource) -> Sequence[Task]:
+def _load_tasks(field: str, source: TaskSource | Iterable[Any]) -> Sequence[Task]:
     with _error_prefix(field):
-        return source.load()
+        return as_task_source(source, field).load()
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from grupo.core.requires import merged_requires
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
+from grupo.core.unwritable import describe
 from grupo.envs import SingleTurn
 from grupo.envs.games import TextArena
 from grupo.method import Method
@@ -88,7 +89,7 @@ def check_recipe(recipe: Recipe) -> None:
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
             component.check()
-    to_data(recipe)  # raises if recipe.json cannot hold it
+    to_data(recipe, on_unwritable=describe)  # raises if recipe.json cannot hold it
 
 
 def check_columns(method: Method, tasks: Sequence[Task]) -> None:

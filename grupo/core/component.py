@@ -110,8 +110,14 @@ def check_field(component: Any, name: str, is_allowed: bool, allowed: str) -> No
         allowed: The allowed values in words.
     """
     if not is_allowed:
-        value = to_code(getattr(component, name))
+        value = _shown(getattr(component, name))
         raise ConfigError(f"{type(component).__name__}.{name}: {value}. Allowed: {allowed}.")
+
+
+def _shown(value: object) -> str:
+    """The value as code, or its type if the code has several lines, as that of a model."""
+    code = to_code(value)
+    return f"an object of type {type(value).__name__}" if "\n" in code else code
 
 
 @cache

@@ -8,6 +8,7 @@ from dataclasses import is_dataclass
 from typing import Annotated, Any, Literal
 
 from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.in_memory import InMemory, MissingObject
 from grupo.core.protocols import available_components, is_protocol, protocol_methods
 
 TYPE_NAMES = {
@@ -25,6 +26,8 @@ def matches_type(value: Any, hint: Any) -> bool:
     >>> matches_type(0.5, float), matches_type(True, int), matches_type((1, 2), tuple[int, ...])
     (True, False, True)
     """
+    if isinstance(value, MissingObject):  # the object had the type when the run began
+        return True
     origin = typing.get_origin(hint)
     arguments = typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -81,6 +84,8 @@ def describe_type(hint: Any) -> str:
         return " or ".join(map(str, arguments))
     if typing.get_origin(hint) is tuple:
         return f"a tuple (…,) of which each is {describe_type(arguments[0])}"
+    if isinstance(hint, type) and issubclass(hint, InMemory):
+        return f"{hint.__name__}(…)"
     components = sorted(available_components(hint).items())
     names = [name + "(…)" * isinstance(x, type) for name, x in components]
     return TYPE_NAMES.get(hint) or " or ".join(names) or "a value that only Python code can spell"

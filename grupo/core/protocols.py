@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from grupo.core.in_memory import InMemory
+
 
 def is_protocol(hint: Any) -> bool:
     """True if a type is a protocol, which any class with its methods implements."""
@@ -44,6 +46,8 @@ def available_components(hint: Any) -> dict[str, Any]:
         members = [available_components(member) for member in typing.get_args(hint)]
         return {name: x for components in members for name, x in components.items()}
     if not isinstance(hint, type) or not hint.__module__.startswith("grupo."):
+        return {}
+    if issubclass(hint, InMemory):  # no text can name such an object
         return {}
     return {hint.__name__: hint} if is_dataclass(hint) else dict(_implementations(hint))
 

@@ -11,21 +11,26 @@ from grupo.core.component import component_fields, is_component, to_code
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, is_checkable, matches_type
 from grupo.core.importing import address_of, import_object
+from grupo.core.in_memory import InMemory, MissingObject
 from grupo.core.json_text import check_depth
 from grupo.core.loader_errors import loader_errors
+from grupo.core.unwritable import OnUnwritable, missing_object, refuse
 
 _JSON_SCALARS = str | int | float | bool | None
+_PLAIN_DATA = list | dict | set | frozenset | bytes | bytearray | complex  # tuples can be written
 
 
-def to_data(value: Any, path: str = "recipe") -> Any:
+def to_data(value: Any, path: str = "recipe", on_unwritable: OnUnwritable = refuse) -> Any:
     """A component as JSON data, with classes and functions by their address.
 
     Args:
         value: The component, or a value of one of its fields.
         path: Place of the value in the recipe, for error messages.
+        on_unwritable: Decides about an object that exists only in this process, such as a lambda:
+            `refuse` raises, `describe` writes its description.
 
     Raises:
-        ConfigError: The value cannot be written, as a lambda, a list or NaN.
+        ConfigError: The value cannot be written, as a list or NaN.
 
     >>> from grupo.algo.losses import KL
     >>> to_data(KL())["estimator"]
@@ -38,17 +43,50 @@ def to_data(value: Any, path: str = "recipe") -> Any:
     if isinstance(value, _JSON_SCALARS) and not is_component(value):
         return value
     if isinstance(value, tuple):
-        return {"tuple": [to_data(v, f"{path}[{i}]") for i, v in enumerate(value)]}
+        return {"tuple": [to_data(v, f"{path}[{i}]", on_unwritable) for i, v in enumerate(value)]}
     if isinstance(value, Path):
         return {"path": str(value)}
+    if isinstance(value, _PLAIN_DATA):
+        raise _unwritable(value, path)
+    try:
+        address = _address(value, path)
+    except ConfigError as error:
+        return on_unwritable(value, path, error)
+    if not is_component(value):
+        return {"function": address}
+    data = {
+        name: to_data(v, f"{path}.{name}", on_unwritable)
+        for name, v in component_fields(value).items()
+    }
+    if "component" in data:
+        raise ConfigError(f"{path}.component: this field name is reserved. Rename the field.")
+    return {"component": address, **data}
+
+
+def objects_in_memory(value: Any, path: str = "recipe") -> dict[str, MissingObject]:
+    """The objects of a recipe that exist only in this process, by their place in it."""
+    objects: dict[str, MissingObject] = {}
+
+    def collect(value: object, path: str, error: ConfigError) -> None:
+        objects[path] = missing_object(value)
+
+    to_data(value, path, collect)
+    return objects
+
+
+def _address(value: Any, path: str) -> str:
+    """The address of a component's class or of a function; raises if recipe.json cannot hold it."""
+    if isinstance(value, InMemory):
+        raise ConfigError(f"{path}: {value.description} exists only in memory: {value.remedy}.")
     if is_component(value):
-        data = {name: to_data(v, f"{path}.{name}") for name, v in component_fields(value).items()}
-        if "component" in data:
-            raise ConfigError(f"{path}.component: this field name is reserved. Rename the field.")
-        return {"component": address_of(type(value), path), **data}
+        return address_of(type(value), path)
     if callable(value):
-        return {"function": address_of(value, path)}
-    raise ConfigError(
+        return address_of(value, path)
+    raise _unwritable(value, path)
+
+
+def _unwritable(value: object, path: str) -> ConfigError:
+    return ConfigError(
         f"{path}: {value!r} is a {type(value).__name__}, which recipe.json cannot hold."
         " Allowed: numbers, strings, tuples, paths, components, functions."
     )
@@ -56,6 +94,8 @@ def to_data(value: Any, path: str = "recipe") -> Any:
 
 def from_data(data: Any) -> Any:
     """The value that `to_data` wrote. It calls no object named in the data but components.
+
+    An object that was in memory is a `MissingObject`.
 
     Raises:
         ConfigError: `to_data` did not write this, or a component does not accept its fields.
@@ -81,6 +121,8 @@ def _value(data: Any) -> Any:
         return Path(_typed(data["path"], str))
     if "function" in data:
         return import_object(data["function"])
+    if "in_memory" in data:
+        return MissingObject(_typed(data["in_memory"], str), _typed(data.get("remedy"), str))
     raise ConfigError(f"{str(data)[:80]} is not a value of a recipe.")
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from grupo.core.group_html import group_html
+
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
 Observation = str | tuple[Message, ...]  # plain text, or the messages of a chat
 
@@ -205,3 +207,7 @@ class Group:
     def has_reward_variance(self) -> bool:
         """True if the rewards differ, so that a group-relative advantage is not 0 everywhere."""
         return len(set(self.rewards)) > 1
+
+    def _repr_html_(self) -> str:
+        """The group in a notebook."""
+        return group_html(self)

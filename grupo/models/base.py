@@ -25,8 +25,8 @@ class PolicySpec(Protocol):
     """Configuration of a policy in a recipe: a component that is checked, then built."""
 
     @property
-    def model(self) -> str:
-        """Folder or hub name of the model's weights."""
+    def model(self) -> object:
+        """Folder or hub name of the model's weights, or a loaded model; `str` names it."""
         ...
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.aux_heads import AuxHead
@@ -13,6 +13,7 @@ from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.dtypes import DtypeName
 from grupo.core.errors import ConfigError
+from grupo.core.in_memory import MissingObject
 from grupo.core.loader_errors import loader_errors
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonEmptyString, PositiveInt
@@ -34,6 +35,7 @@ from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.config_file import check_config_file, check_rank
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
+from grupo.models.loaded import LoadedModel
 from grupo.models.loading import Lora
 from grupo.models.quantization import Nf4, merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
@@ -55,7 +57,7 @@ class CausalLM:
     """A causal language model of transformers.
 
     Args:
-        model: folder or hub name.
+        model: folder or hub name; or a `LoadedModel`, which is in memory already.
         lora: low-rank adapters to train instead of all weights. Default: all weights.
         quantization: `Nf4()` holds the weights below the adapters in 4 bits (QLoRA). Default: none.
         dtype: compute type, "float32" or "bfloat16"; float32 where the device would emulate it.
@@ -71,7 +73,7 @@ class CausalLM:
         start: trained weights to start from: `--model RUN` sets it. Default: those of `model`.
     """
 
-    model: str
+    model: str | LoadedModel
     lora: Lora | None = None
     dtype: DtypeName = "float32"
     device: str = "auto"
@@ -98,12 +100,36 @@ class CausalLM:
 
     def check(self) -> None:
         """Raise `ConfigError` for a missing device, or adapters that no memory holds."""
+        if isinstance(self.model, MissingObject):
+            raise self.model.error()
+        if isinstance(self.model, LoadedModel):
+            self._check_loaded(self.model)
         loading.resolve_device(self.device)
         check_rank(self.lora.rank if self.lora else 0)
         if self.start:
             self.start.check_lora(self.lora)
         if self.quantization:
             self._check_quantization(self.quantization)
+
+    @property
+    def trains_adapters(self) -> bool:
+        """Whether adapters are trained instead of all weights."""
+        has_adapters = isinstance(self.model, LoadedModel) and self.model.adapters
+        return bool(self.lora or has_adapters)
+
+    def _check_loaded(self, model: LoadedModel) -> None:
+        """Raise `ConfigError` for fields that a model in memory cannot have."""
+        for name, value in (("quantization", self.quantization), ("engine", self.engine)):
+            if value:
+                raise ConfigError(
+                    f"{name}: {value!r}. Allowed with a model in memory: None. In place of the"
+                    " LoadedModel, name the model's folder."
+                )
+        if model.adapters and (self.lora or self.start):
+            raise ConfigError(
+                f"lora: {self.lora!r}. Allowed with a PeftModel, whose adapters are trained: None,"
+                " without start."
+            )
 
     def _check_quantization(self, quantization: Nf4) -> None:
         """Raise `ConfigError` if the library is missing, or the weights could not be trained."""
@@ -136,29 +162,23 @@ class CausalPolicy(TrainablePolicy):
         device = loading.resolve_device(spec.device)
         dtype = loading.compute_dtype(spec.dtype, device)
         # trained weights are stored in float32; `dtype` is the type of computations
-        storage_dtype = dtype if spec.lora else torch.float32
-        check_config_file(spec.model)
+        storage_dtype = dtype if spec.trains_adapters else torch.float32
         with loader_errors(f"model: {spec.model!r}"):
-            self.hf_model, tokenizer = loading.load(
-                spec.model,
-                storage_dtype,
-                device,
-                allow_pickle=spec.allow_pickle,
-                quantization=spec.quantization,
-            )
+            self.hf_model, tokenizer = _load(spec, storage_dtype, device)
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         self.token_texts = TokenTexts(tokenizer)
         with loader_errors(f"lora: {spec.lora!r}"):
-            module = trainable_module(self.hf_model, spec.lora, spec.start)
+            module = _trainable_module(spec, self.hf_model)
         super().__init__(
-            spec.model,
+            str(spec.model),
             module,
             tokenizer,
-            has_adapters=spec.lora is not None,
+            has_adapters=spec.trains_adapters,
             tokens_per_microbatch=spec.tokens_per_microbatch,
             dtype=dtype,
         )
-        self.continues_adapters = bool(spec.lora and spec.start and spec.start.lora)
+        is_started = bool(spec.lora and spec.start and spec.start.lora)
+        self.continues_adapters = is_started or (spec.trains_adapters and not spec.lora)
         with quiet_transformers():  # some models warn of the token sequences of the checks
             self.lm_head = lm_head_of(self.hf_model)
             self.evaluator = self._make_evaluator()
@@ -290,8 +310,14 @@ class CausalPolicy(TrainablePolicy):
             yield rows
 
     def load_frozen_copy(self) -> "CausalPolicy":
-        """Load another policy from the same folder, frozen: the weights from before training."""
-        policy = CausalPolicy(self.spec)
+        """Load another policy from the same folder, frozen: the weights from before training.
+
+        A model in memory is copied, which must be done before training.
+        """
+        spec = self.spec
+        if isinstance(spec.model, LoadedModel):
+            spec = replace(spec, model=spec.model.copy())
+        policy = CausalPolicy(spec)
         policy.module.requires_grad_(False)
         return policy
 
@@ -331,7 +357,7 @@ class CausalPolicy(TrainablePolicy):
             return SharedWeights(self.hf_model, self.make_engine)
         with optional_dependency("aiohttp", "vllm"):
             from grupo.inference.vllm_engine import VllmEngine
-        server = VllmEngine(self.spec.engine, self.spec.model, self.stop_conditions)
+        server = VllmEngine(self.spec.engine, str(self.spec.model), self.stop_conditions)
         return ServerWeights(self, server)
 
     @property
@@ -340,3 +366,26 @@ class CausalPolicy(TrainablePolicy):
         if self.dtype == torch.float32:
             return self.lm_head
         return HeadInContext(self.autocast, self.lm_head)
+
+
+def _load(
+    spec: CausalLM, storage_dtype: torch.dtype, device: torch.device
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model and the tokenizer of a spec, loaded or in memory already."""
+    if isinstance(spec.model, LoadedModel):
+        return spec.model.prepare(storage_dtype, device), spec.model.tokenizer
+    check_config_file(spec.model)
+    return loading.load(
+        spec.model,
+        storage_dtype,
+        device,
+        allow_pickle=spec.allow_pickle,
+        quantization=spec.quantization,
+    )
+
+
+def _trainable_module(spec: CausalLM, model: PreTrainedModel) -> nn.Module:
+    """The module to train: the model, or the model with adapters."""
+    if isinstance(spec.model, LoadedModel) and spec.model.adapters:
+        return spec.model.adapters
+    return trainable_module(model, spec.lora, spec.start)

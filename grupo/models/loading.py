@@ -121,15 +121,30 @@ def load(
         model = _model(path, dtype, kind, allow_pickle, options)
     if quantization:
         keep_weights_unpacked(model)
+    check_vocabulary(path, model, tokenizer)
+    if not quantization:  # a quantized model is loaded where it stays
+        model.to(device)  # pyright: ignore[reportArgumentType]
+    return model, tokenizer
+
+
+def check_vocabulary(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise `ConfigError` if the tokenizer has more tokens than the model."""
     model_size = model.config.get_text_config().vocab_size
     tokenizer_size = len(tokenizer.get_vocab())
     if tokenizer_size > model_size:
         raise ConfigError(
-            f"model: the tokenizer of {path!r} has {tokenizer_size} tokens, the model {model_size}."
+            f"model: the tokenizer of {name!r} has {tokenizer_size} tokens, the model {model_size}."
         )
-    if not quantization:  # a quantized model is loaded where it stays
-        model.to(device)  # pyright: ignore[reportArgumentType]
-    return model, tokenizer
+
+
+def disable_dropout(model: nn.Module) -> None:
+    """Set every dropout to 0, so that generation and training see one distribution."""
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if "drop" in name and isinstance(value, float):
+                setattr(module, name, 0.0)
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
 
 
 def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
@@ -197,7 +212,7 @@ def _tokenizer(path: str) -> PreTrainedTokenizerBase:
 def _model(
     path: str, dtype: torch.dtype, kind: Any, allow_pickle: bool, loading_options: dict[str, Any]
 ) -> PreTrainedModel:
-    """Load a model with dropout off, so that generation and training see one distribution."""
+    """Load a model with dropout off."""
     options = {
         "output_loading_info": True,
         "ignore_mismatched_sizes": not loading_options,  # quantized weights have other shapes
@@ -218,12 +233,7 @@ def _model(
         ) from error
     model, info = loaded
     _check_weights(path, info)
-    for module in model.modules():
-        for name, value in vars(module).items():
-            if "drop" in name and isinstance(value, float):
-                setattr(module, name, 0.0)
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
+    disable_dropout(model)
     return model.eval()
 
 

@@ -37,8 +37,8 @@ class MultiPolicy:
     roles: tuple[RolePolicy, ...]
 
     @property
-    def model(self) -> str:
-        """Folder or hub name of the main policy."""
+    def model(self) -> object:
+        """The model of the main policy."""
         return self.main_policy.model
 
     @property

@@ -47,8 +47,8 @@ class SoftThinkingLM:
     soft_thinking: SoftThinkingConfig = SoftThinkingConfig()
 
     @property
-    def model(self) -> str:
-        """Folder or hub name of the model's weights."""
+    def model(self) -> object:
+        """The model of `base`."""
         return self.base.model
 
     @property

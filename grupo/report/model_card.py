@@ -51,6 +51,7 @@ def _metadata(recipe: Recipe, scores: Mapping[str, Any], name: str) -> ModelCard
     """The metadata of the card; local folders are left out of it."""
     sources = [part.path for part in walk(recipe.tasks) if isinstance(part, DatasetTasks)]
     source = to_code(recipe.tasks)[:200]
+    base = str(recipe.policy.model)
     results = [
         EvalResult(
             task_type="text-generation",
@@ -65,7 +66,7 @@ def _metadata(recipe: Recipe, scores: Mapping[str, Any], name: str) -> ModelCard
     ]
     return ModelCardData(
         model_name=name,
-        base_model=recipe.policy.model if _is_hub_name(recipe.policy.model) else None,
+        base_model=base if _is_hub_name(base) else None,
         datasets=[path for path in dict.fromkeys(sources) if _is_hub_name(path)] or None,
         tags=TAGS,
         pipeline_tag="text-generation" if isinstance(recipe.policy, CausalLM) else None,
@@ -74,7 +75,8 @@ def _metadata(recipe: Recipe, scores: Mapping[str, Any], name: str) -> ModelCard
 
 
 def _description(recipe: Recipe, saved: Checkpoint, averaged: bool) -> str:
-    base = recipe.policy.model if _is_hub_name(recipe.policy.model) else "a local model"
+    name = str(recipe.policy.model)
+    base = name if _is_hub_name(name) else "a local model"
     average = f" The weights are their moving average, {recipe.ema!r}." if averaged else ""
     return (
         f"Trained from {base} with group-relative policy optimization by grupo:"

@@ -37,17 +37,25 @@ def eval_table(scores: Mapping[str, Any], criterion: str = "") -> Table:
     solved = f"solved: {criterion}" if criterion else "solved"
     title = f"held-out tasks {solved} (95 % intervals)" if scores else "no held-out tasks"
     table = Table(title=title, title_style="")
+    header, *rows = eval_rows(scores)
     table.add_column("")
-    ends = list(dict.fromkeys([*list(scores)[:1], *list(scores)[-1:]]))
-    for label in ends:
+    for label in header[1:]:
         table.add_column(literal(label), justify="right")
-    if len(ends) == 2:
-        table.add_column("difference", justify="right")
-    shown = [scores[label] for label in ends]
-    for name in _score_names(shown):
-        cells = [_format_share(score, name) for score in shown]
-        table.add_row(_label(name), *cells, *_difference(shown, name))
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def eval_rows(scores: Mapping[str, Any]) -> list[list[str]]:
+    """The cells of `eval_table`, of which the first row is the header."""
+    ends = list(dict.fromkeys([*list(scores)[:1], *list(scores)[-1:]]))
+    shown = [scores[label] for label in ends]
+    header = ["", *ends, *["difference"] * (len(ends) == 2)]
+    rows = [
+        [_label(name), *(_format_share(s, name) for s in shown), *_difference(shown, name)]
+        for name in _score_names(shown)
+    ]
+    return [header, *rows]
 
 
 def score_table(score: EvalResult) -> Table:

@@ -8,6 +8,7 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.importing import import_function
+from grupo.core.in_memory import MissingObject
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, SelfTimedReward
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
@@ -49,6 +50,8 @@ def as_reward(function: Callable[..., Any]) -> Reward:
     >>> as_reward(compute_score)
     VerlReward(function=reward_function.compute_score)
     """
+    if isinstance(function, MissingObject):  # its signature is unknown
+        return function
     if not callable(function):
         raise ConfigError(f"{function!r} is not a function. {_allowed_signatures()}")
     parameters = _parameters(function)

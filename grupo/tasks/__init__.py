@@ -4,6 +4,7 @@ from grupo.core.importing import import_function
 from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.columns import Columns
 from grupo.tasks.dataset import DatasetTasks
+from grupo.tasks.in_memory import InMemoryTasks, as_task_source
 from grupo.tasks.mixture import TaskMixture
 from grupo.tasks.parse import parse_task_source
 from grupo.tasks.python import FromFunction, FromImportPath
@@ -16,11 +17,13 @@ __all__ = [
     "EvalShare",
     "FromFunction",
     "FromImportPath",
+    "InMemoryTasks",
     "LazyTasks",
     "ReasoningGym",
     "TaskMixture",
     "TaskSource",
     "TrainingTasks",
+    "as_task_source",
     "check_disjoint",
     "import_function",
     "parse_task_source",

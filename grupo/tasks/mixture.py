@@ -12,6 +12,7 @@ from grupo.core.limits import GENERATED_TASKS
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
+from grupo.tasks.in_memory import as_task_source
 
 
 @component
@@ -22,7 +23,7 @@ class TaskMixture:
     order, and start over when the source is used up.
 
     Args:
-        sources: Pairs of a source and its weight.
+        sources: Pairs of a source, or of a table in memory, and its weight.
         size: Number of tasks.
         seed: Seed of the draws.
     """
@@ -33,6 +34,8 @@ class TaskMixture:
 
     def __post_init__(self) -> None:
         check_field(self, "sources", bool(self.sources), "at least one source with its weight")
+        sources = ((as_task_source(source, "sources"), weight) for source, weight in self.sources)
+        object.__setattr__(self, "sources", tuple(sources))
 
     def load(self) -> Sequence[Task]:
         tasks_by_source = [source.load() for source, _ in self.sources]

@@ -1,10 +1,11 @@
 """Disjoint training and evaluation tasks."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from grupo.core.ranges import FractionBelowOne, PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSequence, TaskSource
+from grupo.tasks.in_memory import as_task_source
 from grupo.tasks.table_tasks import TableTasks, task_keys
 
 
@@ -82,14 +84,14 @@ class TrainingTasks(TaskSequence):
 
 
 def split_tasks(
-    source: TaskSource | Sequence[Task],
-    eval_tasks: int | EvalShare | TaskSource | Sequence[Task],
+    source: TaskSource | Iterable[Any],
+    eval_tasks: int | EvalShare | TaskSource | Iterable[Any],
     seed: int = 0,
 ) -> tuple[TrainingTasks, Sequence[Task]]:
     """Split a source into training tasks and evaluation tasks, which have no prompt in common.
 
     Args:
-        source: Source of the training tasks.
+        source: Source of the training tasks, or the tasks, or a table in memory.
         eval_tasks: Number or share of evaluation tasks to draw from `source`, or their own source.
         seed: Seed of the draws.
 
@@ -171,5 +173,9 @@ def _shuffled(size: int, rng: Random) -> Iterator[int]:
         moved[place] = moved.pop(left - 1, left - 1)
 
 
-def _load(source: TaskSource | Sequence[Task]) -> Sequence[Task]:
-    return source if isinstance(source, Sequence) else source.load()
+def _load(source: TaskSource | Iterable[Any]) -> Sequence[Task]:
+    """The tasks of a source; a sequence of tasks that are loaded as it is."""
+    is_loaded = isinstance(source, TaskSequence) or (
+        isinstance(source, Sequence) and all(isinstance(task, Task) for task in source)
+    )
+    return cast(Sequence[Task], source) if is_loaded else as_task_source(source).load()

@@ -14,6 +14,7 @@ from grupo.storage.atomic_files import fsync_dir, remove, write_atomically
 from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.training.recipe_file import EarlierRecipe, RecipeFile
+from grupo.training.resumable import check_resumable
 from grupo.training.run_dir import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
 from grupo.training.stopping import StopInputs, stop_reason
 
@@ -41,10 +42,11 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
         Messages: each change, and what it means for schedules.
 
     Raises:
-        ConfigError: A field may not change, or the run would end at once.
+        ConfigError: A field may not change, the run would end at once, or it cannot be resumed.
         CorruptRun: The checkpoints of the run are damaged.
     """
     folder = RunFolder.open(run)
+    check_resumable(folder.recipe, run)
     recipe = change(folder.recipe)
     if recipe == folder.recipe:
         return ()

@@ -10,6 +10,7 @@ from grupo.core.component import component, to_code
 from grupo.core.errors import ConfigError
 from grupo.core.json_text import parse_json, read_limited
 from grupo.core.serialization import from_data, to_data
+from grupo.core.unwritable import describe
 from grupo.recipe import Recipe
 
 
@@ -44,7 +45,7 @@ class RecipeFile:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the contents; equal for equal recipes."""
+        """SHA-256 of the contents, which hold descriptions of objects in memory."""
         return self._data()["fingerprint"]
 
     def to_text(self) -> str:
@@ -52,8 +53,10 @@ class RecipeFile:
         return json.dumps(self._data(), indent=1)
 
     def _data(self) -> dict[str, Any]:
-        earlier = [{**vars(entry), "recipe": to_data(entry.recipe)} for entry in self.earlier]
-        return _with_fingerprint(to_data(self.recipe), earlier)
+        recipes = (self.recipe, *(entry.recipe for entry in self.earlier))
+        recipe, *others = (to_data(recipe, on_unwritable=describe) for recipe in recipes)
+        pairs = zip(self.earlier, others, strict=True)
+        return _with_fingerprint(recipe, [{**vars(e), "recipe": data} for e, data in pairs])
 
 
 def read_recipe_file(path: Path) -> RecipeFile:

@@ -22,7 +22,7 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
     ledger = data["ledger"] | ({"tokens/generated_ahead": float(ahead)} if ahead else {})
     return {
         "method": repr(recipe.method),
-        "model": recipe.policy.model,
+        "model": str(recipe.policy.model),
         "steps": step,
         "stop_reason": data["stop_reason"],
         "best_steps": saved_best_steps(recipe, step, data["eval_scores"]),

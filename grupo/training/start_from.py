@@ -9,6 +9,7 @@ from grupo.config.overrides import apply_overrides
 from grupo.core.errors import ConfigError
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
+from grupo.models.loaded import UNSUPPORTED_LORA_FIELDS
 from grupo.models.loading import Lora
 from grupo.models.start_weights import StartWeights, sha256_of
 from grupo.models.weight_files import SAFE_ADAPTERS
@@ -18,12 +19,6 @@ from grupo.training.run_dir import RECIPE, RunFolder
 
 ADAPTER_CONFIG = "adapter_config.json"
 WEIGHTS = "weights.safetensors"
-# fields of peft's configuration that make adapters other than `Lora` describes
-_UNSUPPORTED = (
-    *("use_dora", "use_rslora", "use_qalora", "use_bdlora", "rank_pattern", "alpha_pattern"),
-    *("modules_to_save", "layers_to_transform", "exclude_modules", "layer_replication"),
-    *("lora_bias", "trainable_token_indices", "target_parameters", "alora_invocation_tokens"),
-)
 
 
 def with_model(recipe: Recipe, model: str) -> Recipe:
@@ -75,6 +70,11 @@ def _from_run(policy: PolicySpec, run: Path, choice: str) -> CausalLM:
     start = trained.start
     base = (start.base if start.lora else start) if trained.lora and start else None
     weights = StartWeights(str(path / WEIGHTS), digests[WEIGHTS], trained.lora, base)
+    if not isinstance(trained.model, str):
+        raise ConfigError(
+            f"model: the run {str(run)!r} began with a model in memory, {trained.model}. Allowed: a"
+            " run that began with a model's folder."
+        )
     return _started(policy, trained.model, weights)
 
 
@@ -86,7 +86,7 @@ def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
             f"model: {str(folder)!r} has no {SAFE_ADAPTERS}. Allowed: adapters in safetensors."
         )
     config = _read_config(folder / ADAPTER_CONFIG)
-    unsupported = [name for name in _UNSUPPORTED if config.get(name)]
+    unsupported = [name for name in UNSUPPORTED_LORA_FIELDS if config.get(name)]
     if config.get("peft_type") != "LORA" or config.get("bias", "none") != "none" or unsupported:
         raise ConfigError(
             f"model: the adapters in {str(folder)!r} are {config.get('peft_type')} with"

@@ -1,6 +1,6 @@
 """The trainer: runs the steps of a recipe, and logs, evaluates and saves between them."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,12 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.learner import Learner, TrainStepResult
+from grupo.training.resumable import (
+    check_resumable,
+    models_released_on_error,
+    not_resumable_note,
+    release_models,
+)
 from grupo.training.rollout_records import rollout_records
 from grupo.training.run_dir import RunFolder, unused_folder
 from grupo.training.run_summary import run_summary
@@ -48,6 +54,9 @@ def resume(run: str | Path, callback: Callback = NullCallback()) -> dict[str, An
 
     Returns:
         The contents of `summary.json`.
+
+    Raises:
+        ConfigError: The folder holds no run, or one with objects that were in memory.
     """
     trainer = reopen_trainer(Path(run), callback)
     with trainer.lock:
@@ -59,13 +68,15 @@ def create_trainer(recipe: Recipe, run: Path, callback: Callback = NullCallback(
     """The trainer of a new run, which holds the lock of its new folder."""
     check_recipe(recipe)
     RunFolder.check_empty(run)
-    learner = Learner(recipe)
-    return Trainer(learner, *RunFolder.create(run, recipe), callback)
+    with models_released_on_error(recipe):
+        learner = Learner(recipe)
+        return Trainer(learner, *RunFolder.create(run, recipe), callback)
 
 
 def reopen_trainer(run: Path, callback: Callback = NullCallback()) -> "Trainer":
     """The trainer of an existing run, before its first step until `restore` is called."""
     folder = RunFolder.open(run)
+    check_resumable(folder.recipe, run)
     learner = Learner(folder.recipe)
     with save_errors("The run is not resumed"):
         lock = folder.lock()
@@ -100,7 +111,7 @@ class Trainer:
         """Train to the end and return the summary; for a finished run, only the summary."""
         kill_point("run/begin")
         self.callback.on_train_begin(self.recipe, self.state.step)
-        for warning in self.learner.warnings:
+        for warning in filter(None, (not_resumable_note(self.recipe), *self.learner.warnings)):
             self.callback.on_message(warning)
         try:
             if self.state.finished:
@@ -112,10 +123,10 @@ class Trainer:
             kill_point("run/ended")
             return summary
         finally:
-            try:
+            with ExitStack() as cleanup:
+                cleanup.callback(self.callback.on_train_end)
+                cleanup.callback(release_models, self.recipe)
                 self.learner.close()
-            finally:
-                self.callback.on_train_end()
 
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one."""

@@ -262,10 +262,6 @@ def test_valid_recipes_pass(recipe):
             lambda: with_method(loss=Confident()),
             "no signal 'entropie'. Did you mean 'entropy'? Allowed: collision, disagre",
         ),
-        (
-            lambda: with_method(advantage=chain(Center(), Center(lambda x, _: x))),
-            "recipe.method.advantage.estimators[1].baseline: <lambda>.<locals>.<lambda> has no",
-        ),
     ],
 )
 def test_invalid_recipes_are_rejected_with_the_place(make_recipe, message):

@@ -27,6 +27,8 @@ def as_code(data: Any) -> str:
     if "function" in data:
         module, _, name = str(data["function"]).partition(":")
         return f"{module.rpartition('.')[2]}.{name}"
+    if "in_memory" in data:
+        return f"<{data['in_memory']}>"
     return repr(data.get("path", dict(data)))
 
 

@@ -1,0 +1,86 @@
+"""HTML fragments for notebooks: escaped text, tables, and a curve that follows the text's colour.
+
+Prompts and answers are untrusted. A fragment has no script and no style sheet, and MathJax, which
+notebooks apply to outputs, leaves it alone.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape as escape_html
+
+from grupo.core.terminal_text import escape_controls, shorten
+
+MAX_TEXT = 600  # characters of an untrusted text that are shown
+CURVE_WIDTH = 240
+CURVE_HEIGHT = 40
+_CELL = "text-align:left;vertical-align:top;padding:2px 8px"
+
+
+def escape(text: object) -> str:
+    r"""A text for HTML, without characters that would act on the page or on its direction.
+
+    >>> escape("<b>1 & 2</b>\x1b\u202e")
+    '&lt;b&gt;1 &amp; 2&lt;/b&gt;\\x1b\\u202e'
+    """
+    return escape_html(escape_controls(str(text)), quote=True)
+
+
+def code(text: object, max_length: int = MAX_TEXT) -> str:
+    """An untrusted text in the font of code, with its line breaks; a long one is shortened."""
+    return f'<code style="white-space:pre-wrap">{escape(shorten(str(text), max_length))}</code>'
+
+
+def paragraph(content: str) -> str:
+    """A paragraph of HTML."""
+    return f'<p style="margin:4px 0">{content}</p>'
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """A table.
+
+    Args:
+        header: Escaped names of the columns.
+        rows: Escaped cells.
+        caption: Escaped text above the table.
+    """
+    head = "".join(f'<th style="{_CELL}">{name}</th>' for name in header)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    title = f'<caption style="text-align:left">{caption}</caption>' if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def details(summary: str, content: str) -> str:
+    """A part that a click opens; the summary is escaped text."""
+    return f"<details><summary>{summary}</summary>{content}</details>"
+
+
+def curve(values: Sequence[float], label: str) -> str:
+    """A line through finite values in equal distances; "" for fewer than two.
+
+    Args:
+        values: The values; others than finite ones are left out.
+        label: Escaped text for screen readers.
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 2:
+        return ""
+    low, high = min(finite), max(finite)
+    spread = (high - low) or 1.0
+    step = CURVE_WIDTH / (len(finite) - 1)
+    points = " ".join(
+        f"{i * step:.1f},{2 + (CURVE_HEIGHT - 4) * (high - value) / spread:.1f}"
+        for i, value in enumerate(finite)
+    )
+    size = f'width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}"'
+    return (
+        f'<svg {size} role="img" aria-label="{label}"><polyline points="{points}" fill="none"'
+        ' stroke="currentColor" stroke-width="1.5"/></svg>'
+    )
+
+
+def fragment(*parts: str) -> str:
+    """The parts as one output of a notebook."""
+    return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'

@@ -1,0 +1,58 @@
+"""Runs that use objects in memory cannot be resumed: the note at their start, and the refusal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from grupo.core.component import walk
+from grupo.core.errors import ConfigError
+from grupo.core.in_memory import MissingObject
+from grupo.core.serialization import objects_in_memory
+from grupo.models.loaded import LoadedModel
+from grupo.recipe import Recipe
+
+
+def not_resumable_note(recipe: Recipe) -> str:
+    """A line that names the objects in memory; "" if the run can be resumed."""
+    objects = objects_in_memory(recipe)
+    if not objects:
+        return ""
+    return f"Not resumable: only this process has {_listed(objects)}."
+
+
+def check_resumable(recipe: Recipe, run: Path) -> None:
+    """Raise `ConfigError` if the recipe of a run has objects that only its own process had.
+
+    Args:
+        recipe: The recipe, as it was read from the run's folder.
+        run: The folder of the run.
+    """
+    objects = objects_in_memory(recipe)
+    if objects:
+        remedies = dict.fromkeys(missing.remedy for missing in objects.values())
+        raise ConfigError(
+            f"run: {str(run)!r} cannot be resumed: only the process that began it had"
+            f" {_listed(objects)}. Train in a new folder; to make that run resumable,"
+            f" {'; '.join(remedies)}."
+        )
+
+
+@contextmanager
+def models_released_on_error(recipe: Recipe) -> Iterator[None]:
+    """Release the models in memory if the block raises."""
+    try:
+        yield
+    except BaseException:
+        release_models(recipe)
+        raise
+
+
+def release_models(recipe: Recipe) -> None:
+    """Make models in memory, which a run trained in place, usable outside of grupo again."""
+    for part in walk((recipe.policy, recipe.aux_models)):
+        if isinstance(part, LoadedModel):
+            part.release()
+
+
+def _listed(objects: dict[str, MissingObject]) -> str:
+    return ", ".join(f"{path.removeprefix('recipe.')} ({o})" for path, o in objects.items())
