@@ -12,12 +12,21 @@ if TYPE_CHECKING:
     from grupo.method import Method
     from grupo.models.base import AuxModel
     from grupo.models.causal_lm import CausalLM
+    from grupo.models.loaded import LoadedModel
     from grupo.models.loading import Lora
     from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
+    from grupo.report.run import Run
+    from grupo.report.train import resume, train
     from grupo.rollouts.evaluate import SuccessCriterion
     from grupo.storage.keep import KeepCheckpoints
-    from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, TaskMixture
-    from grupo.training.trainer import resume, train
+    from grupo.tasks import (
+        Columns,
+        DatasetTasks,
+        FromFunction,
+        InMemoryTasks,
+        ReasoningGym,
+        TaskMixture,
+    )
 
 _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.compare": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "run_comparison"),
@@ -32,14 +41,20 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.storage.keep": ("KeepCheckpoints",),
     "grupo.core.types": ("Action", "Group", "Rollout", "Task"),
     "grupo.core.schedules": ("Cosine", "Linear", "Warmup"),
-    "grupo.tasks": ("FromFunction", "TaskMixture", "ReasoningGym", "DatasetTasks"),
-    "grupo.training.trainer": ("resume", "train"),
+    "grupo.tasks": (
+        *("Columns", "DatasetTasks", "FromFunction", "InMemoryTasks", "ReasoningGym"),
+        "TaskMixture",
+    ),
+    "grupo.report.run": ("Run",),
+    "grupo.report.train": ("resume", "train"),
+    "grupo.models.loaded": ("LoadedModel",),
 }
 __all__ = [
     "Action",
     "Adam",
     "AuxModel",
     "CausalLM",
+    "Columns",
     "Comparison",
     "Cosine",
     "DatasetTasks",
@@ -47,14 +62,17 @@ __all__ = [
     "Evaluation",
     "FromFunction",
     "Group",
+    "InMemoryTasks",
     "KeepCheckpoints",
     "Linear",
+    "LoadedModel",
     "Lora",
     "Method",
     "ReasoningGym",
     "Recipe",
     "RewardTerm",
     "Rollout",
+    "Run",
     "Sampling",
     "Seconds",
     "SingleTurn",

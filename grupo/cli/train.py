@@ -181,9 +181,18 @@ def _resume_hint(folder: Path) -> Iterator[None]:
     except ConfigError:
         raise  # its message says what to do
     except BaseException:
-        if (folder / "recipe.json").is_file():
+        if _is_resumable(folder):
             print_error(f"`grupo resume {folder}` continues from the last checkpoint.")
         raise
+
+
+def _is_resumable(folder: Path) -> bool:
+    """Whether the folder holds a run whose recipe has no objects that were in memory."""
+    from grupo.core.serialization import objects_in_memory
+    from grupo.training.run_dir import RunFolder
+
+    has_run = (folder / "recipe.json").is_file()
+    return has_run and not objects_in_memory(RunFolder.open(folder).recipe)
 
 
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:

@@ -15,11 +15,11 @@ from grupo.compare.differences import (
     sequential_differences,
     tested_differences,
 )
+from grupo.compare.metric_text import format_interval
 from grupo.compare.pairs import differences_by_seed
 from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import Curve, RunStatus, tail_mean
 from grupo.compare.table_formats import TableRows
-from grupo.compare.tables import format_interval
 
 EQUAL_UNITS = {"tokens": "at equal generated tokens", "updates": "at equal updates"}
 MIN_EVALUATIONS = 3  # of a curve between whose points is interpolated

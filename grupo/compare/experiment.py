@@ -10,7 +10,8 @@ from grupo.compare.budget import Budget
 from grupo.compare.controls import Control
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import UpdatePlanRule, shared
-from grupo.core.component import component, component_fields
+from grupo.core import html
+from grupo.core.component import component, component_fields, to_code
 from grupo.core.sequential import SequentialDesign
 from grupo.method import Method
 from grupo.recipe import Recipe, TaskSource
@@ -63,6 +64,19 @@ class Comparison:
     toy_models: tuple[ToyModelSpec, ...] = ()
     design: SequentialDesign | None = None
     controls: tuple[Control, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """The recipes and what is held equal, in a notebook."""
+        rows = [
+            (
+                html.escape(name) + " (baseline)" * (name == self.baseline_name),
+                html.code(to_code(recipe.method)),
+                html.escape(recipe.describe_step()),
+            )
+            for name, recipe in self.recipes.items()
+        ]
+        title = html.escape(f"{len(self.seed_values)} seeds; {self.budget!r} each")
+        return html.fragment(html.table(("recipe", "method", "step"), rows, title))
 
     @property
     def seed_values(self) -> tuple[int, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 from grupo.compare import learning_curves, summary_text
 from grupo.compare.differences import IF_NORMAL, INCONCLUSIVE, UNFINISHED_TEST
 from grupo.compare.experiment import slug
+from grupo.compare.metric_text import FRACTION_METRICS
 from grupo.compare.result import ComparisonResult, ResultRow
-from grupo.compare.tables import FRACTION_METRICS
 from grupo.core.statistics import Interval
 from grupo.report.plots import BLUE, ORANGE, figure, save_figure
 

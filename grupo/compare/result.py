@@ -8,9 +8,10 @@ from typing import Any
 
 from grupo.compare.differences import Difference, sequential_differences, tested_differences
 from grupo.compare.experiment import METRICS, Comparison
+from grupo.compare.metric_text import format_interval
 from grupo.compare.pairs import differences_by_seed
 from grupo.compare.run_status import FINISHED, RunStatus
-from grupo.core import statistics
+from grupo.core import html, statistics
 from grupo.core.component import to_code
 from grupo.core.sequential import Decision, SequentialDesign
 from grupo.core.statistics import Interval, Strata
@@ -48,6 +49,25 @@ class ComparisonResult:
 
     comparison: Comparison
     run_statuses: Sequence[RunStatus]
+
+    def _repr_html_(self) -> str:
+        """Means and differences of each recipe in a notebook."""
+        baseline = self.comparison.baseline_name
+        header = ("recipe", "finished runs", self.metric, f"against {baseline}", "verdict")
+        title = html.escape(f"{self.metric}: {METRICS[self.metric]}")
+        rows = ([*map(html.escape, self._cells(row))] for row in self.rows)
+        return html.fragment(html.table([*map(html.escape, header)], rows, title))
+
+    def _cells(self, row: ResultRow) -> list[str]:
+        difference = self.difference(row)
+        name = f"{row.name}, {row.task_set}" if row.task_set else row.name
+        return [
+            name,
+            f"{row.finished} of {row.runs}",
+            format_interval(self.metric, row.means.get(self.metric, Interval())),
+            format_interval(self.metric, difference.mean_difference, "+") if difference else "",
+            difference.verdict if difference else "",
+        ]
 
     @property
     def metric(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from grupo.compare import equal_usage, table_formats, tables
+from grupo.compare import equal_usage, metric_text, table_formats, tables
 from grupo.compare.caveats import caveats
 from grupo.compare.controls import check_controls
 from grupo.compare.differences import IF_NORMAL, INCONCLUSIVE, UNFINISHED_TEST, Difference
@@ -106,7 +106,9 @@ def _equal_usage(result: ComparisonResult) -> list[str]:
 def _controls(result: ComparisonResult) -> Iterator[str]:
     differences = result.control_differences
     means = {one.name: one.mean_difference for one in differences}
-    effects = {n: tables.format_interval(result.metric, mean, "+") for n, mean in means.items()}
+    effects = {
+        n: metric_text.format_interval(result.metric, mean, "+") for n, mean in means.items()
+    }
     return check_controls(result.comparison.controls, differences, effects)
 
 
@@ -146,9 +148,9 @@ def _update_plan_differences(result: ComparisonResult) -> Iterator[str]:
 
 
 def _describe_difference(result: ComparisonResult, difference: Difference) -> str:
-    mean = tables.format_interval(result.metric, difference.mean_difference, "+")
+    mean = metric_text.format_interval(result.metric, difference.mean_difference, "+")
     direction = "more" if difference.mean_difference.value > 0 else "less"
-    effect = tables.format_plain_interval(difference.effect_size)
+    effect = metric_text.format_plain_interval(difference.effect_size)
     return (
         f"{difference.name} has {direction} `{result.metric}` than"
         f" {result.comparison.baseline_name}: {mean}, effect size {effect}, {_evidence(difference)}"
@@ -160,7 +162,7 @@ def _evidence(difference: Difference) -> str:
     if difference.looks:
         return f"after {difference.pairs} pairs"
     name = "t_test_p_holm" if difference.verdict.endswith(IF_NORMAL) else "sign_test_p_holm"
-    return f"corrected p {tables.format_probability(difference.tests[name])}"
+    return f"corrected p {metric_text.format_probability(difference.tests[name])}"
 
 
 def _describe_size(result: ComparisonResult) -> str:

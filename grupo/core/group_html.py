@@ -1,18 +1,18 @@
 """A group of rollouts as HTML, for notebooks."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from grupo.core import html
-
-if TYPE_CHECKING:
-    from grupo.core.types import Group, Observation, Rollout
 
 MAX_ROLLOUTS = 32
 
 
-def group_html(group: "Group") -> str:
-    """Prompt, reference answer, and reward, length and answer of each rollout."""
+def group_html(group: Any) -> str:
+    """Prompt, reference answer, and reward, length and answer of each rollout of a `Group`.
+
+    The types of this module's arguments are those of `grupo.core.types`, which imports it.
+    """
     task = group.task
     reference = task.reference_answer
     names = dict.fromkeys(name for rollout in group.rollouts for name in rollout.reward_terms)
@@ -29,7 +29,7 @@ def group_html(group: "Group") -> str:
     )
 
 
-def _cells(rollout: "Rollout", names: list[str]) -> Iterator[str]:
+def _cells(rollout: Any, names: list[str]) -> Iterator[str]:
     yield f"{rollout.reward:.3g}"
     for name in names:
         yield f"{rollout.reward_terms[name]:.3g}" if name in rollout.reward_terms else ""
@@ -38,7 +38,7 @@ def _cells(rollout: "Rollout", names: list[str]) -> Iterator[str]:
     yield html.code(rollout.text) + error
 
 
-def _text(prompt: "Observation") -> str:
+def _text(prompt: Any) -> str:
     if isinstance(prompt, str):
         return prompt
     return "\n".join(f"{message.get('role')}: {message.get('content')}" for message in prompt)

@@ -74,6 +74,18 @@ def objects_in_memory(value: Any, path: str = "recipe") -> dict[str, MissingObje
     return objects
 
 
+def holds_descriptions(data: Any) -> bool:
+    """True if JSON data of a recipe describes an object that was in memory.
+
+    >>> holds_descriptions({"tuple": [{"in_memory": "lambda in a.py, line 3", "remedy": ""}]})
+    True
+    """
+    if isinstance(data, Mapping):
+        is_description = "in_memory" in data and "component" not in data
+        return is_description or any(map(holds_descriptions, data.values()))
+    return isinstance(data, list) and any(map(holds_descriptions, data))
+
+
 def _address(value: Any, path: str) -> str:
     """The address of a component's class or of a function; raises if recipe.json cannot hold it."""
     if isinstance(value, InMemory):

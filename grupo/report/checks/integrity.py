@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
+from grupo.core.serialization import holds_descriptions
 from grupo.report.checks.finding import Finding, FindingTemplate, format_steps, step_locations
 from grupo.report.checks.run_data import RunData
 
@@ -72,6 +73,15 @@ STOPPED_EARLY = FindingTemplate(
     "note",
     ("The process was stopped or killed, or trains on another machine.",),
     ("`grupo resume RUN` continues, bit-identical to an uninterrupted run.",),
+)
+STOPPED_FOR_GOOD = FindingTemplate(
+    "stopped early",
+    "warning",
+    ("The process was stopped or killed, or trains on another machine.",),
+    (
+        "The run used objects in memory and cannot be resumed: train in a new folder. `grupo resume"
+        " RUN` names the objects and how to make a run with them resumable.",
+    ),
 )
 OOM_RETRY = FindingTemplate(
     "OOM retry",
@@ -146,7 +156,8 @@ def stopped_early(run: RunData) -> Iterator[Finding]:
     """No process trains in the folder, and the run has not finished."""
     steps = run.recipe.get("max_steps", 0)
     if not run.files.is_locked and not run.summary and len(run.steps) < steps:
-        yield STOPPED_EARLY(
+        template = STOPPED_FOR_GOOD if holds_descriptions(run.recipe) else STOPPED_EARLY
+        yield template(
             f"{len(run.steps)} of {steps} steps are logged, and no process trains in this folder."
         )
 

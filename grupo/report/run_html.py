@@ -1,0 +1,89 @@
+"""The folder of a run as HTML, for notebooks."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from grupo.core import html
+from grupo.report.doctor import examine
+from grupo.report.html.recipe_source import as_code
+from grupo.report.read_run import read_metrics, read_summary
+from grupo.report.rollouts import RolloutFilter, select_rollouts
+from grupo.report.step_line import count, format_duration, step_summary
+from grupo.report.tables import eval_rows
+
+SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
+SHOWN_FIELDS = ("policy", "tasks", "env", "method")
+
+
+def run_html(folder: Path) -> str:
+    """Status, held-out scores, rewards, findings, and some rollouts of a run."""
+    metrics = read_metrics(folder)
+    summary = read_summary(folder)
+    recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))["recipe"]
+    rewards = [step.get("reward/mean", math.nan) for step in metrics]
+    return html.fragment(
+        html.paragraph(f"<b>{html.escape(folder)}</b>: {html.escape(_status(summary, metrics))}"),
+        _held_out(summary.get("held_out", {})),
+        html.curve(rewards, "mean reward of each step"),
+        html.paragraph(html.escape(" | ".join(step_summary(metrics[-1])))) if metrics else "",
+        *_findings(folder),
+        _rollouts(folder, len(metrics)) if metrics else "",
+        html.details("recipe", html.table(("field", "value"), _fields(recipe))),
+    )
+
+
+def _status(summary: Mapping[str, Any], metrics: tuple[Mapping[str, float], ...]) -> str:
+    if not summary:
+        return f"not finished, {count(len(metrics), 'step')}"
+    return (
+        f"finished, {count(summary['steps'], 'step')} in {format_duration(summary['seconds'])},"
+        f" {count(summary['tokens'], 'token')} generated; model {summary['model']}"
+    )
+
+
+def _held_out(scores: Mapping[str, Any]) -> str:
+    if not scores:
+        return ""
+    header, *rows = ([*map(html.escape, row)] for row in eval_rows(scores))
+    return html.table(header, rows, "held-out tasks solved (95 % intervals)")
+
+
+def _findings(folder: Path) -> Iterator[str]:
+    """The errors and warnings of the doctor."""
+    for finding in examine(folder):
+        if finding.severity != "note":
+            text = f"{finding.severity}: {finding.name}. {finding.details}"
+            yield html.paragraph(html.escape(text))
+
+
+def _rollouts(folder: Path, step: int) -> str:
+    """The rollouts of the last step with the highest and the lowest rewards."""
+    last = RolloutFilter(step)
+    best = select_rollouts(folder, last, best=SHOWN_ROLLOUTS)
+    worst = select_rollouts(folder, last, worst=SHOWN_ROLLOUTS)
+    records = {json.dumps(record, default=str): record for record in (*best, *worst)}.values()
+    rows = [
+        (html.escape(_reward(record)), html.code(_prompt(record)), html.code(record["text"]))
+        for record in records
+    ]
+    table = html.table(("reward", "prompt", "answer"), rows)
+    return html.details(f"rollouts of step {step}: highest and lowest rewards", table)
+
+
+def _reward(record: Mapping[str, Any]) -> str:
+    reward = record["reward"]
+    return f"{reward:.3g}" if isinstance(reward, int | float) else "not scored"
+
+
+def _prompt(record: Mapping[str, Any]) -> str:
+    prompt = record["prompt"]
+    return prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
+
+
+def _fields(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in SHOWN_FIELDS:
+        if name in recipe:
+            yield name, html.code(as_code(recipe[name]), max_length=4000)
