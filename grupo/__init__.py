@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from grupo.compare import Comparison, Seconds, Steps, TaskSet, Tokens, run_comparison
+    from grupo.core.errors import ConfigError
     from grupo.core.schedules import Cosine, Linear, Warmup
     from grupo.core.types import Action, Group, Rollout, Task
     from grupo.envs import RewardTerm, SingleTurn
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.compare": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "run_comparison"),
+    "grupo.core.errors": ("ConfigError",),
     "grupo.envs": ("RewardTerm", "SingleTurn"),
     "grupo.rollouts.evaluate": ("SuccessCriterion",),
     "grupo.method": ("Method",),
@@ -56,6 +58,7 @@ __all__ = [
     "CausalLM",
     "Columns",
     "Comparison",
+    "ConfigError",
     "Cosine",
     "DatasetTasks",
     "EarlyStopping",

@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from grupo.compare import equal_usage, metric_text, table_formats, tables
+from grupo.compare import equal_usage, table_formats, tables
 from grupo.compare.caveats import caveats
 from grupo.compare.controls import check_controls
 from grupo.compare.differences import IF_NORMAL, INCONCLUSIVE, UNFINISHED_TEST, Difference
 from grupo.compare.experiment import METRICS
+from grupo.compare.metric_text import (
+    format_interval,
+    format_plain_interval,
+    format_probability,
+)
 from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import NOT_NEEDED
 from grupo.compare.update_budget import (
@@ -106,9 +111,7 @@ def _equal_usage(result: ComparisonResult) -> list[str]:
 def _controls(result: ComparisonResult) -> Iterator[str]:
     differences = result.control_differences
     means = {one.name: one.mean_difference for one in differences}
-    effects = {
-        n: metric_text.format_interval(result.metric, mean, "+") for n, mean in means.items()
-    }
+    effects = {n: format_interval(result.metric, mean, "+") for n, mean in means.items()}
     return check_controls(result.comparison.controls, differences, effects)
 
 
@@ -148,9 +151,9 @@ def _update_plan_differences(result: ComparisonResult) -> Iterator[str]:
 
 
 def _describe_difference(result: ComparisonResult, difference: Difference) -> str:
-    mean = metric_text.format_interval(result.metric, difference.mean_difference, "+")
+    mean = format_interval(result.metric, difference.mean_difference, "+")
     direction = "more" if difference.mean_difference.value > 0 else "less"
-    effect = metric_text.format_plain_interval(difference.effect_size)
+    effect = format_plain_interval(difference.effect_size)
     return (
         f"{difference.name} has {direction} `{result.metric}` than"
         f" {result.comparison.baseline_name}: {mean}, effect size {effect}, {_evidence(difference)}"
@@ -162,7 +165,7 @@ def _evidence(difference: Difference) -> str:
     if difference.looks:
         return f"after {difference.pairs} pairs"
     name = "t_test_p_holm" if difference.verdict.endswith(IF_NORMAL) else "sign_test_p_holm"
-    return f"corrected p {metric_text.format_probability(difference.tests[name])}"
+    return f"corrected p {format_probability(difference.tests[name])}"
 
 
 def _describe_size(result: ComparisonResult) -> str:
