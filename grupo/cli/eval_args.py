@@ -13,6 +13,7 @@ from grupo.config.success import named_criterion
 from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
+from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
 from grupo.core.user_paths import parse_path
 from grupo.models.base import Policy
@@ -45,6 +46,7 @@ class EvalArgs:
     def __call__(self, count: int, attempts: int) -> EvalResult:
         """Evaluate on at most `count` tasks with `attempts` sampled rollouts each."""
         policy, recipe = self._policy()
+        _check_env(recipe)
         tasks = self._tasks(recipe, count)
         check_tasks(policy, tasks)
         return evaluate(
@@ -88,3 +90,12 @@ class EvalArgs:
         if not tasks:
             raise ConfigError("tasks: the recipe holds none out. Choose some with --tasks.")
         return [tasks[i] for i in range(min(count, len(tasks)))]
+
+
+def _check_env(recipe: Recipe) -> None:
+    """Raise `ConfigError` if only the process that trained had a part of the environment."""
+    for path, missing in objects_in_memory(recipe.env, "env").items():
+        raise ConfigError(
+            f"{path}: only the process that trained had {missing}. Name a reward function with"
+            " --reward module:function in its place."
+        )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.aux_heads import AuxHead
@@ -32,10 +32,10 @@ from grupo.models.aux_models import load_aux_models
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.causal_actor import CausalActor, replace_prompt
 from grupo.models.chat_tokenizer import ChatTokenizer
-from grupo.models.config_file import check_config_file, check_rank
+from grupo.models.config_file import check_rank
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
-from grupo.models.loaded import LoadedModel
+from grupo.models.loaded import LoadedModel, take_or_load
 from grupo.models.loading import Lora
 from grupo.models.quantization import Nf4, merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
@@ -103,7 +103,7 @@ class CausalLM:
         if isinstance(self.model, MissingObject):
             raise self.model.error()
         if isinstance(self.model, LoadedModel):
-            self._check_loaded(self.model)
+            self._check_loaded()
         loading.resolve_device(self.device)
         check_rank(self.lora.rank if self.lora else 0)
         if self.start:
@@ -112,12 +112,16 @@ class CausalLM:
             self._check_quantization(self.quantization)
 
     @property
+    def adapters(self) -> Any:
+        """The `PeftModel` in memory whose adapters are trained further, or None."""
+        return self.model.adapters if isinstance(self.model, LoadedModel) else None
+
+    @property
     def trains_adapters(self) -> bool:
         """Whether adapters are trained instead of all weights."""
-        has_adapters = isinstance(self.model, LoadedModel) and self.model.adapters
-        return bool(self.lora or has_adapters)
+        return bool(self.lora or self.adapters)
 
-    def _check_loaded(self, model: LoadedModel) -> None:
+    def _check_loaded(self) -> None:
         """Raise `ConfigError` for fields that a model in memory cannot have."""
         for name, value in (("quantization", self.quantization), ("engine", self.engine)):
             if value:
@@ -125,7 +129,7 @@ class CausalLM:
                     f"{name}: {value!r}. Allowed with a model in memory: None. In place of the"
                     " LoadedModel, name the model's folder."
                 )
-        if model.adapters and (self.lora or self.start):
+        if self.adapters and (self.lora or self.start):
             raise ConfigError(
                 f"lora: {self.lora!r}. Allowed with a PeftModel, whose adapters are trained: None,"
                 " without start."
@@ -164,11 +168,17 @@ class CausalPolicy(TrainablePolicy):
         # trained weights are stored in float32; `dtype` is the type of computations
         storage_dtype = dtype if spec.trains_adapters else torch.float32
         with loader_errors(f"model: {spec.model!r}"):
-            self.hf_model, tokenizer = _load(spec, storage_dtype, device)
+            self.hf_model, tokenizer = take_or_load(
+                spec.model,
+                storage_dtype,
+                device,
+                allow_pickle=spec.allow_pickle,
+                quantization=spec.quantization,
+            )
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         self.token_texts = TokenTexts(tokenizer)
         with loader_errors(f"lora: {spec.lora!r}"):
-            module = _trainable_module(spec, self.hf_model)
+            module = spec.adapters or trainable_module(self.hf_model, spec.lora, spec.start)
         super().__init__(
             str(spec.model),
             module,
@@ -178,7 +188,7 @@ class CausalPolicy(TrainablePolicy):
             dtype=dtype,
         )
         is_started = bool(spec.lora and spec.start and spec.start.lora)
-        self.continues_adapters = is_started or (spec.trains_adapters and not spec.lora)
+        self.continues_adapters = is_started or spec.adapters is not None
         with quiet_transformers():  # some models warn of the token sequences of the checks
             self.lm_head = lm_head_of(self.hf_model)
             self.evaluator = self._make_evaluator()
@@ -366,26 +376,3 @@ class CausalPolicy(TrainablePolicy):
         if self.dtype == torch.float32:
             return self.lm_head
         return HeadInContext(self.autocast, self.lm_head)
-
-
-def _load(
-    spec: CausalLM, storage_dtype: torch.dtype, device: torch.device
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The model and the tokenizer of a spec, loaded or in memory already."""
-    if isinstance(spec.model, LoadedModel):
-        return spec.model.prepare(storage_dtype, device), spec.model.tokenizer
-    check_config_file(spec.model)
-    return loading.load(
-        spec.model,
-        storage_dtype,
-        device,
-        allow_pickle=spec.allow_pickle,
-        quantization=spec.quantization,
-    )
-
-
-def _trainable_module(spec: CausalLM, model: PreTrainedModel) -> nn.Module:
-    """The module to train: the model, or the model with adapters."""
-    if isinstance(spec.model, LoadedModel) and spec.model.adapters:
-        return spec.model.adapters
-    return trainable_module(model, spec.lora, spec.start)

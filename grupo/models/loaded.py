@@ -10,7 +10,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.errors import ConfigError
 from grupo.core.in_memory import InMemory
-from grupo.models.loading import check_vocabulary, disable_dropout
+from grupo.models.config_file import check_config_file
+from grupo.models.loading import check_vocabulary, disable_dropout, load
+from grupo.models.quantization import Nf4
 
 # fields of peft's configuration that make adapters other than plain LoRA
 UNSUPPORTED_LORA_FIELDS = (
@@ -52,12 +54,8 @@ class LoadedModel(InMemory):
             )
         if adapted:
             _check_adapters(adapted)
-        elif _has_adapter_layers(base):
-            raise ConfigError(
-                "LoadedModel.model: it has LoRA layers, of an earlier training with lora or of"
-                " get_peft_model. Allowed: the PeftModel itself, such as run.policy.module, or the"
-                " model loaded again."
-            )
+        else:
+            _check_no_adapters(base)
         check_vocabulary(self.description, base, self.tokenizer)
         object.__setattr__(self, "attention", base.config._attn_implementation or "eager")
 
@@ -103,6 +101,8 @@ class LoadedModel(InMemory):
         """
         self.release()
         adapters = self.adapters is not None
+        if not adapters:
+            _check_no_adapters(self.model)  # again: a run may have added them since
         for parameter in self.model.parameters():
             dtype = torch.float32 if adapters and parameter.requires_grad else storage_dtype
             parameter.data = parameter.data.to(dtype)
@@ -171,5 +171,33 @@ def _check_adapters(model: Any) -> None:
         )
 
 
-def _has_adapter_layers(model: nn.Module) -> bool:
-    return any(hasattr(module, "lora_A") for module in model.modules())
+def _check_no_adapters(model: nn.Module) -> None:
+    if any(hasattr(module, "lora_A") for module in model.modules()):
+        raise ConfigError(
+            "LoadedModel.model: it has LoRA layers, of an earlier training with lora or of"
+            " get_peft_model. Allowed: the PeftModel itself, such as run.policy.module, or the"
+            " model loaded again."
+        )
+
+
+def take_or_load(
+    model: str | LoadedModel,
+    storage_dtype: torch.dtype,
+    device: torch.device,
+    *,
+    allow_pickle: bool,
+    quantization: Nf4 | None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A causal model and its tokenizer, in memory already or loaded from a folder or a hub.
+
+    Args:
+        model: The model in memory, or folder or hub name.
+        storage_dtype: Type of the stored weights.
+        device: Where the model lives.
+        allow_pickle: As for `loading.load`.
+        quantization: As for `loading.load`.
+    """
+    if isinstance(model, LoadedModel):
+        return model.prepare(storage_dtype, device), model.tokenizer
+    check_config_file(model)
+    return load(model, storage_dtype, device, allow_pickle=allow_pickle, quantization=quantization)

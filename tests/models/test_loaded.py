@@ -119,6 +119,14 @@ def test_new_adapters_on_a_loaded_model_are_trained(model):
     assert all("lora_" in name for name in policy.weights())
 
 
+def test_new_adapters_are_not_added_twice(model):
+    spec = CausalLM(LoadedModel(model, tokenizer()), lora=Lora(2), **ANSWER)
+    policy = spec.build()
+    with pytest.raises(ConfigError, match=r"Allowed: the PeftModel itself, such as run\.policy"):
+        spec.build()
+    assert CausalLM(LoadedModel(policy.module, tokenizer()), **ANSWER).build().weights()
+
+
 def test_a_model_is_described_by_class_and_size(model):
     loaded = LoadedModel(model, tokenizer())
     count = sum(p.numel() for p in model.parameters())
