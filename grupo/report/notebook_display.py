@@ -30,13 +30,14 @@ class CellOutput:
     """An output of the cell that is executed, replaced through its display id."""
 
     def __init__(self) -> None:
-        from IPython.display import HTML, display
+        from IPython.display import HTML, DisplayHandle
 
-        self.make = HTML
-        self.handle = display(HTML(""), display_id=True)
+        self.make_html = HTML
+        self.handle = DisplayHandle()
+        self.handle.display(HTML(""))
 
     def update(self, content: str) -> None:
-        self.handle.update(self.make(content))
+        self.handle.update(self.make_html(content))
 
 
 class NotebookDisplay:

@@ -1,7 +1,7 @@
 """Tasks from rows in memory, and what a recipe accepts as tasks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from grupo.core.errors import ConfigError
 from grupo.core.in_memory import InMemory, MissingObject
@@ -90,19 +90,20 @@ def as_task_source(value: TaskSource | Iterable[Any], field: str = "tasks") -> T
     Raises:
         ConfigError: The value is neither.
     """
-    source: Any = value
-    if isinstance(source, MissingObject) or callable(getattr(source, "load", None)):
-        return source
+    is_source = isinstance(value, MissingObject) or callable(getattr(value, "load", None))
+    if is_source:
+        return cast(TaskSource, value)
     try:
-        return InMemoryTasks(source)
+        return InMemoryTasks(cast(Iterable[Any], value))
     except ConfigError as error:
         raise ConfigError(f"{field}: {str(error).removeprefix(f'{NAME}: ')}") from error
 
 
 def _is_tasks(rows: object) -> bool:
     """True for a list of tasks that is not empty."""
-    is_list = isinstance(rows, list | tuple) and bool(rows)
-    return is_list and all(isinstance(row, Task) for row in rows)
+    if not isinstance(rows, list | tuple) or not rows:
+        return False
+    return all(isinstance(row, Task) for row in rows)
 
 
 def _column_names(rows: Any) -> list[Any]:
