@@ -35,7 +35,8 @@ def defined(code: ast.AST) -> set[str]:
     assigned = {
         n.id for n in ast.walk(code) if isinstance(n, ast.Name) and type(n.ctx) is ast.Store
     }
-    definitions = {n.name for n in ast.walk(code) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    kinds = ast.FunctionDef | ast.ClassDef | ast.ExceptHandler
+    definitions = {n.name or "" for n in ast.walk(code) if isinstance(n, kinds)}
     return assigned | definitions | {n.arg for n in ast.walk(code) if isinstance(n, ast.arg)}
 
 
