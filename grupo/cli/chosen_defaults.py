@@ -1,10 +1,17 @@
-"""Defaults of `grupo train` for a model, tasks or method that are not the quickstart's."""
+"""Defaults for a model, tasks or a method that are not the quickstart's."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from grupo.cli.build_recipe import RecipeArgs
 from grupo.config.answer_length import has_one_answer, method_length
-from grupo.config.defaults import Choice, choose_defaults, measure_tasks, with_choices
+from grupo.config.defaults import (
+    Choice,
+    TaskLengths,
+    choose_defaults,
+    measure_tasks,
+    with_choices,
+)
 from grupo.config.validate_tasks import load_tasks
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import has_bfloat16, resolve_device
@@ -13,27 +20,54 @@ from grupo.recipe import Recipe
 from grupo.toy import quickstart
 
 
-def recipe_with_defaults(args: RecipeArgs) -> tuple[Recipe, list[Choice]]:
-    """The recipe of a command, and the values that were chosen for fields that it does not set.
+@dataclass(frozen=True)
+class ChosenRecipe:
+    """The recipe of a command.
 
-    The fields of a recipe in a file keep their values.
+    Args:
+        recipe: The recipe, with the chosen values.
+        choices: The values that were chosen for fields that the command does not set.
+        lengths: Number and lengths of the training tasks.
+    """
+
+    recipe: Recipe
+    choices: list[Choice]
+    lengths: TaskLengths
+
+
+def recipe_with_defaults(args: RecipeArgs) -> ChosenRecipe:
+    """The recipe of a command with values for fields that it does not set.
+
+    The tasks are loaded once, which checks them. The fields of a recipe in a file keep their
+    values.
     """
     recipe = args()
+    lengths = measure_tasks(load_tasks(recipe)[0])
+    choices = defaults_for(recipe, args, lengths)
+    return ChosenRecipe(with_choices(recipe, choices), choices, lengths)
+
+
+def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list[Choice]:
+    """The values for fields that a command does not set.
+
+    Args:
+        recipe: The recipe of the command.
+        args: The arguments of the command.
+        lengths: Number and lengths of the tasks.
+    """
     policy = recipe.policy
     if args.recipe or not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
-        return recipe, []
+        return []
     fields_set = set(_fields_set(args))
     if policy.model == str(quickstart.TOY_MODEL.model_dir):
-        choices = _length_of_method(recipe, fields_set)
-    else:
-        choices = choose_defaults(
-            recipe,
-            fields_set,
-            read_model_size(policy.model),
-            measure_tasks(load_tasks(recipe)[0]),
-            has_bfloat16=has_bfloat16(resolve_device(policy.device)),
-        )
-    return with_choices(recipe, choices), choices
+        return _length_of_method(recipe, fields_set)
+    return choose_defaults(
+        recipe,
+        fields_set,
+        read_model_size(policy.model),
+        lengths,
+        has_bfloat16=has_bfloat16(resolve_device(policy.device)),
+    )
 
 
 def _length_of_method(recipe: Recipe, fields_set: set[str]) -> list[Choice]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from grupo.cli.train import RecipeArguments
+from grupo.cli.options import EvalTasksOption, RecipeArguments, RewardOption, Strings
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
 from grupo.core.user_paths import parse_folder
@@ -16,55 +16,70 @@ if TYPE_CHECKING:
     from grupo.compare import Comparison
     from grupo.compare.result import ComparisonResult
 
-Strings = list[str] | None
+OutOption = Annotated[
+    str, Option("--out", help="Folder of the comparison; alone, it is continued.")
+]
+MethodsOption = Annotated[
+    Strings, Option(help='[name=]"dapo(max_length=64, overlong_buffer=16)"; may be repeated.')
+]
+RecipesOption = Annotated[
+    Strings, Option(help="FILE.py:NAME of a dict of recipes; may be repeated.")
+]
+BudgetOption = Annotated[
+    str, Option(help="Budget of every run: steps=, updates=, tokens= or seconds=.")
+]
+UpdatesOption = Annotated[
+    str, Option(help="Updates per step: shared, per-method, or a plan: Updates(2).")
+]
+SeedsOption = Annotated[
+    str, Option(help="Number of seeds (8), a list: 3,5,8, or a range: 8..24, to stop early.")
+]
+SequentialOption = Annotated[
+    str, Option(help="When to stop early: SequentialDesign(max_pairs=16, alpha=0.05, …).")
+]
+ControlsOption = Annotated[
+    bool, Option("--controls", help="Add two arms whose verdicts are known.")
+]
+TasksOption = Annotated[Strings, Option(help="[name=]source, as for train; may be repeated.")]
+ModelOption = Annotated[str, Option(help="Folder or hub name of a model.")]
+BaselineOption = Annotated[str, Option(help="Name of the baseline; the first method by default.")]
+MetricOption = Annotated[str, Option(help="sampled, greedy, reward, nonzero_std_frac, tokens …")]
+WorkersOption = Annotated[int, Option(min=0, help="Runs in parallel; 0: one per GPU or core.")]
+ThreadsOption = Annotated[int, Option(min=1, help="Threads per run.")]
+RetryOption = Annotated[bool, Option("--retry", help="Also resume crashed runs.")]
+EstimateOption = Annotated[
+    bool, Option("--estimate", help="Estimate the cost from finished runs and exit.")
+]
+TrialOption = Annotated[
+    bool, Option("--trial", help="Estimate the cost from two steps of each method and exit.")
+]
+ReportOption = Annotated[
+    bool, Option("--report", help="Write the report of the runs so far and exit.")
+]
 
 
 def compare(
     arguments: RecipeArguments = None,
-    out_folder: Annotated[
-        str, Option("--out", help="Folder of the comparison; alone, it is continued.")
-    ] = "",
-    method: Annotated[
-        Strings, Option(help='[name=]"dapo(max_length=64, overlong_buffer=16)"; may be repeated.')
-    ] = None,
-    recipes: Annotated[
-        Strings, Option(help="FILE.py:NAME of a dict of recipes; may be repeated.")
-    ] = None,
-    budget: Annotated[
-        str, Option(help="Budget of every run: steps=, updates=, tokens= or seconds=.")
-    ] = "",
-    updates_per_step: Annotated[
-        str, Option(help="Updates per step: shared, per-method, or a plan: Updates(2).")
-    ] = "",
-    seeds: Annotated[
-        str, Option(help="Number of seeds (8), a list: 3,5,8, or a range: 8..24, to stop early.")
-    ] = "",
-    sequential: Annotated[
-        str, Option(help="When to stop early: SequentialDesign(max_pairs=16, alpha=0.05, …).")
-    ] = "",
-    controls: Annotated[
-        bool, Option("--controls", help="Add two arms whose verdicts are known.")
-    ] = False,
-    tasks: Annotated[Strings, Option(help="[name=]source, as for train; may be repeated.")] = None,
-    eval_tasks: Annotated[str, Option(help="Number of tasks to hold out, or their source.")] = "",
-    model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
-    reward: Annotated[Strings, Option(help="[name=]module:function; may be repeated.")] = None,
-    baseline: Annotated[
-        str, Option(help="Name of the baseline; the first method by default.")
-    ] = "",
-    metric: Annotated[str, Option(help="sampled, greedy, reward, nonzero_std_frac, tokens …")] = "",
-    workers: Annotated[int, Option(min=0, help="Runs in parallel; 0: one per GPU or core.")] = 0,
-    threads: Annotated[int, Option(min=1, help="Threads per run.")] = 1,
-    retry: Annotated[bool, Option("--retry", help="Also resume crashed runs.")] = False,
-    estimate: Annotated[
-        bool, Option("--estimate", help="Estimate the cost from finished runs and exit.")
-    ] = False,
-    trial: Annotated[
-        bool, Option("--trial", help="Estimate the cost from two steps of each method and exit.")
-    ] = False,
-    report: Annotated[
-        bool, Option("--report", help="Write the report of the runs so far and exit.")
-    ] = False,
+    out_folder: OutOption = "",
+    method: MethodsOption = None,
+    recipes: RecipesOption = None,
+    budget: BudgetOption = "",
+    updates_per_step: UpdatesOption = "",
+    seeds: SeedsOption = "",
+    sequential: SequentialOption = "",
+    controls: ControlsOption = False,
+    tasks: TasksOption = None,
+    eval_tasks: EvalTasksOption = "",
+    model: ModelOption = "",
+    reward: RewardOption = None,
+    baseline: BaselineOption = "",
+    metric: MetricOption = "",
+    workers: WorkersOption = 0,
+    threads: ThreadsOption = 1,
+    retry: RetryOption = False,
+    estimate: EstimateOption = False,
+    trial: TrialOption = False,
+    report: ReportOption = False,
 ) -> None:
     """Train several methods or recipes under several seeds and one budget, and compare them.
 

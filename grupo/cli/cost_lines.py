@@ -2,23 +2,24 @@
 
 from pathlib import Path
 
-from grupo.config.defaults import measure_tasks
+from grupo.config.defaults import TaskLengths
 from grupo.config.memory_estimate import estimate_memory, step_size
 from grupo.config.time_estimate import estimate_step_seconds, measure_speed
-from grupo.config.validate_tasks import load_tasks
-from grupo.core.console import print_line
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
 from grupo.recipe import Recipe
 from grupo.toy import quickstart
-from grupo.training.callbacks import NullCallback
 
 
-def cost_lines(recipe: Recipe) -> list[str]:
+def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     """The estimates; none for policies other than language models.
 
     Models in memory, and those that are not made yet, are not estimated either.
+
+    Args:
+        recipe: The recipe.
+        lengths: Number and lengths of its training tasks.
     """
     policy = recipe.policy
     if not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
@@ -28,9 +29,7 @@ def cost_lines(recipe: Recipe) -> list[str]:
     device = resolve_device(policy.device)
     dtype = compute_dtype(policy.dtype, device)
     model = read_model_size(policy.model)
-    tasks, _ = load_tasks(recipe)
-    prompt = min(measure_tasks(tasks).prompt, model.context_length)
-    step = step_size(recipe, prompt, model.context_length)
+    step = step_size(recipe, min(lengths.prompt, model.context_length), model.context_length)
     seconds = estimate_step_seconds(
         model,
         step,
@@ -43,11 +42,3 @@ def cost_lines(recipe: Recipe) -> list[str]:
         f"memory, estimated: {memory}, besides the libraries'",
         f"time, estimated: {seconds:,.3g} s per step with answers of {step.answer} tokens",
     ]
-
-
-class CostLines(NullCallback):
-    """Prints the estimates when a run begins, after all checks."""
-
-    def on_train_begin(self, recipe: Recipe, step: int) -> None:
-        for line in cost_lines(recipe):
-            print_line(line)

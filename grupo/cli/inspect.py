@@ -7,13 +7,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from grupo.cli.paths import export_folder_argument, run_folder_argument
+from grupo.cli.options import RewardOption, RunArgument
+from grupo.cli.paths import export_folder_argument
 from grupo.core.console import err, out, print_error, print_line
 from grupo.core.user_paths import parse_path
 
-RunArgument = Annotated[
-    Path, Argument(metavar="RUN", parser=run_folder_argument, help="Folder of a run.")
-]
 CheckpointOption = Annotated[
     str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")
 ]
@@ -32,9 +30,7 @@ def evaluate(
     tasks: Annotated[
         str, Option(help="Source of tasks; the run's held-out tasks by default.")
     ] = "",
-    reward: Annotated[
-        list[str] | None, Option(help="[name=]module:function; may be repeated.")
-    ] = None,
+    reward: RewardOption = None,
     count: Annotated[int, Option(min=1, help="Number of tasks at most.")] = 200,
     attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,
     checkpoint: CheckpointOption = "last",

@@ -5,88 +5,74 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
-from grupo.cli.paths import run_folder_argument
+from grupo.cli.options import (
+    EvalTasksOption,
+    RecipeArguments,
+    RewardOption,
+    RunArgument,
+    TensorboardOption,
+    TrackioOption,
+    VerboseOption,
+    WandbOption,
+)
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
 from grupo.core.user_paths import parse_folder
 
 if TYPE_CHECKING:
+    from grupo.cli.chosen_defaults import ChosenRecipe
     from grupo.recipe import Recipe
     from grupo.training.callbacks import Callback
 
-RunArgument = Annotated[
-    Path, Argument(metavar="RUN", parser=run_folder_argument, help="Folder of a run.")
+RunOption = Annotated[str, Option(help="Folder of the run; runs/DATE-TIME by default.")]
+MethodOption = Annotated[
+    str, Option(help='"dapo(max_length=64, overlong_buffer=16)" or file.py:name.')
 ]
-RecipeArguments = Annotated[
-    list[str] | None,
-    Argument(
-        metavar="FILE.py:NAME --FIELD VALUE",
-        help="A recipe, the quickstart's by default, and changes to its fields.",
-    ),
+ModelOption = Annotated[
+    str, Option(help="Folder or hub name of a model; or RUN, RUN@best or adapters to start from.")
 ]
-
-TensorboardOption = Annotated[bool, Option("--tensorboard", help="Also write TensorBoard events.")]
-TrackioOption = Annotated[bool, Option("--trackio", help="Also log to trackio.")]
-VerboseOption = Annotated[
-    bool, Option("--verbose", help="Print all main metrics of a step, not only one short line.")
+TasksOption = Annotated[
+    str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')
 ]
-WandbOption = Annotated[bool, Option("--wandb", help="Also log to Weights & Biases.")]
+DryRunOption = Annotated[bool, Option("--dry-run", help="Print the resolved recipe and exit.")]
 
 
 def train(
     arguments: RecipeArguments = None,
-    run: Annotated[str, Option(help="Folder of the run; runs/DATE-TIME by default.")] = "",
-    method: Annotated[
-        str, Option(help='"dapo(max_length=64, overlong_buffer=16)" or file.py:name.')
-    ] = "",
-    model: Annotated[
-        str,
-        Option(help="Folder or hub name of a model; or RUN, RUN@best or adapters to start from."),
-    ] = "",
-    tasks: Annotated[
-        str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')
-    ] = "",
-    eval_tasks: Annotated[
-        str, Option(help="Number of tasks to hold out for evaluation, or their source.")
-    ] = "",
-    reward: Annotated[
-        list[str] | None, Option(help="[name=]module:function; may be repeated.")
-    ] = None,
+    run: RunOption = "",
+    method: MethodOption = "",
+    model: ModelOption = "",
+    tasks: TasksOption = "",
+    eval_tasks: EvalTasksOption = "",
+    reward: RewardOption = None,
     tensorboard: TensorboardOption = False,
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
     verbose: VerboseOption = False,
-    dry_run: Annotated[
-        bool,
-        Option("--dry-run", help="Print the resolved recipe and exit."),
-    ] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
-    from grupo.cli.cost_lines import CostLines, cost_lines
+    from grupo.cli.cost_lines import cost_lines
     from grupo.config.validate import check_recipe
-    from grupo.config.validate_tasks import load_tasks
-    from grupo.training.callbacks import CallbackList
     from grupo.training.run_dir import unused_folder
 
     address, fields = split_arguments(arguments or ())
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
-    recipe, choices = recipe_with_defaults(args)
-    check_recipe(recipe)
-    for choice in choices:
+    chosen = recipe_with_defaults(args)
+    check_recipe(chosen.recipe)
+    for choice in chosen.choices:
         print_error(str(choice))
     if dry_run:
-        load_tasks(recipe)
-        for line in cost_lines(recipe):
+        for line in cost_lines(chosen.recipe, chosen.lengths):
             print_error(line)
-        return print_line(describe_recipe(recipe))
+        return print_line(describe_recipe(chosen.recipe))
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
-    callback = _make_callback(folder, verbose=verbose, **loggers)
-    _train(recipe, folder, CallbackList([CostLines(), callback]))
+    _train(chosen, folder, _make_callback(folder, verbose=verbose, **loggers))
 
 
 def resume(
@@ -143,22 +129,28 @@ def make_toy_model(
     print_line(f"The model is in {folder}")
 
 
-def _train(recipe: "Recipe", folder: Path, callback: "Callback") -> None:
+def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
+    from grupo.cli.cost_lines import cost_lines
     from grupo.training.run_dir import RunFolder
     from grupo.training.start_from import describe_start
-    from grupo.training.trainer import train as train_recipe
+    from grupo.training.trainer import create_trainer
 
+    recipe = chosen.recipe
     RunFolder.check_empty(folder)
     _ensure_toy_model(recipe, callback)
     if start := describe_start(recipe.policy):
         print_line(start)
     with _resume_hint(folder):
-        _print_summary(folder, train_recipe(recipe, folder, callback))
+        trainer = create_trainer(recipe, folder, callback)
+        with trainer.lock:
+            for line in cost_lines(recipe, chosen.lengths):
+                print_line(line)
+            summary = trainer()
+        _print_summary(folder, summary)
 
 
 def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
     """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
-    from grupo.config.validate_tasks import load_tasks
     from grupo.models.causal_lm import CausalLM
     from grupo.toy import ensure_trained
     from grupo.toy.quickstart import TOY_MODEL
@@ -169,7 +161,6 @@ def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
     if isinstance(policy, CausalLM) and policy.max_new_tokens >= TOY_MODEL.context_length:
         allowed = f"below {TOY_MODEL.context_length}, the context length of the quickstart's model"
         raise ConfigError(f"policy.max_new_tokens: {policy.max_new_tokens}. Allowed: {allowed}.")
-    load_tasks(recipe)
     ensure_trained(TOY_MODEL, callback)
 
 

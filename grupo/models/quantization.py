@@ -63,9 +63,10 @@ def keep_weights_unpacked(model: nn.Module) -> None:
     Args:
         model: a model with quantized layers.
     """
+    name = "support_avx512bf16_for_cpu"
     for layer in model.modules():
-        if hasattr(layer, "support_avx512bf16_for_cpu"):
-            layer.support_avx512bf16_for_cpu = False
+        if hasattr(layer, name):
+            setattr(layer, name, False)
 
 
 @torch.no_grad()

@@ -14,7 +14,6 @@ from grupo.config.validate import check_tasks, env_warnings
 from grupo.config.validate_rewards import check_observed_rewards
 from grupo.config.validate_tasks import check_first_observation, load_tasks, task_notes
 from grupo.core.batch import EMPTY_BATCH, Batch
-from grupo.core.event_loop import run_coroutine
 from grupo.core.rng import derive_key, make_rng, seed_torch
 from grupo.core.schedules import resolve_schedules
 from grupo.core.timing import Stopwatch
@@ -28,15 +27,12 @@ from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
 from grupo.tasks.overlong import fit_prompts
 from grupo.training import metrics
-from grupo.training.async_rollouts import (
-    GenerateStep,
-    PendingStep,
-    with_importance_correction,
-)
+from grupo.training.async_rollouts import GenerateStep, PendingStep, with_importance_correction
 from grupo.training.collate import collate
-from grupo.training.collect import CollectedGroups, collect_groups
+from grupo.training.collect import CollectedGroups
 from grupo.training.oom_retry import retry_on_oom
 from grupo.training.state import State
+from grupo.training.step_generator import make_step_generator
 from grupo.training.stopping import measured_kl
 from grupo.training.token_records import Trace
 from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
@@ -218,34 +214,7 @@ class Learner:
             return self.rollout_queue.pop()
 
     def _make_step_generator(self, method: Method, step: int) -> GenerateStep:
-        """A function that generates a step with the current weights and history.
-
-        Its arguments are the number of tasks drawn before the step and a future that cancels the
-        generation when it is done.
-        """
-        recipe = self.recipe
-        history = self.state.history.copy()
-        version = self.state.step
-        weights = self.policy.weight_sync.snapshot()
-
-        def generate_step(tasks_drawn: int, stop: Future[None]) -> PendingStep:
-            self.policy.sync_weights(weights, version)
-            history.tasks_drawn = tasks_drawn
-            actor = self.policy.actor(derive_key(recipe.seed, "sample", step))
-            coroutine = collect_groups(
-                method,
-                recipe.env,
-                actor,
-                self.tasks,
-                history,
-                num_prompts=recipe.prompts_per_step,
-                seed=recipe.seed,
-            )
-            with count_usage() as usage:
-                collected = run_coroutine(coroutine, stop)
-            return PendingStep(collected, history.tasks_drawn, actor.generated_tokens, usage)
-
-        return generate_step
+        return make_step_generator(self.recipe, method, self.policy, self.tasks, self.state, step)
 
     def _build_batch(self, method: Method, collected: CollectedGroups) -> Batch:
         """The collated batch with precomputed signals and advantages."""

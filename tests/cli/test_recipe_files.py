@@ -14,8 +14,9 @@ from grupo.toy.quickstart import RECIPE
 @pytest.fixture
 def toml(grupo, tmp_path) -> Path:
     """The recipe of `recipe.py` as it is printed, in a file."""
-    code, out, _ = grupo("train", "recipe.py", "--dry-run")
+    code, out, err = grupo("train", "recipe.py", "--dry-run")
     assert code == 0
+    assert ["estimated" in line for line in err.splitlines()] == [True, True]
     (tmp_path / "recipe.toml").write_text(out)
     return tmp_path / "recipe.toml"
 

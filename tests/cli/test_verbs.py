@@ -25,8 +25,9 @@ def train_and_load_summary(grupo, run: Path, *arguments: str) -> dict:
 
 def dry_run(grupo, folder: Path, *arguments: str) -> dict[str, str]:
     """The fields of the recipe that is in the TOML which `--dry-run` prints."""
-    code, out, _ = grupo("recipe.py", "--dry-run", *arguments)
+    code, out, err = grupo("recipe.py", "--dry-run", *arguments)
     assert code == 0
+    assert all("estimated" in line for line in err.splitlines()), err
     (folder / "shown.toml").write_text(out)
     recipe = load_recipe_file(folder / "shown.toml")
     return {name: to_code(value) for name, value in component_fields(recipe).items()}
@@ -43,8 +44,12 @@ def test_default_command_is_train(grupo):
 
 def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
     before = sorted(home.iterdir())
-    code, out, _ = grupo("recipe.py", "--dry-run", "--method.updates", "Updates(2, 2)")
+    code, out, err = grupo("recipe.py", "--dry-run", "--method.updates", "Updates(2, 2)")
     assert code == 0
+    assert [line.partition(":")[0] for line in err.splitlines()] == [
+        "memory, estimated",
+        "time, estimated",
+    ]
     assert "\nmax_steps = 2\n" in out
     assert out.splitlines()[:2] == [
         "# 2 prompts x 4 rollouts = 8 rollouts per step; 4 updates per step; 2 steps = 8 updates",

@@ -1,0 +1,60 @@
+"""Generation of the groups of one step, now or later in another thread."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from grupo.core.event_loop import run_coroutine
+from grupo.core.rng import derive_key
+from grupo.core.types import Task
+from grupo.core.usage import count_usage
+from grupo.method import Method
+from grupo.models.base import Policy
+from grupo.recipe import Recipe
+from grupo.training.async_rollouts import GenerateStep, PendingStep
+from grupo.training.collect import collect_groups
+from grupo.training.state import State
+
+
+def make_step_generator(
+    recipe: Recipe,
+    method: Method,
+    policy: Policy,
+    tasks: Sequence[Task],
+    state: State,
+    step: int,
+) -> GenerateStep:
+    """A function that generates a step with the weights and the history of this moment.
+
+    Its arguments are the number of tasks drawn before the step and a future that cancels the
+    generation when it is done.
+
+    Args:
+        recipe: The recipe of the run.
+        method: The method of the step, with resolved schedules.
+        policy: The policy that generates.
+        tasks: The training tasks.
+        state: Its history and step are those before the update that may run at the same time.
+        step: The number of the step that is generated, from 0.
+    """
+    history = state.history.copy()
+    version = state.step
+    weights = policy.weight_sync.snapshot()
+
+    def generate_step(tasks_drawn: int, stop: Future[None]) -> PendingStep:
+        policy.sync_weights(weights, version)
+        history.tasks_drawn = tasks_drawn
+        actor = policy.actor(derive_key(recipe.seed, "sample", step))
+        coroutine = collect_groups(
+            method,
+            recipe.env,
+            actor,
+            tasks,
+            history,
+            num_prompts=recipe.prompts_per_step,
+            seed=recipe.seed,
+        )
+        with count_usage() as usage:
+            collected = run_coroutine(coroutine, stop)
+        return PendingStep(collected, history.tasks_drawn, actor.generated_tokens, usage)
+
+    return generate_step
