@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.errors import ConfigError
-from grupo.report.html.payload import base64_gzip_json, open_runs, run_payload
+from grupo.report.html.payload import open_runs, packed_text, run_payload
 from grupo.report.html.run_view import RunView
 
 STYLES = ("vendor/uPlot.min.css", "page.css")
@@ -105,7 +105,7 @@ def _group_elements(runs: Sequence[RunView]) -> Iterator[str]:
     for index, run in enumerate(runs):
         for step, groups in reversed(run.journal_index.groups.items()):
             for place in range(len(groups)):
-                packed = base64_gzip_json(run.group(step, place))
+                packed = packed_text(run.group_json(step, place) or "{}")
                 name = f"group-{index}-{step}-{place}"
                 yield f'<script type="text/plain" id="{name}">{packed}</script>\n'
 

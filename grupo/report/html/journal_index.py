@@ -1,14 +1,16 @@
 """An index of a run's journals: byte ranges of groups and actions, and summaries of groups."""
 
+import json
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from grupo.report.html.tool_calls import with_calls
+from grupo.report.html.tool_calls import MAY_CONTAIN_CALL, with_calls
 from grupo.report.read_run import Record
 from grupo.storage import strict_json
 
+ACTIONS_PATTERN = re.compile(rb'\{"step": \d+, "group": \d+, "actions": (.+)\}\n?', re.DOTALL)
 STEP_PATTERN = re.compile(rb'\{"step": (\d+)')
 PREVIEW_LENGTH = 120  # characters of a prompt or an error in the list of groups
 ByteRange = tuple[int, int]  # begin, end
@@ -64,19 +66,19 @@ class JournalIndex:
         return self.group_ranges[step][place], action_range
 
 
-def join_journals(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> dict[str, Any]:
-    """The journal lines of a group; each rollout gets its actions, or its turns without them."""
+def join_journals(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> str:
+    """A group as JSON: each rollout has its actions, or its turns if no actions were recorded.
+
+    Actions are most of the bytes of a run: those without tool calls are copied as they are.
+    """
     records = [strict_json.from_json(line.decode()) for line in rollouts]
-    traces = [strict_json.from_json(line.decode())["actions"] for line in actions]
-    return {
+    group = {
         "task": str(records[0]["task"]),
         "prompt": records[0].get("prompt", ""),
         "reference_answer": records[0].get("reference_answer", ""),
-        "rollouts": [
-            _rollout_payload(record, with_calls(trace or []))
-            for record, trace in zip_longest(records, traces)
-        ],
     }
+    joined = ",".join(_rollout_json(*pair) for pair in zip_longest(records, actions))
+    return _with_field(group, "rollouts", f"[{joined}]")
 
 
 def prompt_preview(prompt: Any) -> str:
@@ -96,6 +98,25 @@ def _one_line(text: Any) -> str:
     return line[:PREVIEW_LENGTH] + "…" * (len(line) > PREVIEW_LENGTH)
 
 
-def _rollout_payload(rollout: Record, actions: Sequence[Record]) -> dict[str, Any]:
-    shared = {"step", "task", "prompt", "reference_answer"} | ({"turns"} if actions else set())
-    return {**{name: x for name, x in rollout.items() if name not in shared}, "actions": actions}
+def _rollout_json(rollout: Record, line: bytes | None) -> str:
+    shared = {"step", "task", "prompt", "reference_answer"} | ({"turns"} if line else set())
+    fields = {name: x for name, x in rollout.items() if name not in shared}
+    return _with_field(fields, "actions", _actions_json(line) if line else "[]")
+
+
+def _actions_json(line: bytes) -> str:
+    """The actions of a line of `actions.jsonl`, with their tool calls, as JSON."""
+    copied = ACTIONS_PATTERN.fullmatch(line)
+    if copied and not MAY_CONTAIN_CALL.search(line):
+        return copied[1].decode()
+    return _compact_json(with_calls(strict_json.from_json(line.decode())["actions"]))
+
+
+def _with_field(data: Record, name: str, value: str) -> str:
+    """An object with one more field, whose value is JSON."""
+    separator = "," * bool(data)
+    return f"{_compact_json(data)[:-1]}{separator}{_compact_json(name)}:{value}}}"
+
+
+def _compact_json(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"))

@@ -1,7 +1,6 @@
 """The JSON payload of the HTML report."""
 
 import gzip
-import json
 import os
 import re
 from base64 import b64encode
@@ -17,6 +16,7 @@ from grupo.report.html.journal_index import JournalIndex
 from grupo.report.html.metric_docs import metric_definition
 from grupo.report.html.run_view import RunView
 
+GZIP_LEVEL = 4  # takes a third of the time of level 6, for 4 % more bytes
 TOTALS_PREFIXES = ("tokens/", "time/")
 
 
@@ -112,14 +112,9 @@ def token_and_time_totals(metrics: Sequence[Mapping[str, Any]]) -> dict[str, flo
     return sums
 
 
-def gzip_json(data: Any) -> bytes:
-    """Data as gzipped JSON; the same data gives the same bytes."""
-    return gzip.compress(json.dumps(data, separators=(",", ":")).encode(), 6, mtime=0)
-
-
-def base64_gzip_json(data: Any) -> str:
-    """Data as gzipped JSON in base64."""
-    return b64encode(gzip_json(data)).decode()
+def packed_text(text: str) -> str:
+    """A text gzipped and in base64; the same text gives the same characters."""
+    return b64encode(gzip.compress(text.encode(), GZIP_LEVEL, mtime=0)).decode()
 
 
 def _new_steps(

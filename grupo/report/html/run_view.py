@@ -1,5 +1,6 @@
 """Fault-tolerant, incremental view of a run's folder, for the report and the watch display."""
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -73,16 +74,17 @@ class RunView:
     def groups(self, step: int) -> list[dict[str, Any]]:
         """The groups of a step with their rollouts and recorded actions."""
         places = range(len(self.journal_index.groups.get(step, ())))
-        return [group for place in places if (group := self.group(step, place))]
+        texts = (self.group_json(step, place) for place in places)
+        return [json.loads(text) for text in texts if text]
 
-    def group(self, step: int, place: int) -> dict[str, Any]:
-        """A group with its rollouts and recorded actions; empty if it cannot be read."""
+    def group_json(self, step: int, place: int) -> str:
+        """A group with its rollouts and recorded actions as JSON; "" if it cannot be read."""
 
-        def read() -> dict[str, Any]:
+        def read() -> str:
             rollouts, actions = self.journal_index.ranges_of_group(step, place)
             return join_journals(self._lines("rollouts", rollouts), self._lines("actions", actions))
 
-        return self._record_errors(f"step {step}, group {place}", {}, read)
+        return self._record_errors(f"step {step}, group {place}", "", read)
 
     @property
     def last_written_at(self) -> float:

@@ -119,9 +119,9 @@ class ReportServer(ThreadingTCPServer):
                 return Content(json.dumps(self._run_payload(int(run), since, epoch)))
             case ["run", run, "step", step, "group", place]:
                 with self.read_lock:
-                    group = self.runs[int(run)].group(int(step), int(place))
+                    group = self.runs[int(run)].group_json(int(step), int(place))
                 if group:
-                    return Content(json.dumps(group))
+                    return Content(group)
         raise LookupError(path_parts)
 
     def _run_payload(self, index: int, since: int, epoch: int) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from itertools import accumulate, pairwise
 from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, ToolCallError, parse_calls
 from grupo.report.read_run import Record
 
+# in a line of JSON: the first character of a tag, before the second one or at the end of an item
+MAY_CONTAIN_CALL = re.compile(f'{re.escape(OPEN_TAG[0])}(?:{re.escape(OPEN_TAG[1])}|")'.encode())
 CallSpan = tuple[int, int, list[Record]]  # first item, end (exclusive), the calls in between
 
 
