@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,16 @@ from grupo.cli.build_recipe import (
     parse_option,
     split_arguments,
 )
+from grupo.cli.chosen_defaults import compared_recipes
 from grupo.compare import Comparison, TaskSet, manifest, update_budget
 from grupo.compare import budget as budgets
 from grupo.compare.controls import CONTROLS
 from grupo.compare.toy_models import ToyModelSpec
+from grupo.config.defaults import TaskLengths, measure_tasks
 from grupo.config.overrides import parse_value
+from grupo.config.validate_tasks import load_tasks
 from grupo.core.component import is_component
+from grupo.core.console import print_error
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
 from grupo.core.sequential import SequentialDesign
@@ -103,7 +109,22 @@ class ExperimentArgs:
 
     def _recipes_of_methods(self, recipe: str) -> Iterable[tuple[str, Recipe]]:
         pairs = map(_split_name, self.methods)
-        return [(name, self._recipe_args(recipe, text)()) for name, text in pairs]
+        named_args = [(name, self._recipe_args(recipe, text)) for name, text in pairs]
+        if recipe or not self.model or not named_args:
+            return [(name, args()) for name, args in named_args]
+        recipes, lines = compared_recipes(named_args, self._task_lengths(named_args[0][1]()))
+        for line in lines:
+            print_error(line)
+        return recipes
+
+    def _task_lengths(self, recipe: Recipe) -> TaskLengths:
+        """The lengths of the tasks of all task sets, or of the recipe's own."""
+        sets = self._task_sets().values() or [TaskSet(recipe.tasks, recipe.eval_tasks)]
+        loaded = (
+            load_tasks(recipe.replace(tasks=task_set.tasks, eval_tasks=task_set.eval_tasks))
+            for task_set in sets
+        )
+        return reduce(or_, (measure_tasks(tasks) for tasks, _ in loaded))
 
     def _recipes_of_files(self) -> Iterable[tuple[str, Recipe]]:
         pairs = [pair for address in self.recipes for pair in load_recipes(address).items()]

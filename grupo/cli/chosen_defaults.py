@@ -1,6 +1,6 @@
 """Defaults for a model, tasks or a method that are not the quickstart's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grupo.cli.build_recipe import RecipeArgs
@@ -68,6 +68,44 @@ def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list
         lengths,
         has_bfloat16=has_bfloat16(resolve_device(policy.device)),
     )
+
+
+def compared_recipes(
+    named_args: Sequence[tuple[str, RecipeArgs]], lengths: TaskLengths
+) -> tuple[list[tuple[str, Recipe]], list[str]]:
+    """Recipes by name with chosen values, and a line for each value that was chosen.
+
+    If one of the methods is made for a length of answers, all recipes have that length. The number
+    of steps is not chosen: a comparison has a budget.
+
+    Args:
+        named_args: Name and arguments of every recipe.
+        lengths: Number and lengths of the tasks.
+    """
+    pairs = [(name, args, args()) for name, args in named_args]
+    stated = {method_length(r.method): name for name, _, r in pairs if has_one_answer(r)}
+    stated.pop(0, None)
+    recipes = []
+    names_by_line: dict[str, list[str]] = {}
+    for name, args, recipe in pairs:
+        choices = [c for c in defaults_for(recipe, args, lengths) if c.field != "max_steps"]
+        if len(stated) == 1:
+            choices = [_with_length(choice, *stated.items()) for choice in choices]
+        recipes.append((name, with_choices(recipe, choices)))
+        for choice in choices:
+            names_by_line.setdefault(str(choice), []).append(name)
+    return recipes, [
+        line if len(names) == len(pairs) else f"{', '.join(names)}: {line}"
+        for line, names in names_by_line.items()
+    ]
+
+
+def _with_length(choice: Choice, stated: tuple[int, str]) -> Choice:
+    """The choice, or that of the length of answers which a method states."""
+    length, method = stated
+    if choice.field != "policy.max_new_tokens":
+        return choice
+    return Choice(choice.field, length, f"the length of an answer that {method} is made for")
 
 
 def _length_of_method(recipe: Recipe, fields_set: set[str]) -> list[Choice]:

@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 
 from grupo.cli.build_recipe import (
+    Fields,
     RecipeArgs,
     check_verifier,
     env_from_reward_functions,
     parse_option,
     split_arguments,
 )
+from grupo.cli.chosen_defaults import defaults_for
+from grupo.config.defaults import measure_tasks, with_choices
 from grupo.config.success import named_criterion
 from grupo.config.validate import check_recipe, check_tasks
+from grupo.core.console import print_error
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.core.serialization import objects_in_memory
@@ -21,6 +25,8 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.load_run import LAST, TRAINED, load_policy
+
+GENERATION_FIELDS = ("policy.max_new_tokens", "policy.dtype")  # of the chosen ones
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,9 @@ class EvalArgs:
 
     def __call__(self, count: int, attempts: int) -> EvalResult:
         """Evaluate on at most `count` tasks with `attempts` sampled rollouts each."""
-        policy, recipe = self._policy()
-        _check_env(recipe)
-        tasks = self._tasks(recipe, count)
+        run, fields = split_arguments(self.arguments)
+        self._check_source(run, fields)
+        policy, recipe, tasks = self._of_run(run, count) if run else self._of_model(fields, count)
         check_tasks(policy, tasks)
         return evaluate(
             policy,
@@ -59,26 +65,36 @@ class EvalArgs:
             key=derive_key(recipe.seed, "held-out"),  # as in a run, whose numbers are reproduced
         )
 
-    def _policy(self) -> tuple[Policy, Recipe]:
-        run, fields = split_arguments(self.arguments)
+    def _check_source(self, run: str, fields: Fields) -> None:
         if bool(run) == bool(self.model):
             problem = "both a run and a model are" if run else "neither a run nor a model is"
             raise ConfigError(f"run: {problem} given. Allowed: a run's folder, or --model FOLDER.")
-        if not run:
-            if (self.checkpoint, self.weights) != (LAST, TRAINED):
-                raise ConfigError("checkpoint and weights are of a run. Allowed: a run's folder.")
-            recipe = RecipeArgs(model=self.model, rewards=self.rewards, fields=fields)()
-            check_recipe(recipe)
-            return recipe.policy.build(), recipe
-        if fields:
-            name, _ = fields[0]
-            option = name.replace("_", "-")
+        if not run and (self.checkpoint, self.weights) != (LAST, TRAINED):
+            raise ConfigError("checkpoint and weights are of a run. Allowed: a run's folder.")
+        if run and fields:
+            option = fields[0][0].replace("_", "-")
             raise ConfigError(f"--{option}: a run is evaluated with its own recipe.")
+
+    def _of_model(self, fields: Fields, count: int) -> tuple[Policy, Recipe, list[Task]]:
+        """The policy of `model`, with the defaults of `grupo train` for its answers."""
+        args = RecipeArgs(model=self.model, rewards=self.rewards, fields=fields)
+        recipe = args()
+        tasks = self._tasks(recipe, count)
+        choices = defaults_for(recipe, args, measure_tasks(tasks))
+        choices = [choice for choice in choices if choice.field in GENERATION_FIELDS]
+        recipe = with_choices(recipe, choices)
+        check_recipe(recipe)
+        for choice in choices:
+            print_error(str(choice))
+        return recipe.policy.build(), recipe, tasks
+
+    def _of_run(self, run: str, count: int) -> tuple[Policy, Recipe, list[Task]]:
         folder = parse_option(parse_path, "run", run)
         policy, recipe = load_policy(folder, self.checkpoint, self.weights)
         if self.rewards:
             recipe = recipe.replace(env=env_from_reward_functions(self.rewards))
-        return policy, recipe
+        _check_env(recipe)
+        return policy, recipe, self._tasks(recipe, count)
 
     def _tasks(self, recipe: Recipe, count: int) -> list[Task]:
         if not self.tasks:

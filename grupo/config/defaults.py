@@ -49,6 +49,14 @@ class TaskLengths:
     prompt: int
     answer: int
 
+    def __or__(self, other: "TaskLengths") -> "TaskLengths":
+        """The lengths that hold for both: the smaller number of tasks, and the longer texts."""
+        return TaskLengths(
+            min(self.count, other.count),
+            max(self.prompt, other.prompt),
+            max(self.answer, other.answer),
+        )
+
 
 def measure_tasks(tasks: Sequence[Task]) -> TaskLengths:
     """The lengths of the first `MAX_TASKS_READ` tasks."""
