@@ -28,7 +28,8 @@ def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
 
     Args:
         component: A recipe, or any component.
-        field: Name of the field, dotted for a field of a field.
+        field: Name of the field, dotted for a field of a field; the items of a tuple have numbers,
+            from 0.
         text: The value in Python's notation.
         path: Place of the component, for error messages: "policy.", for example.
 
@@ -37,6 +38,8 @@ def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
     Clip(clip_low=0.2, clip_high=0.28)
     """
     name, _, inner_field = field.partition(".")
+    if isinstance(component, tuple):
+        return _set_item(component, name, inner_field, text, path)
     values = component_fields(component) if is_component(component) else {}
     place = f"{path}{name}"
     if name not in values:
@@ -49,6 +52,23 @@ def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
         value = parse_value(text, typing.get_type_hints(type(component))[name], place)
     make = lambda: replace(component, **{name: value})  # noqa: E731
     return _with_field_in_error(make, f"{path}{field}", text)
+
+
+def _set_item(
+    items: tuple[Any, ...], name: str, field: str, text: str, path: str
+) -> tuple[Any, ...]:
+    """The tuple with one field of one item set: `rewards.0.weight`."""
+    allowed = " or ".join(map(str, range(len(items))))
+    if name not in map(str, range(len(items))):
+        raise ConfigError(f"{path}{name}: there is no item {name!r}. Allowed: {allowed or 'none'}.")
+    if not field:
+        raise ConfigError(f"{path}{name}: name a field of the item, as in {path}{name}.weight.")
+    index = int(name)
+    return (
+        *items[:index],
+        set_field(items[index], field, text, f"{path}{name}."),
+        *items[index + 1 :],
+    )
 
 
 def apply_overrides(component: C, overrides: Sequence[tuple[str, str]]) -> C:

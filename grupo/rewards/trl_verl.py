@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -63,7 +64,8 @@ class TRLReward:
             "log_extra": lambda column, values: logged.update({column: list(values)}),
             "log_metric": lambda name, value: logged.update({name: [value] * len(rollouts)}),
         }
-        result = self.function(**accepted_arguments(self.function, arguments))
+        with typed_columns(_columns(task)):
+            result = self.function(**accepted_arguments(self.function, arguments))
         if inspect.isawaitable(result):
             return _await_and_merge(result, logged)
         return _merge_logged(result, logged)
@@ -104,7 +106,8 @@ class VerlReward(PerRolloutReward):
             "ground_truth": task.reference_answer,
             "extra_info": _extra_info(task),
         }
-        result = self.function(**accepted_arguments(self.function, arguments))
+        with typed_columns({"ground_truth": task.reference_answer}):
+            result = self.function(**accepted_arguments(self.function, arguments))
         return _await_score(result) if inspect.isawaitable(result) else _score_of(result)
 
 
@@ -137,6 +140,18 @@ class VerlBatchReward:
             "extra_infos": [_extra_info(task) for _ in rollouts],
         }
         return self.function(**accepted_arguments(self.function, arguments))
+
+
+@contextmanager
+def typed_columns(columns: Mapping[str, Any]) -> Iterator[None]:
+    """Add the types of columns that are no text to an error of a function which expects another."""
+    try:
+        yield
+    except (TypeError, AttributeError) as error:
+        types = {name: type(value).__name__ for name, value in columns.items()}
+        if shown := ", ".join(f"{name} is {kind}" for name, kind in types.items() if kind != "str"):
+            error.add_note(f"Columns that are no text: {shown}.")
+        raise
 
 
 def accepted_arguments(

@@ -233,3 +233,19 @@ def test_an_import_path_without_a_reward_is_a_config_error():
         ImportedReward("no.such.module:score")
     with pytest.raises(ConfigError, match=r"no signature of a reward"):
         load_reward("os.path:join")
+
+
+@pytest.mark.parametrize(
+    ("function", "types"),
+    [
+        (lambda completions, answer, **columns: len(answer[0]), "answer is int, level is list"),
+        (lambda solution_str, ground_truth: solution_str + ground_truth, "ground_truth is int"),
+    ],
+    ids=["TRL", "verl"],
+)
+def test_a_type_error_of_a_function_names_the_columns_that_are_no_text(function, types):
+    task = Task("k", "2 + 2 =", 4, columns={"level": [1], "topic": "sums"})
+    reward = as_reward(function)
+    with pytest.raises(TypeError) as raised:
+        reward.score(task, Rollout()) if hasattr(reward, "score") else reward(task, [Rollout()])
+    assert raised.value.__notes__ == [f"Columns that are no text: {types}."]
