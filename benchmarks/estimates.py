@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast, Qwen2Config
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast, Qwen3Config
 
 from grupo.config.memory_estimate import estimate_memory, step_size
 from grupo.config.time_estimate import estimate_step_seconds, measure_speed
@@ -39,6 +39,7 @@ from grupo.training.trainer import train
 
 PROMPT = 32  # tokens
 CONTEXT = 1024
+SPECIAL_TOKENS = 16  # a tokenizer may add some of its own
 # components of a recipe must be importable: they are not in the module that runs
 COMMAND = (sys.executable, "-c", "from benchmarks.estimates import main; main()")
 TINY = {"hidden": 32, "layers": 1, "vocabulary": 512, "prompts": 1, "group": 2, "answer": 8}
@@ -103,10 +104,11 @@ def make_model(folder: Path, size: Mapping[str, Any]) -> str:
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w0").save_pretrained(folder)
     heads = max(1, size["hidden"] // 64)
-    make_config = LlamaConfig if size["architecture"] == "llama" else Qwen2Config
+    make_config = LlamaConfig if size["architecture"] == "llama" else Qwen3Config
     config = make_config(
-        vocab_size=count,
+        vocab_size=count + SPECIAL_TOKENS,
         hidden_size=size["hidden"],
+        head_dim=size["hidden"] // heads,
         intermediate_size=4 * size["hidden"],
         num_hidden_layers=size["layers"],
         num_attention_heads=heads,
@@ -191,9 +193,9 @@ def save_models(folder: Path, size: Mapping[str, Any]) -> None:
 
 def print_table(names: list[str]) -> None:
     """Print a row for each configuration."""
-    print(
-        "| configuration | parameters | peak, MB | estimated | ratio | step, s | estimated | ratio |"
-    )
+    columns = ["configuration", "parameters", "peak, MB", "estimated", "ratio"]
+    columns += ["step, s", "estimated", "ratio"]
+    print(f"| {' | '.join(columns)} |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name in names:
         size = {**DEFAULTS, **CONFIGURATIONS[name]}

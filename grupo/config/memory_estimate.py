@@ -1,9 +1,13 @@
-"""An estimate of the peak memory of a run, from its recipe and the size of its model."""
+"""An estimate of the peak memory of a run, from its recipe and the size of its model.
+
+The parts are counted, not fitted; `benchmarks/estimates.py` compares their sum with trainings.
+"""
 
 from dataclasses import dataclass, fields
 
 from grupo.inference.local import MAX_CONTEXT_TOKENS
-from grupo.kernels.llama.activation_cache import MAX_ELEMENTS
+from grupo.kernels.llama.activation_cache import MAX_ELEMENTS as MAX_ACTIVATIONS
+from grupo.kernels.llama.logit_cache import MAX_ELEMENTS as MAX_LOGITS
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
 from grupo.models.token_statistics import LOGITS_PER_CHUNK, MAX_SAVED_LOGITS
@@ -11,10 +15,12 @@ from grupo.recipe import Recipe
 
 FLOAT32 = 4  # bytes
 DEFAULT_GROUP_SIZE = 8  # of samplers that do not fix it in advance
-# numbers that autograd keeps per token, for each output of a linear layer and each hidden state
+# numbers that autograd keeps per token and layer, for each output of a linear layer: the output
+# itself, and for about half of them, in attention and gated activations, a product with another one
 SAVED_PER_OUTPUT = 1.5
+# and for each number of the hidden state: inputs and results of two norms, and the residual
 SAVED_PER_HIDDEN = 6.0
-SAVED_WITH_ADAPTERS = 2.0  # times as many, measured on a Llama of 24 million parameters
+SAVED_WITH_ADAPTERS = 2.0  # times as many: each adapted layer has an input and an output of its own
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,8 @@ class MemoryEstimate:
         activations: Activations of a micro-batch that the backward pass reads.
         logits: Logits of a micro-batch.
         kv_cache: Keys and values of the answers that are generated at once.
-        activation_cache: Activations of generation that the CPU's kernels keep for the update.
+        kernel_cache: Activations and logits of generation that the CPU's kernels keep for the
+            update, and their copy of the weights.
     """
 
     weights: float
@@ -37,7 +44,7 @@ class MemoryEstimate:
     activations: float
     logits: float
     kv_cache: float
-    activation_cache: float = 0.0
+    kernel_cache: float = 0.0
 
     @property
     def peak(self) -> float:
@@ -55,19 +62,26 @@ class StepSize:
     """Numbers of a training step.
 
     Args:
+        prompts: Prompts per step.
         rollouts: Rollouts per step.
         prompt: Tokens of a prompt.
         answer: Tokens of the longest answer.
     """
 
+    prompts: int
     rollouts: int
     prompt: int
     answer: int
 
     @property
     def tokens(self) -> int:
-        """Tokens of all rollouts, with one prompt each."""
-        return self.rollouts * (self.prompt + self.answer)
+        """Tokens of all rollouts; those of one group share their prompt."""
+        return self.prompts * self.prompt + self.answer_tokens
+
+    @property
+    def answer_tokens(self) -> int:
+        """Tokens of all answers."""
+        return self.rollouts * self.answer
 
 
 def step_size(recipe: Recipe, prompt: int, context_length: int) -> StepSize:
@@ -75,7 +89,8 @@ def step_size(recipe: Recipe, prompt: int, context_length: int) -> StepSize:
     policy = recipe.policy
     assert isinstance(policy, CausalLM)
     rollouts = recipe.prompts_per_step * (recipe.group_size or DEFAULT_GROUP_SIZE)
-    return StepSize(rollouts, prompt, min(policy.max_new_tokens, context_length - prompt))
+    answer = min(policy.max_new_tokens, context_length - prompt)
+    return StepSize(recipe.prompts_per_step, rollouts, prompt, answer)
 
 
 def estimate_memory(
@@ -102,16 +117,15 @@ def estimate_memory(
     weights += FLOAT32 * trained * (recipe.ema is not None)
     row = step.prompt + step.answer
     tokens = min(max(policy.tokens_per_microbatch, row), step.tokens)
-    logits = min(tokens * model.vocab_size, MAX_SAVED_LOGITS)
-    chunk = min(tokens * model.vocab_size, LOGITS_PER_CHUNK)
+    uses_kernels = on_cpu and model.is_llama and not lora
     return MemoryEstimate(
         weights=weights,
         gradients=FLOAT32 * trained,
         optimizer=recipe.optimizer.state_bytes * trained,
-        activations=compute_bytes * tokens * _saved_per_token(policy, model),
-        logits=FLOAT32 * (logits + 2 * chunk),
+        activations=_activations(policy, model, tokens, compute_bytes, uses_kernels=uses_kernels),
+        logits=FLOAT32 * _logits(model, step, tokens, uses_kernels=uses_kernels),
         kv_cache=compute_bytes * min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model),
-        activation_cache=FLOAT32 * _cached_activations(model, step) * (on_cpu and not lora),
+        kernel_cache=FLOAT32 * _kernel_cache(model, step) * uses_kernels,
     )
 
 
@@ -124,10 +138,38 @@ def _frozen_weights(policy: CausalLM, model: ModelSize, compute_bytes: int) -> f
     return compute_bytes * (model.num_parameters - quantized) + in_blocks
 
 
-def _cached_activations(model: ModelSize, step: StepSize) -> int:
-    """Numbers that the Llama kernels keep of every token of a step."""
-    per_token = model.linear_outputs + model.num_layers * model.hidden_size
-    return min(step.tokens * per_token, MAX_ELEMENTS) if model.is_llama else 0
+def _activations(
+    policy: CausalLM, model: ModelSize, tokens: int, compute_bytes: int, *, uses_kernels: bool
+) -> float:
+    """Bytes of the activations of a micro-batch; the kernels read those of generation instead.
+
+    They hold those of one layer in the forward pass, in the backward pass, and their gradients.
+    """
+    if uses_kernels:
+        return FLOAT32 * tokens * 3 * _cached_per_layer(model)
+    return compute_bytes * tokens * _saved_per_token(policy, model)
+
+
+def _logits(model: ModelSize, step: StepSize, tokens: int, *, uses_kernels: bool) -> float:
+    """Logits that are held at once: those saved for the backward pass, a chunk and its gradient."""
+    count = min(tokens, step.answer_tokens) * model.vocab_size
+    chunk = min(count, LOGITS_PER_CHUNK)
+    if uses_kernels:  # the saved ones are in the kernels' cache
+        return chunk
+    return min(count, MAX_SAVED_LOGITS) + 2 * chunk
+
+
+def _kernel_cache(model: ModelSize, step: StepSize) -> float:
+    """Numbers that the Llama kernels keep: activations of every token, logits, and the weights."""
+    per_token = model.num_layers * _cached_per_layer(model) + model.hidden_size
+    activations = min(step.tokens * per_token, MAX_ACTIVATIONS)
+    logits = min(step.answer_tokens * model.vocab_size, MAX_LOGITS)
+    return activations + logits + model.num_parameters
+
+
+def _cached_per_layer(model: ModelSize) -> float:
+    """Numbers per token that the Llama kernels keep of a layer: `ActivationLayout`."""
+    return model.linear_outputs / model.num_layers + model.hidden_size
 
 
 def _copies(recipe: Recipe, compute_bytes: int) -> int:

@@ -9,8 +9,11 @@ from grupo.config.memory_estimate import StepSize
 from grupo.core.component import component
 from grupo.models.model_size import ModelSize
 
-PROBE_SIZE = 1024  # rows and columns of the matrices that are multiplied
-PROBE_REPEATS = 5
+# rows and columns of the matrices that are multiplied; on a CPU a product takes less than a
+# millisecond, so that other programs interrupt few of them
+PROBE_SIZE = {"cpu": 256}
+OTHER_PROBE_SIZE = 1024
+PROBE_REPEATS = 20
 FORWARD = 2  # floating-point operations per parameter and token
 BACKWARD = 4
 EFFICIENCY = 0.5  # of the probe's speed: attention, small matrices, and Python take the rest
@@ -31,11 +34,12 @@ class DeviceSpeed:
 
 def measure_speed(device: torch.device, dtype: torch.dtype) -> DeviceSpeed:
     """The speed of a device, measured in less than a second on most."""
-    x = torch.ones(PROBE_SIZE, PROBE_SIZE, device=device, dtype=dtype)
-    large = torch.ones(1 << 24, device=device)
+    size = PROBE_SIZE.get(device.type, OTHER_PROBE_SIZE)
+    x = torch.ones(size, size, device=device, dtype=dtype)
+    large = torch.ones(1 << 23, device=device)
     product = _seconds(lambda: x @ x, device)
     read = _seconds(lambda: large.sum(), device)
-    return DeviceSpeed(2 * PROBE_SIZE**3 / product, large.nbytes / read)
+    return DeviceSpeed(2 * size**3 / product, large.nbytes / read)
 
 
 def estimate_step_seconds(

@@ -24,7 +24,8 @@ MODEL = ModelSize(
     context_length=100,
     linear_layers=(LinearLayer("0.q_proj", 10, 10), LinearLayer("1.q_proj", 10, 10)),
 )
-STEP = StepSize(rollouts=4, prompt=5, answer=15)
+STEP = StepSize(prompts=2, rollouts=4, prompt=5, answer=15)
+TOKENS = 2 * 5 + 4 * 15
 
 
 def estimate(compute_bytes=4, method=RECIPE.method, **policy):
@@ -84,14 +85,14 @@ def test_a_microbatch_holds_at_least_one_row():
     assert estimate(tokens_per_microbatch=1) == estimate(tokens_per_microbatch=20)
 
 
-def test_kv_cache_holds_every_token_of_the_step():
-    assert estimate().kv_cache == 4 * (4 * 20) * 8 * 2
+def test_kv_cache_holds_every_answer_and_every_prompt_once():
+    assert estimate().kv_cache == 4 * TOKENS * 8 * 2
 
 
 def test_a_step_takes_generation_and_forward_and_backward_passes():
     speed = DeviceSpeed(flops=1e9, bandwidth=1e12)
     seconds = estimate_step_seconds(MODEL, STEP, speed, compute_bytes=4)
-    assert seconds == pytest.approx((2 + 6) * 1e6 * 80 / 0.5e9)
+    assert seconds == pytest.approx((2 + 6) * 1e6 * TOKENS / 0.5e9)
 
 
 def test_generation_is_bound_by_reading_the_weights_where_memory_is_slow():
@@ -100,7 +101,25 @@ def test_generation_is_bound_by_reading_the_weights_where_memory_is_slow():
     assert seconds == pytest.approx(15 * 4e6 / 1e6, rel=1e-3)
 
 
-def test_the_kernels_of_the_cpu_keep_the_activations_of_every_token():
+def test_the_kernels_of_the_cpu_keep_activations_and_logits_of_a_step_and_copy_the_weights():
     model = replace(MODEL, is_llama=True)
     memory = estimate_memory(RECIPE, model, STEP, 4, on_cpu=True)
-    assert memory.activation_cache == 4 * (4 * 20) * (2 * 10 + 2 * 10)
+    activations = TOKENS * (2 * (10 + 10) + 10)  # two layers, and the output of the last one
+    logits = 4 * 15 * 50
+    assert memory.kernel_cache == 4 * (activations + logits + 1_000_000)
+
+
+def test_the_kernels_hold_the_activations_of_one_layer_three_times_in_an_update():
+    model = replace(MODEL, is_llama=True)
+    memory = estimate_memory(RECIPE, model, STEP, 4, on_cpu=True)
+    assert memory.activations == 4 * TOKENS * 3 * (10 + 10)
+    assert memory.logits == 4 * (4 * 15 * 50)  # a chunk holds all of them
+
+
+@pytest.mark.parametrize("changes", [{"on_cpu": False}, {"lora": Lora(3)}], ids=str)
+def test_without_the_kernels_nothing_of_generation_is_kept(changes):
+    model = replace(MODEL, is_llama=True)
+    policy = {name: value for name, value in changes.items() if name != "on_cpu"}
+    recipe = RECIPE.replace(policy=CausalLM("m", **policy))
+    on_cpu = changes.get("on_cpu", True)
+    assert estimate_memory(recipe, model, STEP, 4, on_cpu=on_cpu).kernel_cache == 0
