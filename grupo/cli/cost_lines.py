@@ -40,5 +40,5 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     memory = estimate_memory(recipe, model, step, dtype.itemsize, on_cpu=device.type == "cpu")
     return [
         f"memory, estimated: {memory}, besides the libraries'",
-        f"time, estimated: {seconds:,.3g} s per step with answers of {step.answer} tokens",
+        f"time, estimated: about {seconds:,.2g} s per step with answers of {step.answer} tokens",
     ]
