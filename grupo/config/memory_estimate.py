@@ -117,7 +117,8 @@ def estimate_memory(
     weights += FLOAT32 * trained * (recipe.ema is not None)
     row = step.prompt + step.answer
     tokens = min(max(policy.tokens_per_microbatch, row), step.tokens)
-    uses_kernels = on_cpu and model.is_llama and not lora
+    plain = not lora and not policy.gradient_checkpointing and compute_bytes == FLOAT32
+    uses_kernels = on_cpu and model.is_llama and plain
     return MemoryEstimate(
         weights=weights,
         gradients=FLOAT32 * trained,
@@ -147,7 +148,7 @@ def _activations(
     """
     if uses_kernels:
         return FLOAT32 * tokens * 3 * _cached_per_layer(model)
-    return compute_bytes * tokens * _saved_per_token(policy, model)
+    return tokens * _saved_per_token(policy, model, compute_bytes)
 
 
 def _logits(model: ModelSize, step: StepSize, tokens: int, *, uses_kernels: bool) -> float:
@@ -179,13 +180,13 @@ def _copies(recipe: Recipe, compute_bytes: int) -> int:
     return autocast + FLOAT32 * reads_reference
 
 
-def _saved_per_token(policy: CausalLM, model: ModelSize) -> float:
-    """Numbers per token that the backward pass reads."""
-    per_layer = SAVED_PER_OUTPUT * model.linear_outputs / model.num_layers
-    per_layer += SAVED_PER_HIDDEN * model.hidden_size
+def _saved_per_token(policy: CausalLM, model: ModelSize, compute_bytes: int) -> float:
+    """Bytes per token that the backward pass reads; norms and the residual are in float32."""
+    per_layer = compute_bytes * SAVED_PER_OUTPUT * model.linear_outputs / model.num_layers
+    per_layer += FLOAT32 * SAVED_PER_HIDDEN * model.hidden_size
     per_layer *= SAVED_WITH_ADAPTERS if policy.lora else 1.0
     if policy.gradient_checkpointing:  # the input of every layer, and one layer in full
-        return model.num_layers * model.hidden_size + per_layer
+        return FLOAT32 * model.num_layers * model.hidden_size + per_layer
     return model.num_layers * per_layer
 
 
