@@ -26,6 +26,7 @@ from grupo.core.ranges import range_violation
 from grupo.core.schedules import Schedule
 from grupo.method import Method
 
+ALLOWED_METHODS = "name, name(argument=value), file.py:name"
 METHOD_PATTERN = re.compile(r"(?:(?P<path>.+\.py):)?(?P<call>[^:]*(?:\(.*\))?)", re.DOTALL)
 
 
@@ -98,8 +99,7 @@ def literal_type(hint: Any) -> Any:
 def _split_path(text: str) -> tuple[str, str]:
     match = METHOD_PATTERN.fullmatch(text.strip())
     if match is None:
-        allowed = "name, name(argument=value), file.py:name"
-        raise ConfigError(f"method: cannot read {text!r}. Allowed: {allowed}.")
+        raise ConfigError(f"method: cannot read {text!r}. Allowed: {ALLOWED_METHODS}.")
     return match["path"] or "", match["call"].strip()
 
 
@@ -108,11 +108,15 @@ def _parse_call(call: str, text: str) -> tuple[str, list[Any], dict[str, Any]]:
     try:
         node = parse_expression(call)
     except SyntaxError as error:
-        raise ConfigError(f"method: cannot read {text!r}: {error.msg}.") from error
+        raise ConfigError(
+            f"method: cannot read {text!r}: {error.msg}. Allowed: {ALLOWED_METHODS}."
+        ) from error
     if isinstance(node, ast.Name):
         return node.id, [], {}
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-        hint = suggest(call.partition("(")[0], _method_names())
+        hint = suggest(call.partition("(")[0].partition(",")[0], _method_names())
+        if "," in call.partition("(")[0]:
+            hint = f"Write --method again for each further method. {hint}"
         raise ConfigError(f"method: {text!r} is neither a name nor name(argument=value). {hint}")
     name = node.func.id
     positional = [

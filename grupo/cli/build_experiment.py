@@ -35,7 +35,15 @@ from grupo.tasks import parse_task_source
 NAME_VALUE_PATTERN = re.compile(r"(?P<name>[\w.+-]+)=(?P<text>.+)", re.DOTALL)
 SEED_RANGE = re.compile(r"(?P<first>[1-9]\d{0,5})\.\.(?P<last>[1-9]\d{0,5})")
 # fields of a recipe that a comparison sets with options of its own
-RESERVED_FIELDS = {"max_steps": "--budget", "seed": "--seeds", "early_stopping": "--budget"}
+RESERVED_FIELDS = {
+    "max_steps": "--budget",
+    "seed": "--seeds",
+    "early_stopping": "--budget",
+    "run": "--out",
+    "dry_run": "--estimate",
+    "methods": "--method, repeated for each method",
+    "plan": "--estimate, or --trial",
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ class ExperimentArgs:
 
     def __call__(self, folder: Path) -> Comparison:
         """The comparison; `folder` is its output folder."""
+        self._check_reserved_fields()
         if not (self.methods or self.recipes):
             self._check_no_changes()
             return manifest.load_comparison(folder)
@@ -96,13 +105,16 @@ class ExperimentArgs:
                     " continue it, or a new comparison with --method or --recipes."
                 )
 
-    def _recipe_args(self, recipe: str = "", method: str = "") -> RecipeArgs:
-        """The arguments that apply to every recipe."""
-        _, fields = split_arguments(self.arguments)
-        for field, _ in fields:
+    def _check_reserved_fields(self) -> None:
+        """Raise for fields and options that a comparison has under another name."""
+        for field, _ in split_arguments(self.arguments)[1]:
             if option := RESERVED_FIELDS.get(field.partition(".")[0]):
                 name = field.replace("_", "-")
                 raise ConfigError(f"--{name}: a comparison sets this with {option}.")
+
+    def _recipe_args(self, recipe: str = "", method: str = "") -> RecipeArgs:
+        """The arguments that apply to every recipe."""
+        _, fields = split_arguments(self.arguments)
         tasks = self.tasks[0] if len(self.tasks) == 1 else ""
         eval_tasks = "" if len(self.tasks) > 1 else self.eval_tasks
         return RecipeArgs(recipe, method, self.model, tasks, eval_tasks, self.rewards, fields)

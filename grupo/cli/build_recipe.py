@@ -186,6 +186,12 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
     remaining = list(arguments)
     while remaining:
         argument = remaining.pop(0)
+        if argument.startswith("-") and not argument.startswith("--"):
+            name = argument.lstrip("-")
+            raise ConfigError(
+                f"{argument!r}: options begin with two hyphens. Write --{name} VALUE; `grupo train"
+                " --help` lists them."
+            )
         if not argument.startswith("--"):
             _check_positional(argument)
             positional.append(argument)
@@ -200,8 +206,8 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
         fields.append((FIELD_ALIASES.get(field, field), value))
     if len(positional) > 1:
         raise ConfigError(
-            f"{positional[1]!r}: one argument too many after {positional[0]!r}."
-            " Quote values that contain spaces."
+            f"{positional[1]!r}: one argument too many after {positional[0]!r}. Quote values that"
+            " contain spaces, and write fields as --FIELD VALUE."
         )
     return "".join(positional), tuple(fields)
 

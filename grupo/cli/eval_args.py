@@ -15,7 +15,7 @@ from grupo.config.defaults import measure_tasks, with_choices
 from grupo.config.success import named_criterion
 from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.console import print_error
-from grupo.core.errors import ConfigError
+from grupo.core.errors import ConfigError, suggest
 from grupo.core.rng import derive_key
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
@@ -27,6 +27,7 @@ from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.load_run import LAST, TRAINED, load_policy
 
 GENERATION_FIELDS = ("policy.max_new_tokens", "policy.dtype")  # of the chosen ones
+OPTIONS = ("attempts", "checkpoint", "count", "json", "reward", "tasks", "weights")  # for a run
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class EvalArgs:
             raise ConfigError("checkpoint and weights are of a run. Allowed: a run's folder.")
         if run and fields:
             option = fields[0][0].replace("_", "-")
-            raise ConfigError(f"--{option}: a run is evaluated with its own recipe.")
+            allowed = suggest(option, OPTIONS)
+            raise ConfigError(f"--{option}: a run is evaluated with its own recipe. {allowed}")
 
     def _of_model(self, fields: Fields, count: int) -> tuple[Policy, Recipe, list[Task]]:
         """The policy of `model`, with the defaults of `grupo train` for its answers."""

@@ -17,10 +17,19 @@ from grupo.cli.migrate import migrate
 from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
 from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
+from grupo.cli.unknown_command import unknown_command
 from grupo.core.console import print_error, print_line
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.exit_codes import EXIT_UNEXPECTED, CommandError, error_message, exit_code
+from grupo.core.errors import ConfigError
+from grupo.core.exit_codes import (
+    EXIT_STOPPED,
+    EXIT_UNEXPECTED,
+    CommandError,
+    error_message,
+    exit_code,
+)
+from grupo.core.importing import raised_in_user_file
 from grupo.core.limits import ARGUMENT_LENGTH
+from grupo.core.loader_errors import describe_error
 from grupo.core.terminal_text import printable_message
 from grupo.core.user_paths import is_recipe_file
 
@@ -101,9 +110,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(_with_default_command(list(arguments)), prog_name="grupo")
     except Exception as error:
         code = exit_code(error)
+        message = error_message(error)
         if code == EXIT_UNEXPECTED and not isinstance(error, CommandError):
-            raise
-        print_error(f"grupo: {error_message(error)}")
+            if not raised_in_user_file(error):
+                raise
+            code = EXIT_STOPPED
+            message = f"your code raised {describe_error(error)}. Mend that line."
+        print_error(f"grupo: {message}")
         sys.exit(code)
 
 
@@ -133,7 +146,7 @@ def _with_default_command(arguments: list[str]) -> list[str]:
     if first in (*COMMAND_NAMES, *FLAGS):
         return arguments
     if first and not first.startswith("-") and not _is_recipe_address(first):
-        raise ConfigError(f"{first!r} is no command. {suggest(first, COMMAND_NAMES)}")
+        raise unknown_command(first, COMMAND_NAMES)
     return ["train", *arguments]
 
 

@@ -11,7 +11,7 @@ import types
 import typing
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from grupo.core.component import component_fields, is_component
 from grupo.core.errors import ConfigError, suggest
@@ -21,6 +21,10 @@ from grupo.core.python_text import parse_expression
 from grupo.core.spelling import nearest
 
 C = TypeVar("C")
+_TUPLE_HINT = (
+    "Allowed: the whole tuple. Write all of its members, or, for the weight of a reward term,"
+    " --reward 0.1*file.py:function."
+)
 
 
 def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
@@ -44,7 +48,7 @@ def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
     place = f"{path}{name}"
     if name not in values:
         kind = type(component).__name__
-        hint = suggest_field(name, component)
+        hint = _TUPLE_HINT if isinstance(component, tuple) else suggest_field(name, component)
         raise ConfigError(f"{place}: {kind} has no field {name!r}. {hint}")
     if inner_field:
         value = set_field(values[name], inner_field, text, f"{place}.")
@@ -107,8 +111,49 @@ def parse_value(text: str, hint: Any, field: str) -> Any:
             value = text  # as written: gpt2-medium is not a subtraction
     value = value if matches_type(value, hint) else text
     if not matches_type(value, hint):
-        raise ConfigError(f"{field}: {text!r} does not fit. Allowed: {describe_type(hint)}.")
+        allowed = f"{describe_type(hint)}.{_notation(text, hint)}"
+        raise ConfigError(f"{field}: {text!r} does not fit. Allowed: {allowed}")
     return value
+
+
+def _notation(text: str, hint: Any) -> str:
+    """How a value that does not fit is written; "" if nothing is near it.
+
+    >>> _notation("adamw", Literal["Adam", "SGD"])
+    " Did you mean 'Adam'?"
+    >>> _notation("###", tuple[str, ...])
+    ' Write "(\'###\',)".'
+    """
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    members = typing.get_args(hint) if is_union else (hint,)
+    if tuple[str, ...] in members:
+        return f' Write "({text!r},)".'
+    choices = [str(x) for m in members if typing.get_origin(m) is Literal for x in m.__args__]
+    classes = {n: x for n, x in available_components(hint).items() if isinstance(x, type)}
+    close = nearest(text, [*choices, *classes])
+    if close in choices:
+        return f" Did you mean {close!r}?"
+    if close:
+        return f" Did you mean {_call_example(close, classes[close])!r}?"
+    if len(classes) == 1:
+        ((name, cls),) = classes.items()
+        return f' Write "{_call_example(name, cls) if _required(cls) else _long_call(name, cls)}".'
+    return ""
+
+
+def _required(cls: type[Any]) -> list[str]:
+    """The fields of a component that have no default."""
+    return [f.name for f in fields(cls) if f.default is f.default_factory is MISSING]
+
+
+def _call_example(name: str, cls: type[Any]) -> str:
+    return f"{name}({', '.join(f'{field}=…' for field in _required(cls))})"
+
+
+def _long_call(name: str, cls: type[Any]) -> str:
+    """A call with the first fields of a component, all of which have defaults."""
+    names = [f.name for f in fields(cls) if f.init]
+    return f"{name}({', '.join(f'{field}=…' for field in names[:3])}{', …' * (len(names) > 3)})"
 
 
 def suggest_field(name: str, component: Any, other_names: Collection[str] = ()) -> str:

@@ -26,8 +26,10 @@ def import_object(address: str) -> Any:
         raise ConfigError(f"{address!r} is not an address. Allowed: a string, module:name.")
     location, colon, name = address.rpartition(":")
     if not colon or not location or not name:
+        example = f"{address}:NAME" if address.endswith(".py") else "path/to/file.py:name"
         raise ConfigError(
-            f"{address!r} is not an address. Write module:name or path/to/file.py:name."
+            f"{address!r} is not an address. Allowed: module:name, path/to/file.py:name. Write"
+            f" {example}."
         )
     obj: Any = load_module(location)
     for attribute in name.split("."):
@@ -93,6 +95,17 @@ def address_of(obj: Any, field: str = "") -> str:
             f"{prefix}{location}:{name} is now another object, such as a wrapper. Use that one."
         )
     return f"{location}:{name}"
+
+
+def raised_in_user_file(error: BaseException) -> bool:
+    """True if code of a file that was loaded from a path raised the error, or called what did."""
+    frame = error.__traceback__
+    while frame is not None:
+        module = frame.tb_frame.f_globals.get("__name__")
+        if isinstance(module, str) and module.startswith(_FILE_MODULE_PREFIX):
+            return True
+        frame = frame.tb_next
+    return False
 
 
 def load_module(location: str) -> ModuleType:

@@ -37,6 +37,19 @@ SYNONYMS = {
     "max_completion_length": ("max_new_tokens", "max_length"),
     "max_tokens": ("max_new_tokens", "max_length"),
     "overlong_buffer_len": ("overlong_buffer",),
+    "bf16": ("bfloat16",),
+    "fp16": ("bfloat16",),
+    "float16": ("bfloat16",),
+    "half": ("bfloat16",),
+    "fp32": ("float32",),
+    "adamw": ("Adam",),
+    "adamw_8bit": ("Adam8bit",),
+    "stop": ("stop_strings",),
+    "temp": ("temperature",),
+    "max_length": ("max_new_tokens",),
+    # names of columns, in other tables, for a prompt and a reference answer
+    "prompt": ("question", "problem", "messages", "query", "instruction", "input", "text"),
+    "answer": ("solution", "ground_truth", "target", "label", "output", "response"),
 }
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from grupo.core.errors import ConfigError
+from grupo.core.errors import ConfigError, suggest
 from grupo.core.loader_errors import loader_errors
 
 RECIPE_SUFFIXES = (".toml", ".yaml", ".yml")
+_ALLOWED_RUN = "Allowed: a folder that `grupo train` made."
 
 
 def parse_path(text: str) -> Path:
@@ -38,6 +39,19 @@ def parse_folder(text: str) -> Path:
         if path.exists() and not path.is_dir():
             raise ConfigError(f"{text!r} exists and is no folder. Name another one.")
     return path
+
+
+def no_run_message(folder: Path) -> str:
+    """The error message for a folder that holds no run: the nearest run beside it, or what it is.
+
+    >>> no_run_message(Path("frist"))
+    "run: 'frist' holds no run: it has no recipe.json. Allowed: a folder that `grupo train` made."
+    """
+    problem = f"run: {str(folder)!r} holds no run: it has no recipe.json."
+    if (folder / "config.json").is_file():
+        return f"{problem} It is a model, for --model {folder}."
+    runs = [str(path.parent) for path in folder.parent.glob("*/recipe.json")]
+    return f"{problem} {suggest(str(folder), runs)}" if runs else f"{problem} {_ALLOWED_RUN}"
 
 
 def is_recipe_file(address: str) -> bool:

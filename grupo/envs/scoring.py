@@ -76,7 +76,7 @@ def apply_failure_handler(
     handled = []
     for index, result in enumerate(results):
         if result.error:
-            error = f"task {task.key}, rollout {index}: {result.error}"
+            error = f"task {task.location or task.key}, rollout {index}: {result.error}"
             result = on_failure(replace(result, error=error))
         handled.append(result)
     return handled

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.errors import ConfigError
+from grupo.core.user_paths import no_run_message
 from grupo.storage import strict_json
 
 Record = Mapping[str, Any]
@@ -47,7 +48,7 @@ def check_run_folder(folder: Path) -> Path:
     """Return the folder; raise `ConfigError` if it holds no run or cannot be read."""
     with explain_permission_errors(folder):
         if not (folder / "recipe.json").is_file():
-            raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+            raise ConfigError(no_run_message(folder))
         return folder
 
 

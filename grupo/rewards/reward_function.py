@@ -58,6 +58,11 @@ def as_reward(function: Callable[..., Any]) -> Reward:
     for _, identifying_name, names, make_reward in SIGNATURES:
         if identifying_name in parameters and _accepts_names(parameters, names):
             return make_reward(function)
+    if inspect.isclass(function):
+        raise ConfigError(
+            f"{_function_name(function)} is a class. Allowed: a function, or an object that can be"
+            " called. Name an instance of the class."
+        )
     shown = f"({', '.join(map(str, parameters.values()))})"
     raise ConfigError(
         f"{_function_name(function)}{shown} has no signature of a reward function."

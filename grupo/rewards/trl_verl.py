@@ -49,6 +49,7 @@ class TRLReward:
                     raise ConfigError(
                         f"reward: the parameter {name!r} of {_function_name(self.function)} is no"
                         f" column of the task {str(task.prompt)[:60]!r}. {suggest(name, available)}"
+                        " Add the column to the rows, or rename the parameter."
                     )
 
     def __call__(

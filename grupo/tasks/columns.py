@@ -101,6 +101,13 @@ def _verl_fields(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def _require_column(column: str, field_name: str, row: Mapping[str, Any], location: str) -> None:
     optional = field_name != "prompt" and column == getattr(DEFAULT_COLUMNS, field_name)
     if column not in row and not optional:
+        separator = next((mark for mark in ";\t|" if any(mark in name for name in row)), "")
+        if separator and len(row) == 1:
+            raise ConfigError(
+                f"{location} has one column, {next(iter(row))!r}. Allowed: commas between the"
+                " values of a .csv file, and tabs in a .tsv file. Write the file again with one of"
+                f" these in place of {separator!r}."
+            )
         raise ConfigError(
             f"{location} has no column {column!r} for the {field_name}. Name it behind the source:"
             f" \"…({field_name}='COLUMN')\", in Python Columns({field_name}='COLUMN')."
@@ -120,7 +127,8 @@ def _parse_prompt(value: Any, location: str) -> Observation:
         return value
     raise ConfigError(
         f"{location} is {str(value)[:100]!r}, a {type(value).__name__}. "
-        "Allowed: text that is not empty, or messages with a role and a content."
+        'Allowed: text that is not empty, or messages such as [{"role": "user", "content": "Hi"}].'
+        " Mend the row, or remove it."
     )
 
 

@@ -41,7 +41,11 @@ class DatasetTasks:
         if path.suffix in FILE_TABLES:
             return FILE_TABLES[path.suffix](_require_file(path))
         if path.is_file():
-            raise ConfigError(f"{path} ends in {path.suffix!r}. Allowed: {', '.join(FILE_TABLES)}.")
+            raise ConfigError(
+                f"{path} ends in {path.suffix!r}. Allowed: {', '.join(FILE_TABLES)}. Write it in"
+                " one of these formats, with pandas for example, or name a function of tasks:"
+                " file.py:function."
+            )
         if path.is_dir() or is_hub_name(self.path):
             return load_dataset_table(self.path, self.split, self.config)
         raise ConfigError(f"There is no file or folder {path}. {_suggest_files(path)}")

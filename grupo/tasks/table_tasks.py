@@ -32,7 +32,9 @@ class TableTasks(TaskSequence):
             task = task_from_row(row, columns, location, source)
             self.digests += bytes.fromhex(task.key)
         if not len(self):
-            raise ConfigError(f"{name} has no rows.")
+            raise ConfigError(
+                f"{name} has no rows. Allowed: 1 or more. Name a file with a row for each task."
+            )
 
     def __len__(self) -> int:
         return len(self.table)

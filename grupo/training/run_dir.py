@@ -14,6 +14,7 @@ from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
 from grupo.core.errors import ConfigError
+from grupo.core.user_paths import no_run_message
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
@@ -91,7 +92,7 @@ class RunFolder:
         """
         path = folder / RECIPE
         if not path.is_file():
-            raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+            raise ConfigError(no_run_message(folder))
         contents = read_recipe_file(path)
         return cls(folder, contents.recipe, contents.fingerprint, contents.earlier)
 

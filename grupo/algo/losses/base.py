@@ -12,8 +12,8 @@ from grupo.core.numbers import Number
 class Loss:
     """Function `(pi, batch) -> (N, T)`: one loss per token, before weights and mask.
 
-    Losses add (`a + b`) and scale (`0.1 * a`). The signals that a loss reads besides `logp` are
-    declared in its attribute `requires`: see `grupo.core.requires`.
+    Losses add (`a + b`), subtract (`a - b`) and scale (`0.1 * a`). The signals that a loss reads
+    besides `logp` are declared in its attribute `requires`: see `grupo.core.requires`.
     """
 
     @property
@@ -33,6 +33,9 @@ class Loss:
 
     def __add__(self, other: "Loss") -> "Loss":
         return self if isinstance(other, ZeroLoss) else SumLoss(self, other)
+
+    def __sub__(self, other: "Loss") -> "Loss":
+        return self + -1.0 * other
 
     def __rmul__(self, factor: Number) -> "Loss":
         return ScaledLoss(factor, self) if factor else ZeroLoss()

@@ -28,6 +28,10 @@ MICROBATCH = "--policy.tokens-per-microbatch {}"
 LORA_RANK = '--policy.lora "Lora(rank={})"'
 LORA_ALPHA = '--policy.lora "Lora(alpha={})"'
 LORA_TARGETS = "--policy.lora \"Lora(targets='{}')\""
+QLORA = '--policy.quantization "Nf4()" --policy.lora "Lora(rank=16)"'
+KEEP = '--keep "KeepCheckpoints(last={})"'
+KEEP_BEST = '--evaluation.every 10 --keep "KeepCheckpoints(best=1)"'
+OPTIMIZER = "--optimizer {}"
 CHAT_TEMPLATE = "--policy.apply-chat-template {}"
 VLLM = "--policy.engine \"Vllm(url='{}')\""
 VLLM_MEMORY = '--policy.engine "Vllm(gpu_memory_utilization={})"'

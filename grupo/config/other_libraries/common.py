@@ -1,7 +1,14 @@
 """Options that people try and that no field of a recipe is called."""
 
 from grupo.config.other_libraries import answers as to
-from grupo.config.other_libraries.option import Library
+from grupo.config.other_libraries.option import (
+    ONE_DEVICE,
+    Library,
+    missing,
+    neutral,
+    no_value,
+    rank_of,
+)
 from grupo.config.other_libraries.option import OtherOption as Option
 
 COMMON = Library(
@@ -22,7 +29,7 @@ COMMON = Library(
         Option("epochs", to.STEPS, "", to.STEPS_OF_EPOCHS, "100"),
         Option("max_length", to.ANSWER_LENGTH, "", example="512"),
         Option("max_tokens", to.ANSWER_LENGTH, "", example="512"),
-        Option("lora", to.LORA_RANK, "", example="16"),
+        Option("lora", to.LORA_RANK, "", example="16", convert=rank_of),
         Option("lora_rank", to.LORA_RANK, "", example="16"),
         Option("dataset", to.TASKS, "", example="train.jsonl"),
         Option("data", to.TASKS, "", example="train.jsonl"),
@@ -32,6 +39,17 @@ COMMON = Library(
         Option("config", "an argument: grupo train {}", "", example="recipe.toml"),
         Option("recipe", "an argument: grupo train {}", "", example="recipe.toml"),
         Option("device", "--policy.device {}", "", example="cuda"),
+        Option("num_epochs", to.STEPS, "", to.STEPS_OF_EPOCHS, "100"),
+        Option("num_steps", to.STEPS, "", example="100"),
+        Option("bs", to.PROMPTS, "", "each prompt has a group of rollouts", "16"),
+        Option("train_file", to.TASKS, "", example="train.jsonl"),
+        Option("data_path", to.TASKS, "", example="train.jsonl"),
+        Option("rewards", to.REWARD, "", "repeat it for several", "rewards.py:correct"),
+        Option("eval_every", to.EVAL_EVERY, "", example="10"),
+        Option("checkpoint", "--model {}", "", "a run, or RUN@best, to start from", "RUN"),
+        Option("qlora", to.QLORA, convert=no_value),
+        *missing("the prompt is in the rows: a system message, or the text", "system_prompt"),
+        *neutral(ONE_DEVICE, "gpus", "num_gpus", "num_processes", "nproc_per_node"),
         Option("dtype", to.DTYPE, "", example="bfloat16"),
     ),
 )

@@ -36,6 +36,40 @@ def truth(text: str) -> str:
     return "True" if text.lower() in ("true", "1", "yes", "") else "False"
 
 
+def no_value(text: str) -> str:
+    """Nothing: grupo's option has no value of this option."""
+    return ""
+
+
+def rank_of(text: str) -> str:
+    """The rank of adapters; 16 for a flag.
+
+    >>> rank_of("8"), rank_of("True")
+    ('8', '16')
+    """
+    return text if text.isdigit() else "16"
+
+
+def server_url(text: str) -> str:
+    """The address of a server; an example for a flag.
+
+    >>> server_url("http://host:1"), server_url("True")
+    ('http://host:1', 'http://127.0.0.1:8000')
+    """
+    return text if text.startswith("http") else "http://127.0.0.1:8000"
+
+
+def optimizer(text: str) -> str:
+    """The optimizer of one of transformers' names.
+
+    >>> optimizer("adamw_torch_fused"), optimizer("adamw_8bit"), optimizer("adafactor")
+    ('"Adam()"', '"Adam8bit()"', '"Adafactor()"')
+    """
+    names = {"8bit": "Adam8bit", "adafactor": "Adafactor", "muon": "Muon", "sgd": "SGD"}
+    known = (name for part, name in names.items() if part in text.lower())
+    return f'"{next(known, "Adam")}()"'
+
+
 def not_negative(text: str) -> str:
     """The number, 0 in place of -1 and None.
 

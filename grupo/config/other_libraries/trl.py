@@ -10,7 +10,11 @@ from grupo.config.other_libraries.option import (
     dtype_if_true,
     missing,
     neutral,
+    no_value,
     not_negative,
+    optimizer,
+    rank_of,
+    server_url,
     truth,
 )
 from grupo.config.other_libraries.option import OtherOption as Option
@@ -26,7 +30,7 @@ GENERATION = (
     Option("top_p", to.TOP_P, "1.0"),
     Option("top_k", to.TOP_K, "0", convert=not_negative),
     Option("min_p", to.MIN_P, "None", example="0.1", convert=not_negative),
-    Option("use_vllm", to.VLLM, "False", "a vLLM server generates", "http://127.0.0.1:8000"),
+    Option("use_vllm", to.VLLM, "False", "a vLLM server generates", convert=server_url),
     Option("vllm_server_base_url", to.VLLM, "None", example="http://127.0.0.1:8000"),
     Option("vllm_gpu_memory_utilization", to.VLLM_MEMORY, "0.3"),
     *neutral(
@@ -41,7 +45,12 @@ GENERATION = (
         "grupo samples from the policy's own distribution",
         *("repetition_penalty", "generation_kwargs", "vllm_structured_outputs_regex"),
     ),
-    *missing("prompts are not truncated", "max_prompt_length"),
+    Option(
+        "max_prompt_length",
+        "--overlong truncate",
+        "512",
+        "a prompt may have the context less policy.max_new_tokens",
+    ),
     *missing("the template is the tokenizer's", "chat_template_kwargs", "chat_template_path"),
 )
 BATCHES = (
@@ -94,14 +103,16 @@ OBJECTIVE = (
 )  # fmt: skip
 OPTIMIZER = (
     Option("lr", to.LEARNING_RATE, "1e-6"),
-    Option("lr_scheduler_type", '--learning-rate "{}(1e-6, 0)"', "linear", example="Linear"),
+    Option("lr_scheduler_type", '--learning-rate "{}(1e-6, 0)"', "linear", convert=str.capitalize),
     Option("warmup_ratio", to.WARMUP, "0.0", "a fraction of the run", "0.1"),
     Option("warmup_steps", to.WARMUP, "0", "the fraction is warmup_steps / max_steps", "0.1"),
     Option("weight_decay", to.WEIGHT_DECAY, "0.0"),
     Option("adam_beta1", to.BETA1, "0.9"),
     Option("adam_beta2", to.BETA2, "0.999"),
     Option("adam_epsilon", to.EPS, "1e-8"),
-    *missing("the optimizer is AdamW: --optimizer", "optim", "optim_args", "lr_scheduler_kwargs"),
+    Option("optim", to.OPTIMIZER, "adamw_torch_fused", "docs/optimizers.md", convert=optimizer),
+    *missing("an optimizer's arguments are in its call: docs/optimizers.md",
+             "optim_args", "lr_scheduler_kwargs"),
     *neutral("the loss of a large vocabulary is computed in chunks", "use_liger_kernel",
              "use_liger_loss"),
 )  # fmt: skip
@@ -114,9 +125,10 @@ MODEL = (
     Option("lora_r", to.LORA_RANK, "16"),
     Option("lora_alpha", to.LORA_ALPHA, "32"),
     Option("lora_target_modules", to.LORA_TARGETS, "all linear layers", example="all-linear"),
-    Option("use_peft", to.LORA_RANK, "False", example="16"),
+    Option("use_peft", to.LORA_RANK, "False", convert=rank_of),
     *missing("adapters have no dropout and no bias", "lora_dropout", "use_dora", "use_rslora"),
-    *missing("weights are not quantized", "load_in_4bit", "load_in_8bit"),
+    Option("load_in_4bit", to.QLORA, "False", "with adapters only", convert=no_value),
+    *missing("weights are quantized to 4 bits only: --policy.quantization", "load_in_8bit"),
     *neutral("transformers chooses", "attn_implementation", "trust_remote_code",
              "gradient_checkpointing_kwargs", "disable_dropout", "model_revision",
              "model_init_kwargs", "tf32", "torch_compile", "cast_lm_head_to_fp32"),
@@ -137,7 +149,10 @@ RUN = (
              "wandb_log_unique_prompts", "log_level"),
     *neutral("a run saves and evaluates by steps", "save_strategy", "eval_strategy", "do_eval",
              "evaluation_strategy", "save_only_model", "eval_on_start"),
-    *neutral("the last two checkpoints are kept", "save_total_limit", "load_best_model_at_end",
+    Option("save_total_limit", to.KEEP, "None", example="2"),
+    Option("load_best_model_at_end", to.KEEP_BEST, "False",
+           "then `grupo export RUN FOLDER --checkpoint best`"),
+    *neutral("the best checkpoint is that of keep.metric: --keep.metric eval/sampled",
              "metric_for_best_model", "greater_is_better"),
     *neutral("`grupo resume RUN` continues a run", "resume_from_checkpoint"),
     *neutral("`grupo export RUN FOLDER` writes the model", "push_to_hub", "hub_model_id",

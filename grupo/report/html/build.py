@@ -43,6 +43,12 @@ def write_html_report(folders: Sequence[Path], out: Path) -> Path:
     Raises:
         ConfigError: a folder holds no run, or `out` exists and is not a report.
     """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"out: {str(out)!r}. Allowed: a file that ends in .html.")
+    if not out.parent.is_dir():
+        raise ConfigError(
+            f"out: {str(out)!r} is in a folder that does not exist. Name another file."
+        )
     runs = open_runs(folders)
     if out.is_dir() or (out.exists() and not _is_report(out)):
         raise ConfigError(f"out: {str(out)!r} exists and is not a report. Name another file.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.errors import ConfigError
-from grupo.core.user_paths import relative_path
+from grupo.core.user_paths import no_run_message, relative_path
 from grupo.report.html import recipe_source
 from grupo.report.html.journal_index import JournalIndex
 from grupo.report.html.metric_docs import metric_definition
@@ -156,5 +156,5 @@ def _check_run_folder(folder: Path) -> Path:
         raise ConfigError(f"run: {str(folder)!r} is not a folder.")
     readable = os.access(folder, os.R_OK | os.X_OK, effective_ids=True)
     if readable and not any((folder / name).exists() for name in ("recipe.json", "metrics.jsonl")):
-        raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+        raise ConfigError(no_run_message(folder))
     return folder.resolve()

@@ -12,6 +12,7 @@ from grupo.core.json_text import check_unicode, parse_json
 from grupo.core.limits import TASK_LINE_SIZE
 from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count, count_lines
 
+ONE_OBJECT_PER_LINE = "Write one object on each line, as pandas' to_json(lines=True) does."
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -63,8 +64,15 @@ def _parse_object(line: bytes, location: str) -> Mapping[str, Any]:
         row = parse_json(text)
         if _SURROGATE_ESCAPE.search(text):
             check_unicode(row)
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{location} is not UTF-8: {error}. The line is {line[:80]!r}. Save the file as UTF-8."
+        ) from error
     except ValueError as error:
-        raise ConfigError(f"{location} is not JSON: {error}. The line is {line[:80]!r}.") from error
+        raise ConfigError(
+            f"{location} is not JSON: {error}. The line is {line[:80]!r}. {ONE_OBJECT_PER_LINE}"
+        ) from error
     if not isinstance(row, Mapping):
-        raise ConfigError(f"{location} is a JSON {type(row).__name__}. Allowed: an object.")
+        kind = type(row).__name__
+        raise ConfigError(f"{location} is a JSON {kind}. Allowed: an object. {ONE_OBJECT_PER_LINE}")
     return row

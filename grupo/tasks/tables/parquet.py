@@ -66,4 +66,6 @@ class ParquetTable:
         try:
             yield
         except (ArrowException, OSError) as error:
-            raise ConfigError(f"{self.path} is not readable as Parquet: {error}") from error
+            raise ConfigError(
+                f"{self.path} is not readable as Parquet: {error} Write it again."
+            ) from error
