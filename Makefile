@@ -59,6 +59,12 @@ $(ADAPTERS)/installed: .venv/installed
 	$(ADAPTERS)/bin/python -m pip install --quiet --editable ".[verifiers,openenv]"
 	touch $@
 
+# The first hour of a new user in a fresh clone and a fresh environment, with a time for each stage:
+# a model built on the spot, training, own rewards and data, a judge, environments, a comparison.
+.PHONY: first-hour
+first-hour:
+	$(PYTHON) tools/first_hour
+
 browser:
 	command -v chromedriver || { $(SUDO) apt-get update && \
 		$(SUDO) apt-get install --yes --no-install-recommends chromium chromium-driver; }

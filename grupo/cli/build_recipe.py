@@ -1,5 +1,6 @@
 """Build a recipe from the arguments of a command."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.core.component import component_fields, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
-from grupo.core.user_paths import is_recipe_file
+from grupo.core.user_paths import is_recipe_file, parse_path
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.recipe import Recipe, TaskSource
 from grupo.recipe_files import load_recipe_file, recipe_to_toml
@@ -24,11 +25,13 @@ from grupo.toy import quickstart
 from grupo.training.start_from import with_model
 
 T = TypeVar("T")
+NOT_WHOLE = re.compile(r"[-+\d.eE]+%?")
 FLAGS = ("tensorboard", "trackio", "wandb", "dry-run")
 OPTION_NAMES = (
     *("run", "method", "model", "tasks", "eval-tasks", "reward", "steps"),
     *FLAGS,
 )
+OTHER_FILES = (".json", ".jsonl", ".csv", ".parquet", ".safetensors", ".gguf")  # no recipes
 FIELD_ALIASES = {"steps": "max_steps"}  # options with another name than their field
 Fields = tuple[tuple[str, str], ...]  # dotted names of fields with the text of their values
 
@@ -114,6 +117,11 @@ def parse_eval_tasks(text: str) -> int | TaskSource:
     try:
         return int(text)
     except ValueError:
+        if NOT_WHOLE.fullmatch(text):
+            raise ConfigError(
+                f"eval_tasks: {text!r}. Allowed: a whole number of tasks, or a source of tasks."
+                " Write --eval-tasks 20, or leave it out: a tenth of the tasks is held out."
+            ) from None
         return parse_option(parse_task_source, "eval_tasks", text)
 
 
@@ -121,6 +129,12 @@ def load_recipe(address: str) -> Recipe:
     """The recipe at `FILE.py:NAME`, NAME being RECIPE by default, or in a TOML or YAML file."""
     if is_recipe_file(address):
         return load_recipe_file(address)
+    if (path := parse_path(address)).is_dir() or path.suffix in OTHER_FILES:
+        raise ConfigError(
+            f"{address!r} is no recipe. Allowed: FILE.py:NAME, FILE.toml, FILE.yaml. A model is"
+            " --model FOLDER, a table of tasks --tasks FILE; a run is continued by `grupo resume"
+            " RUN`."
+        )
     location, colon, name = address.rpartition(":")
     if not colon:
         location = address
@@ -145,6 +159,13 @@ def _reward_term(text: str) -> RewardTerm:
     before, equals, after = text.partition("=")
     weight, asterisk, address = (after if equals else before).rpartition("*")
     name = before if equals else Path(address).name.rpartition(":")[2]
+    if equals and NOT_WHOLE.fullmatch(after):
+        raise ConfigError(f"{text!r}: the weight stands first. Allowed: {after}*{before}.")
+    if equals and "*" in before:
+        weight, _, name = before.partition("*")
+        raise ConfigError(
+            f"{text!r}: the weight stands before the address. Allowed: {name}={weight}*{after}."
+        )
     try:
         return RewardTerm(name, ImportedReward(address), float(weight) if asterisk else 1.0)
     except ValueError as error:

@@ -21,6 +21,18 @@ MANIFEST_FILE = "comparison.json"
 FORMAT_VERSION = 1
 
 
+def check_folder(out: Path) -> None:
+    """Raise `ConfigError` for a folder with files that belong to no comparison."""
+    if not out.is_dir() or (out / MANIFEST_FILE).is_file():
+        return
+    others = sorted(p.name for p in out.iterdir() if not p.name.startswith(("tmp.", "lock")))
+    if others:
+        raise ConfigError(
+            f"out: {str(out)!r} holds {', '.join(others[:8])}. Allowed: a comparison, or a new"
+            " folder. Name another one with --out."
+        )
+
+
 def save_comparison(comparison: Comparison, out: Path) -> None:
     """Write the definition of a comparison into its folder."""
     data = {

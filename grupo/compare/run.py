@@ -67,6 +67,7 @@ def run_comparison(
         ConfigError: the comparison is not valid; raised before any work starts.
     """
     out = Path(out)
+    manifest.check_folder(out)
     resources = Resources.detect(workers, threads)
     remaining = _remaining_runs(comparison, out, (*UNFINISHED, CRASHED) if retry else UNFINISHED)
     make_folder(out)

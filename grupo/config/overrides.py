@@ -130,6 +130,8 @@ def _notation(text: str, hint: Any) -> str:
         return f' Write "({text!r},)".'
     choices = [str(x) for m in members if typing.get_origin(m) is Literal for x in m.__args__]
     classes = {n: x for n, x in available_components(hint).items() if isinstance(x, type)}
+    if classes and text.count("(") != text.count(")"):
+        return " A bracket is missing."
     close = nearest(text, [*choices, *classes])
     if close in choices:
         return f" Did you mean {close!r}?"

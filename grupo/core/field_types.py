@@ -88,7 +88,11 @@ def describe_type(hint: Any) -> str:
         return f"{hint.__name__}(…)"
     components = sorted(available_components(hint).items())
     names = [name + "(…)" * isinstance(x, type) for name, x in components]
-    return TYPE_NAMES.get(hint) or " or ".join(names) or "a value that only Python code can spell"
+    return (
+        TYPE_NAMES.get(hint)
+        or " or ".join(names)
+        or "a value that is written in Python, or a table in a recipe file"
+    )
 
 
 def is_describable(hint: Any) -> bool:

@@ -45,9 +45,11 @@ def no_run_message(folder: Path) -> str:
     """The error message for a folder that holds no run: the nearest run beside it, or what it is.
 
     >>> no_run_message(Path("frist"))
-    "run: 'frist' holds no run: it has no recipe.json. Allowed: a folder that `grupo train` made."
+    "run: 'frist' is not a folder. Allowed: a folder that `grupo train` made."
     """
     problem = f"run: {str(folder)!r} holds no run: it has no recipe.json."
+    if not folder.is_dir():
+        problem = f"run: {str(folder)!r} is not a folder."
     if (folder / "config.json").is_file():
         return f"{problem} It is a model, for --model {folder}."
     runs = [str(path.parent) for path in folder.parent.glob("*/recipe.json")]

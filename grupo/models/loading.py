@@ -258,7 +258,10 @@ def _check_folder(path: str) -> None:
     if not folder.is_dir() and (has_parent or folder.is_absolute() or path.startswith(".")):
         entries = folder.parent.iterdir() if folder.parent.is_dir() else ()
         siblings = [entry.name for entry in entries if entry.is_dir()]
-        raise ConfigError(f"model: {path!r} is not a folder. {suggest(folder.name, siblings)}")
+        hint = suggest(folder.name, siblings)
+        if folder.is_file():
+            hint = f"Allowed: the folder that holds config.json. Write --model {folder.parent}."
+        raise ConfigError(f"model: {path!r} is not a folder. {hint}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         entries = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
         is_start = any((folder / name).is_file() for name in ("recipe.json", "adapter_config.json"))

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +13,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from grupo.cli.main import main
+from tests.helpers.command_line import Command, run_command
 from tests.helpers.recipe_files import RECIPE_FILES, TRL_SCRIPT
 from tests.helpers.run_outcomes import flip_bit
 
@@ -279,22 +279,10 @@ def short_smoke_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "train_on_echo", partial(module.train_on_echo, max_steps=2))
 
 
-Command = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
 def grupo(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Command:
     """Run a command line in `home`; returns the exit code, standard output and standard error."""
     monkeypatch.chdir(home)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = 0
-        try:
-            main(list(arguments))
-        except SystemExit as end:
-            code = int(end.code or 0)
-        return code, *capsys.readouterr()
-
-    return run
+    return run_command(capsys)

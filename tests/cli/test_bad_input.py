@@ -87,7 +87,9 @@ def test_failing_reward_with_raise_error_stops_the_run(grupo, tmp_path):
     assert code == 3
     hint, message = err.splitlines()
     assert hint == f"`grupo resume {run}` continues from the last checkpoint."
-    assert re.fullmatch(r"grupo: task \w+, rollout 0: reward 'nothing' returned nan", message)
+    assert re.fullmatch(
+        r"grupo: task tasks.jsonl, line \d+, rollout 0: reward 'nothing' returned nan", message
+    )
 
 
 def test_unexpected_error_keeps_its_traceback(grupo, monkeypatch):

@@ -153,7 +153,7 @@ def _natural_order(path: Path) -> list[tuple[str, int]]:
 
 def _check_run_folder(folder: Path) -> Path:
     if not folder.is_dir():
-        raise ConfigError(f"run: {str(folder)!r} is not a folder.")
+        raise ConfigError(no_run_message(folder))
     readable = os.access(folder, os.R_OK | os.X_OK, effective_ids=True)
     if readable and not any((folder / name).exists() for name in ("recipe.json", "metrics.jsonl")):
         raise ConfigError(no_run_message(folder))

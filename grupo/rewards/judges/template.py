@@ -74,7 +74,8 @@ def check_placeholders(
             if name not in known:
                 column = "reference answer" if name == "answer" else f"column {name!r}"
                 hint = suggest(name, [*known, BOUNDARY, *provided])
-                raise ConfigError(f"{field}: {{{name}}}: task {task.key!r} has no {column}. {hint}")
+                place = task.location or task.key
+                raise ConfigError(f"{field}: {{{name}}}: task {place!r} has no {column}. {hint}")
 
 
 def observation_text(observation: Observation) -> str:
