@@ -70,10 +70,6 @@ DATA_AND_REWARDS = (
         *("1 of 13 prompts", "Allowed: 56 tokens", "--overlong drop", "2"),
         on_page=True,
     ),
-    Mistake(
-        f"{RECIPE} --tasks long.jsonl",
-        *("long.jsonl, line 13 (400 tokens)", "Allowed: 252 tokens", "--overlong drop", "2"),
-    ),
 )
 MODELS = (
     Mistake(
@@ -83,7 +79,7 @@ MODELS = (
     Mistake("resume run --max-steps 0", "max_steps: 0", "1 or more", "Allowed", "3"),
     Mistake(
         "train --model adapters --tasks tasks.jsonl --reward rewards.py:digits --run new",
-        *("adapters", "missing/base", "folder", "3"),
+        *("'adapters' has no", "adapter_model.safetensors", "Allowed: adapters in safet", "3"),
     ),
     Mistake("resume other", "'other' is not a folder", "Allowed: run", "Allowed: run", "3"),
     Mistake(
@@ -196,8 +192,9 @@ MISSPELLED = (
     ),
     Mistake("methods kl", "'kl'", "Allowed:", "Did you mean", "6"),
     Mistake(
-        f"{RECIPE} --reward reward.py:digits",
+        "recipe.py --reward reward.py:digits",
         *("reward.py", "Allowed: ", "Did you mean 'rewards.py'?", "6"),
+        on_page=True,
     ),
     Mistake(
         "recipe.py --method.sampler.group-size 1",

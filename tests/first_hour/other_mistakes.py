@@ -57,10 +57,22 @@ OPTIONS = (
     Mistake(f"{RECIPE} --steps 10k", "max_steps: '10k'", "Allowed: a whole number", "does not fit"),
 )
 REWARDS_AND_MODELS = (
-    Mistake(f"{RECIPE} --reward rewards.py", "'rewards.py'", "module:name", "rewards.py:NAME"),
+    Mistake(
+        "recipe.py --reward rewards.py",
+        "'rewards.py'",
+        "Allowed: module",
+        "rewards.py:NAME",
+        on_page=True,
+    ),
     Mistake(f"{RECIPE} --reward digits", "'digits'", "Allowed: module:name", "file.py:name"),
     Mistake(f"{RECIPE} --reward rewards.py:Scorer", "Scorer is a class", "a function", "instance"),
-    Mistake(f"{RECIPE} --reward rewards.py:digit", "'digit'", "Allowed:", "Did you mean 'digits'?"),
+    Mistake(
+        "recipe.py --reward rewards.py:digit",
+        "'digit'",
+        "Allowed:",
+        "Did you mean 'digits'?",
+        on_page=True,
+    ),
     Mistake(
         f"{RECIPE} --reward rewards.py:digits=0.5",
         *("'rewards.py:digits=0.5'", "the weight stands first", "0.5*rewards.py:digits"),
@@ -132,7 +144,7 @@ RECIPE_FILES = (
     Mistake("train text.toml", "policy: 'model'", "a table in a recipe file", "text.toml"),
     Mistake("train function.toml", "'function'", "Allowed: answer_error_score, fn", "rewards[0]"),
     Mistake("train method.toml", "'grp'", "Allowed: a_grae", "Did you mean 'grpo'?"),
-    Mistake("train no_policy.toml", "policy", "missing", "Allowed: Recipe(policy"),
+    Mistake("train no_policy.toml", "no_policy.toml", "it is missing", "Write a table [policy]"),
     Mistake("train tab.yaml", "tab.yaml", "not valid YAML", "line 2"),
     Mistake("train twice.yaml", "'tasks'", "occurs twice", "line 2"),
     Mistake("train trl.yaml", "num_generations", "TRL's", "--method.sampler.group-size 8"),
@@ -160,7 +172,9 @@ AFTER_TRAINING = (
     Mistake("export run out --weights ema", "'ema'", "Allowed: trained", "has no ema"),
     Mistake("export run out --format gguf", "--format", "Usage: grupo export", "export --help"),
     Mistake("export run", "FOLDER", "Usage: grupo export", "export --help"),
-    Mistake("export run out --checkpoint 7", "none of step 7", "Allowed: best, last", "steps 1"),
+    Mistake(
+        "export run out --checkpoint 7", "none of step 7", "best, last", "steps 2", on_page=True
+    ),
     Mistake("report run --out page.pdf", "'page.pdf'", "ends in .html", "Allowed"),
     Mistake("report run --out no/page.html", "'no/page.html'", "does not exist", "Name another"),
     Mistake("watch run --port 99999", "--port", "65535", "watch --help"),

@@ -67,8 +67,9 @@ def judged(user: User) -> None:
     with judge_server() as url:
         user.write("judged.py", JUDGED.format(url=url))
         user.grupo("train", "judged.py", "--run", "runs/judged")
-    metrics = check_run(user, "runs/judged", steps=2)
-    if not metrics["usage/judge_calls"] + metrics["usage/judge_cache_hits"]:
+    check_run(user, "runs/judged", steps=2)
+    summary = json.loads((user.folder / "runs/judged/summary.json").read_text())
+    if not summary["ledger"].get("usage/judge_calls"):
         raise StageError("The judge was not called.")
 
 
