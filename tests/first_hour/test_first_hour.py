@@ -38,7 +38,7 @@ def test_every_stage_of_the_first_hour_gives_its_result(tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
     header, *stages, total, machine_time = result.stdout.splitlines()
     assert header.split() == ["stage", "wall", "processor"]
-    assert len(stages) == 10
+    assert len(stages) == 11
     assert total.startswith("total")
     assert "limit 12 min" in machine_time
 

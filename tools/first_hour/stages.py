@@ -8,6 +8,7 @@ from user_files import (
     JUDGED,
     LOAD_EXPORT,
     MODEL,
+    NOTEBOOK,
     OWN_ENVIRONMENT,
     REWARDS,
     TASKS,
@@ -83,6 +84,13 @@ def own_environment(user: User) -> None:
     check_run(user, "runs/cartpole", steps=2)
 
 
+def notebook(user: User) -> None:
+    """A notebook in a real kernel: a model, a table and a reward of its cells."""
+    user.script("run_notebook.py", NOTEBOOK)
+    user.expect("shown as HTML")
+    check_run(user, "runs/notebook", steps=2)
+
+
 def recipe_file(user: User) -> None:
     """A recipe in TOML, written by --dry-run and trained."""
     arguments = ("--tasks", "train.jsonl", "--reward", "rewards.py:digits", *SMALL, *GROUP, *STEPS)
@@ -145,6 +153,7 @@ STAGES: tuple[Stage, ...] = (
     ("own data: CSV, chat, Parquet", own_data),
     ("a judge over HTTP", judged),
     ("own environment, and Gymnasium", own_environment),
+    ("a notebook", notebook),
     ("a recipe in TOML", recipe_file),
     ("comparison of two methods", comparison),
     ("report, doctor, rollouts", reports),

@@ -137,3 +137,30 @@ model = AutoModelForCausalLM.from_pretrained("exported")
 inputs = tokenizer("What is 2 plus 3?", return_tensors="pt", return_token_type_ids=False)
 print("tokens:", model.generate(**inputs, max_new_tokens=4, do_sample=False).shape[1])
 """
+NOTEBOOK = """
+import nbformat
+from nbclient import NotebookClient
+
+CELLS = [
+    "from datasets import Dataset\\n"
+    "from transformers import AutoModelForCausalLM, AutoTokenizer\\n"
+    "from grupo import CausalLM, LoadedModel, Recipe, RewardTerm, SingleTurn, train\\n"
+    "model = AutoModelForCausalLM.from_pretrained('my_model')\\n"
+    "tokenizer = AutoTokenizer.from_pretrained('my_model')",
+    "rows = [{'prompt': f'What is {i} plus 1?', 'answer': str(i + 1)} for i in range(12)]\\n"
+    "def digits(completions, **columns):\\n"
+    "    return [sum(map(str.isdigit, c)) / max(1, len(c)) for c in completions]",
+    "recipe = Recipe(\\n"
+    "    CausalLM(LoadedModel(model, tokenizer), max_new_tokens=8),\\n"
+    "    SingleTurn((RewardTerm('digits', digits),)),\\n"
+    "    Dataset.from_list(rows),\\n"
+    "    eval_tasks=4, max_steps=2, prompts_per_step=2)\\n"
+    "run = train(recipe, 'runs/notebook')",
+    "run",
+]
+notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+NotebookClient(notebook, kernel_name="python3", timeout=300).execute()
+nbformat.write(notebook, "notebook.ipynb")
+shown = notebook.cells[-1].outputs[0].data
+print("shown as", "HTML" if "text/html" in shown else "plain text")
+"""
