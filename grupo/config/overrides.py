@@ -121,8 +121,8 @@ def _notation(text: str, hint: Any) -> str:
 
     >>> _notation("adamw", Literal["Adam", "SGD"])
     " Did you mean 'Adam'?"
-    >>> _notation("###", tuple[str, ...])
-    ' Write "(\'###\',)".'
+    >>> print(_notation("###", tuple[str, ...]))
+     Write "('###',)".
     """
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     members = typing.get_args(hint) if is_union else (hint,)

@@ -60,8 +60,8 @@ def as_reward(function: Callable[..., Any]) -> Reward:
             return make_reward(function)
     if inspect.isclass(function):
         raise ConfigError(
-            f"{_function_name(function)} is a class. Allowed: a function, or an object that can be"
-            " called. Name an instance of the class."
+            f"{_function_name(function)} is a class. Name an instance of it, or a function."
+            f" {_allowed_signatures()}"
         )
     shown = f"({', '.join(map(str, parameters.values()))})"
     raise ConfigError(

@@ -71,7 +71,7 @@ def test_address_of_an_imported_object_is_its_address(folder):
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("math", "'math' is not an address. Write module:name or path/to/file.py:name."),
+        ("math", "'math' is not an address. Allowed: module:name, path/to/file.py:name."),
         (":pi", "':pi' is not an address"),
         ("math:", "'math:' is not an address"),
         ("math:pie", "'math' has no 'pie'. Did you mean 'pi'?"),

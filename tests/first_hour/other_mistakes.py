@@ -65,7 +65,12 @@ REWARDS_AND_MODELS = (
         on_page=True,
     ),
     Mistake(f"{RECIPE} --reward digits", "'digits'", "Allowed: module:name", "file.py:name"),
-    Mistake(f"{RECIPE} --reward rewards.py:Scorer", "Scorer is a class", "a function", "instance"),
+    Mistake(
+        f"{RECIPE} --reward rewards.py:Scorer",
+        "Scorer is a class",
+        "f(task, rollouts)",
+        "an instance",
+    ),
     Mistake(
         "recipe.py --reward rewards.py:digit",
         "'digit'",

@@ -71,7 +71,7 @@ def test_file_that_is_not_a_report_is_not_overwritten(tmp_path):
 
 
 def test_missing_output_folder_is_a_config_error(tmp_path):
-    with pytest.raises(ConfigError, match=r"out: .* No such file or directory"):
+    with pytest.raises(ConfigError, match=r"out: .* is in a folder that does not exist"):
         write_html_report([write_run(tmp_path / "run")], tmp_path / "no" / "a.html")
 
 

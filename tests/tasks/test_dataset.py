@@ -115,8 +115,8 @@ def test_a_line_without_an_object_is_a_config_error(tmp_path, line):
 def test_invalid_utf8_and_deep_nesting_are_config_errors(tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"prompt": "\xff"}')
     write(tmp_path / "deep.jsonl", "[" * 100_000)
-    for name in ("bytes.jsonl", "deep.jsonl"):
-        with pytest.raises(ConfigError, match=f"{name}, line 1 is not JSON"):
+    for name, format_name in (("bytes.jsonl", "UTF-8"), ("deep.jsonl", "JSON")):
+        with pytest.raises(ConfigError, match=f"{name}, line 1 is not {format_name}"):
             DatasetTasks(str(tmp_path / name)).load()
 
 

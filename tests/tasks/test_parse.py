@@ -82,7 +82,7 @@ def test_functions_are_imported_from_files_with_imports_of_their_own(tmp_path):
         import_function(f"{file}:calls")
     with pytest.raises(ConfigError, match=r"There is no file .*Did you mean 'mine\.py'"):
         import_function(f"{tmp_path}/mein.py:f")
-    with pytest.raises(ConfigError, match=r"Write module:name"):
+    with pytest.raises(ConfigError, match=r"Allowed: module:name"):
         import_function("package.module.function")
 
 
