@@ -11,6 +11,7 @@ from torch import Tensor
 from grupo.algo.advantages import AdvantageEstimator
 from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
+from grupo.config.validate_kinds import check_kinds
 from grupo.config.validate_rewards import check_reward_range
 from grupo.config.validate_signals import check_required_signals
 from grupo.config.validate_stopping import check_stopping
@@ -72,6 +73,7 @@ def env_warnings(recipe: Recipe) -> list[str]:
 
 def check_recipe(recipe: Recipe) -> None:
     """Raise `ConfigError` for the first field of a recipe that cannot work."""
+    check_kinds(recipe)
     _check_schedules(recipe)
     _check_learning_rate("learning_rate", recipe.learning_rate, recipe.max_steps)
     _check_learning_rate("aux_head_learning_rate", recipe.aux_head_learning_rate, recipe.max_steps)
