@@ -90,7 +90,8 @@ def as_task_source(value: TaskSource | Iterable[Any], field: str = "tasks") -> T
     Raises:
         ConfigError: The value is neither.
     """
-    is_source = isinstance(value, MissingObject) or callable(getattr(value, "load", None))
+    # of the class: a DataFrame has an attribute for each of its columns
+    is_source = isinstance(value, MissingObject) or hasattr(type(value), "load")
     if is_source:
         return cast(TaskSource, value)
     try:

@@ -58,7 +58,7 @@ def learner_of(run: TabularRun) -> Learner:
     learner.recipe = Recipe(
         policy=None,
         env=None,
-        tasks=None,
+        tasks=run.tasks,
         method=run.method,
         max_grad_norm=MAX_GRAD_NORM,
         old_logp_tolerance=float("inf"),

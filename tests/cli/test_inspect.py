@@ -154,7 +154,8 @@ def test_methods_list_prints_the_methods_that_have_all_tags(grupo):
 
 def test_methods_list_without_a_match_prints_so(grupo):
     assert listed_methods(grupo, "dapo", "--tag", "critic") == []
-    assert grupo("methods", "dapo", "--tag", "critic")[1] == "No method has all these tags.\n"
+    printed = grupo("methods", "list", "dapo", "--tag", "critic")[1]
+    assert printed == "No method has all these tags.\n"
 
 
 def test_unknown_tag_ends_in_one_message_and_exit_code_2(grupo):

@@ -20,7 +20,7 @@ from grupo.storage.lock import Lock
 @pytest.fixture
 def run(comparison, finished, tmp_path) -> RunSpec:
     """A copy of a finished run, which tests may damage."""
-    shutil.copytree(finished / "runs", tmp_path / "runs")
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     return run_specs(comparison, tmp_path)[0]
 
 

@@ -73,6 +73,7 @@ VALUES: Mapping[str, Any] = {
     "quantile_levels": (0.2, 0.8),
     "sources": ((DatasetTasks("a.jsonl"), 2.0), (DatasetTasks("b.jsonl"), 1.0)),
     "family": "chain_sum",
+    "address": "http://localhost:8000",
     "pattern": "(a)",
     "policy": CausalLM("model"),
     "env": RECIPE.env,

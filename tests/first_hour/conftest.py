@@ -1,6 +1,7 @@
 """The folder of a new user: models, tables, rewards, methods, recipes and a run."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,4 +39,7 @@ def grupo(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Command:
     """Run a command line in the folder; returns exit code, standard output and standard error."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.syspath_prepend(folder)
+    for path in folder.glob("*.py"):  # other tests have files of these names, too
+        monkeypatch.delitem(sys.modules, path.stem, raising=False)
     return run_command(capsys)

@@ -17,8 +17,8 @@ def unscored(reward: str, allowed: str, *, options: str = "") -> Mistake:
 DATA_AND_REWARDS = (
     Mistake(f"{TRAIN} --eval-tasks 200", "200", "at most 12", "--eval-tasks NUMBER", "2"),
     Mistake(
-        f"{RECIPE} --env.rewards.0.weight 0.1",
-        *("no field '0'", "Allowed: the whole tuple", "--reward 0.1*file.py:function", "2"),
+        f"{RECIPE} --env.rewards.7.weight 0.1",
+        *("no item '7'", "Allowed: 0", "env.rewards.7", "2"),
     ),
     unscored("raises", "raised ZeroDivisionError: division by zero (rewards.py:"),
     unscored("nan", "returned nan"),
@@ -190,7 +190,7 @@ MISSPELLED = (
         f"{RECIPE} --tasks taks.jsonl",
         *("taks.jsonl", "Allowed: blank.jsonl", "Did you mean 'tasks.jsonl'?", "6"),
     ),
-    Mistake("methods kl", "'kl'", "Allowed:", "Did you mean", "6"),
+    Mistake("methods kll", "'kll'", "Allowed:", "Did you mean 'kl'?", "6"),
     Mistake(
         "recipe.py --reward reward.py:digits",
         *("reward.py", "Allowed: ", "Did you mean 'rewards.py'?", "6"),

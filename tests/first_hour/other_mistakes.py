@@ -139,10 +139,10 @@ ENVIRONMENTS = (
     Mistake(f"{RECIPE} --env gymnasium:CartPol-v1", "'CartPol-v1'", "Allowed:", "'CartPole-v1'?"),
     Mistake(
         f'{RECIPE} --env "gymnasium:CartPole-v1(max_turn=20)"',
-        *("'max_turn'", "Allowed: count", "Did you mean 'max_turns'?"),
+        *("'max_turn'", "Allowed: answer_error_reward", "Did you mean 'max_turns'?"),
     ),
     Mistake(f'{RECIPE} --env "mcp:python no.py"', "'python no.py'", "does not start", "no.py"),
-    Mistake(f"{RECIPE} --env openenv:echo", "'openenv:echo'", "gymnasium, mcp", "KIND:NAME"),
+    Mistake(f"{RECIPE} --env openv:echo", "'openv:echo'", "gymnasium, mcp", "KIND:NAME"),
 )
 RECIPE_FILES = (
     Mistake("train type.toml", "policy.dtype: 16", "float32 or bfloat16", "type.toml"),

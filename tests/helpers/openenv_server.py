@@ -4,6 +4,10 @@ import time
 from contextlib import contextmanager
 from threading import Lock
 
+import pytest
+
+pytest.importorskip("openenv")
+
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State

@@ -31,6 +31,7 @@ ALLOWED = {
     "catalogue/parse.py": IMPORT,
     "core/protocols.py": IMPORT,
     "envs/games/text_arena.py": IMPORT,
+    "envs/openenv/connection.py": IMPORT,
     "envs/tools/mcp_connection.py": IMPORT,
     "envs/verifiers/loading.py": IMPORT,
     "envs/verifiers/session.py": IMPORT,
