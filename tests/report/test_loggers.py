@@ -127,7 +127,7 @@ def logged_by_processes(tool: str, folder: Path) -> dict:
     return json.loads(process("read").stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("tool", ["trackio", "wandb"])
+@pytest.mark.parametrize("tool", ["trackio", pytest.param("wandb", marks=pytest.mark.slow)])
 def test_killed_run_resumes_its_log_without_duplicate_steps(tool, tmp_path):
     log = logged_by_processes(tool, tmp_path)
     assert len(log["runs"]) == 1

@@ -1,5 +1,6 @@
 """Memory and other resources do not grow with the number of steps; planted leaks are detected."""
 
+import gc
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,10 @@ def learner():
     for _ in range(30):
         result.step()
     resize_interned_table()
-    return result
+    gc.collect()
+    gc.freeze()  # collections then need not visit what earlier tests left
+    yield result
+    gc.unfreeze()
 
 
 def kb_per_step(learner: Learner, steps: int, leak=lambda: None) -> float:
