@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 from grupo.core.component import component
@@ -115,7 +115,11 @@ class ImportedReward:
 
     def resolve(self) -> Reward:
         """The imported reward."""
-        return _load_cached(self.import_path)
+        return self._reward
+
+    @cached_property
+    def _reward(self) -> Reward:
+        return load_reward(self.import_path)
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a task without a column that the function's signature reads."""
@@ -125,11 +129,6 @@ class ImportedReward:
 
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Any:
         return self.resolve()(task, rollouts)
-
-
-@lru_cache(maxsize=64)
-def _load_cached(import_path: str) -> Reward:
-    return load_reward(import_path)
 
 
 def limits_own_time(reward: Callable[..., Any]) -> bool:

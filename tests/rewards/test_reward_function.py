@@ -227,6 +227,17 @@ def test_an_imported_reward_prints_and_compares_as_its_import_path(tmp_path):
     assert load_reward(f"{file}:score")(TASK, ROLLOUTS) == [True, False]
 
 
+def test_the_same_relative_path_names_another_file_in_another_folder(tmp_path, monkeypatch):
+    scores = []
+    for number in (0, 1):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "own.py").write_text(f"def score(task, rollout):\n    return {number}\n")
+        monkeypatch.chdir(folder)
+        scores.append(ImportedReward("own.py:score"))
+    assert [reward(Task("a", "?"), [Rollout()]) for reward in scores] == [[0], [1]]
+
+
 def test_an_import_path_without_a_reward_is_a_config_error():
     message = r"'no.such.module' does not import: ModuleNotFoundError.*Searched"
     with pytest.raises(ConfigError, match=message):
