@@ -10,7 +10,7 @@ quickstart: .venv/installed
 	$(BIN)/grupo train
 
 test: .venv/installed lint
-	$(BIN)/python -m pytest -m "not slow and not browser and not trust" -n 2
+	$(BIN)/python -m pytest -m "not slow and not browser and not trust" -n 2 --dist worksteal
 
 test-slow: .venv/installed browser test-sinks
 	$(BIN)/python -m pytest -m "slow or browser"

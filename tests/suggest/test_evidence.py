@@ -1,4 +1,4 @@
-"""evidence.json equals the data in docs/, and its sentences are theirs."""
+"""evidence.json equals the data in docs/, with the same sentences."""
 
 import json
 

@@ -30,7 +30,7 @@ ROWS = [{"prompt": f"{i} + 1 =", "answer": str(i + 1)} for i in range(6)]
 
 
 class Messages(NullCallback):
-    """Collects the messages of a run, and interrupts it after a step if told."""
+    """Collects the messages of a run, and can interrupt it after a step."""
 
     def __init__(self, interrupt_at: int = 0) -> None:
         self.lines: list[str] = []
