@@ -9,6 +9,8 @@ SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)
 quickstart: .venv/installed
 	$(BIN)/grupo train
 
+# Compiled files are kept, also where the environment forbids it: hundreds of processes read them.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/installed lint
 	$(BIN)/python -m pytest -m "not slow and not browser and not trust" -n 2 --dist worksteal
 
