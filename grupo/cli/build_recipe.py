@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from grupo.catalogue import parse_method
 from grupo.cli.env_option import parse_env, with_rewards
+from grupo.cli.recipe_help import option_given_twice
 from grupo.config.clock import describe_clock
 from grupo.config.other_libraries import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field
@@ -224,7 +225,10 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
                 raise ConfigError(f"{argument}: it has no value. {hint}")
             value = remaining.pop(0)
         field = option.replace("-", "_")
-        fields.append((FIELD_ALIASES.get(field, field), value))
+        field = FIELD_ALIASES.get(field, field)
+        if field in dict(fields):
+            raise option_given_twice(argument.partition("=")[0])
+        fields.append((field, value))
     if len(positional) > 1:
         raise ConfigError(
             f"{positional[1]!r}: one argument too many after {positional[0]!r}. Quote values that"

@@ -67,7 +67,7 @@ def rollouts(
     as_json: JsonOption = False,
 ) -> None:
     """Print rollouts of a run."""
-    from grupo.report.rollouts import RolloutFilter, format_rollouts, select_rollouts
+    from grupo.report.rollouts import RolloutFilter, check_step, format_rollouts, select_rollouts
 
     rollout_filter = RolloutFilter(step, min_reward, max_reward, contains, task, failed)
     if parquet:
@@ -77,6 +77,8 @@ def rollouts(
         count = write_parquet(run, parse_option(parse_path, "parquet", parquet), rollout_filter)
         return print_line(f"{count} rollouts are in {parquet}")
     records = select_rollouts(run, rollout_filter, best=best, worst=worst, limit=limit)
+    if step is not None and not records:
+        check_step(run, step)
     print_line(json.dumps(records)) if as_json else out.print(format_rollouts(records))
 
 

@@ -15,7 +15,7 @@ from grupo.cli.compare import compare
 from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
 from grupo.cli.methods import methods_app
 from grupo.cli.migrate import migrate
-from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
+from grupo.cli.recipe_help import FieldsCommand, RecipeCommand, SingleValueCommand
 from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.cli.unknown_command import unknown_command
@@ -90,9 +90,10 @@ def print_version(
 
 for name, command in COMMANDS.items():
     takes_fields = name in COMMANDS_WITH_FIELDS
+    fields_class = RecipeCommand if name == "train" else FieldsCommand
     app.command(
         name,
-        cls=RecipeCommand if name == "train" else FieldsCommand if takes_fields else None,
+        cls=fields_class if takes_fields else SingleValueCommand,
         context_settings={"ignore_unknown_options": takes_fields},
     )(command)
 app.add_typer(methods_app, name="methods")

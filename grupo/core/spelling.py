@@ -54,7 +54,9 @@ SYNONYMS = {
 
 
 def nearest(name: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
-    """The nearest allowed name, or "": the same but for case and hyphens, a synonym, a near one.
+    """The nearest allowed name, or "".
+
+    In this order: the same but for case and hyphens, a synonym, the same letters, a near one.
 
     Args:
         name: The name as it was written.
@@ -65,6 +67,8 @@ def nearest(name: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
     ('dr_grpo', 'rank')
     >>> nearest("epslon", ["epsilon", "length"]), nearest("x", ["epsilon"])
     ('epsilon', '')
+    >>> nearest("gpro", ["igpo", "grpo"])
+    'grpo'
     """
     names = list(allowed)
     by_key = {_key(known): known for known in reversed(names)}
@@ -73,7 +77,8 @@ def nearest(name: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
     for synonym in SYNONYMS.get(name.lower().replace("-", "_"), ()):
         if synonym in names:
             return synonym
-    close = get_close_matches(name, names, n=1, cutoff=cutoff)
+    reordered = [known for known in names if sorted(_key(known)) == sorted(_key(name))]
+    close = reordered or get_close_matches(name, names, n=1, cutoff=cutoff)
     return close[0] if close else ""
 
 

@@ -13,6 +13,7 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
+from grupo.core.errors import ConfigError
 from grupo.report.escape import literal
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.step_line import format_number
@@ -77,6 +78,14 @@ def select_rollouts(
     high = heapq.nlargest(best or 0, filter(_has_reward, matching()), key=reward)
     low = heapq.nsmallest(worst or 0, filter(_has_reward, matching()), key=reward)
     return [*high, *low]
+
+
+def check_step(run_folder: Path, step: int) -> None:
+    """Raise `ConfigError` if the journal has no rollout of the step."""
+    steps = {rollout["step"] for rollout in read_rollouts(run_folder)}
+    if step not in steps:
+        allowed = f"{min(steps)} to {max(steps)}" if steps else "none, as no step has ended"
+        raise ConfigError(f"--step: {step}. Allowed: {allowed}.")
 
 
 def format_rollouts(selected: Sequence[Record]) -> Group:

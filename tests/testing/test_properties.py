@@ -35,12 +35,12 @@ COMBINED = {
     "whole batch": Method(advantage=chain(Center(), Whiten())),
     "scheduled": Method(loss=Clip(Linear(0.1, 0.3), 0.2) + Warmup(0.5, Cosine(0.1)) * KL()),
 }
-PAIRS = [(prop, name) for prop in properties.PROPERTIES for name in (*LIBRARY, *COMBINED)]
 
 
-@pytest.mark.parametrize(("prop", "name"), PAIRS, ids=lambda x: getattr(x, "__name__", x))
-def test_every_method_has_every_property(prop, name):
-    prop({**LIBRARY, **COMBINED}[name])
+@pytest.mark.parametrize("name", [*LIBRARY, *COMBINED])
+def test_every_method_has_every_property(name):
+    violations = check_properties({**LIBRARY, **COMBINED}[name])
+    assert [(prop, violation) for prop, _, violation in violations if violation] == []
 
 
 def counts_padding(batch: Batch) -> PerAction:
