@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from grupo.catalogue import parse_method
 from grupo.cli.env_option import parse_env, with_rewards
-from grupo.cli.recipe_help import option_given_twice
+from grupo.cli.single_value import option_given_twice
 from grupo.config.clock import describe_clock
 from grupo.config.other_libraries import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field

@@ -15,8 +15,9 @@ from grupo.cli.compare import compare
 from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
 from grupo.cli.methods import methods_app
 from grupo.cli.migrate import migrate
-from grupo.cli.recipe_help import FieldsCommand, RecipeCommand, SingleValueCommand
+from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
 from grupo.cli.report import report, watch
+from grupo.cli.single_value import SingleValueCommand
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.cli.unknown_command import unknown_command
 from grupo.core.console import print_error, print_line

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
-from typer.core import TyperCommand
-
-from grupo.core.errors import ConfigError
+from grupo.cli.single_value import SingleValueCommand
 
 EXAMPLES = (
     (
@@ -31,23 +29,6 @@ DOTTED_FIELDS = (
     "Fields of a field are dotted: --policy.max-new-tokens 128. Values are numbers, strings, tuples"
     ' and components, such as "Cosine(1e-5, 0)". `grupo train --dry-run` prints every field.'
 )
-
-
-class SingleValueCommand(TyperCommand):
-    """A command that refuses two values for an option that has one; click takes the last."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        options: list[Any]  # one entry per occurrence
-        _, _, options = self.make_parser(ctx).parse_args(list(args))
-        for option in options:
-            if options.count(option) > 1 and not (option.multiple or option.is_flag):
-                raise option_given_twice(option.opts[-1])
-        return super().parse_args(ctx, args)
-
-
-def option_given_twice(option: str) -> ConfigError:
-    """The error for an option that has one value and is given two."""
-    return ConfigError(f"{option} is given twice and has one value. Leave one of the two out.")
 
 
 class FieldsCommand(SingleValueCommand):

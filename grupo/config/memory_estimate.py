@@ -124,7 +124,7 @@ def estimate_memory(
         gradients=FLOAT32 * trained,
         optimizer=recipe.optimizer.state_bytes * trained,
         activations=_activations(policy, model, tokens, compute_bytes, uses_kernels=uses_kernels),
-        logits=FLOAT32 * _logits(model, step, tokens, uses_kernels=uses_kernels),
+        logits=_logits(model, step, tokens, compute_bytes, uses_kernels=uses_kernels),
         kv_cache=compute_bytes * min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model),
         kernel_cache=FLOAT32 * _kernel_cache(model, step) * uses_kernels,
     )
@@ -151,13 +151,19 @@ def _activations(
     return tokens * _saved_per_token(policy, model, compute_bytes)
 
 
-def _logits(model: ModelSize, step: StepSize, tokens: int, *, uses_kernels: bool) -> float:
-    """Logits that are held at once: those saved for the backward pass, a chunk and its gradient."""
+def _logits(
+    model: ModelSize, step: StepSize, tokens: int, compute_bytes: int, *, uses_kernels: bool
+) -> float:
+    """Bytes of the logits held at once: those saved for the backward pass, a chunk, its gradient.
+
+    Those of a smaller compute dtype are there beside their copy in float32.
+    """
     count = min(tokens, step.answer_tokens) * model.vocab_size
     chunk = min(count, LOGITS_PER_CHUNK)
     if uses_kernels:  # the saved ones are in the kernels' cache
-        return chunk
-    return min(count, MAX_SAVED_LOGITS) + 2 * chunk
+        return FLOAT32 * chunk
+    in_compute_dtype = compute_bytes * chunk if compute_bytes < FLOAT32 else 0
+    return FLOAT32 * (min(count, MAX_SAVED_LOGITS) + 2 * chunk) + in_compute_dtype
 
 
 def _kernel_cache(model: ModelSize, step: StepSize) -> float:
@@ -184,6 +190,8 @@ def _saved_per_token(policy: CausalLM, model: ModelSize, compute_bytes: int) -> 
     """Bytes per token that the backward pass reads; norms and the residual are in float32."""
     per_layer = compute_bytes * SAVED_PER_OUTPUT * model.linear_outputs / model.num_layers
     per_layer += FLOAT32 * SAVED_PER_HIDDEN * model.hidden_size
+    if compute_bytes < FLOAT32:  # the results of both norms once more, for the linear layers
+        per_layer += compute_bytes * 2 * model.hidden_size
     per_layer *= SAVED_WITH_ADAPTERS if policy.lora else 1.0
     if policy.gradient_checkpointing:  # the input of every layer, and one layer in full
         return FLOAT32 * model.num_layers * model.hidden_size + per_layer

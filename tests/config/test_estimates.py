@@ -64,6 +64,13 @@ def test_quantized_layers_take_4_bits_and_a_scale_per_64_weights():
     assert full - double.weights == 200 * (2 - 0.5 - 1 / 64 - 4 / 64 / 256)
 
 
+def test_logits_and_norms_in_bfloat16_are_there_beside_their_float32_copies():
+    full, half = estimate(), estimate(compute_bytes=2)
+    assert half.logits - full.logits == 2 * (4 * 15) * 50
+    outputs, norms = 1.5 * 20, 2 * 2 * 10  # per token; two layers
+    assert full.activations - half.activations == TOKENS * (2 * outputs - 2 * norms)
+
+
 def test_a_moving_average_is_a_further_copy_of_the_trained_weights():
     recipe = RECIPE.replace(policy=CausalLM("m"), ema=EMA())
     memory = estimate_memory(recipe, MODEL, STEP, 4, on_cpu=False)
