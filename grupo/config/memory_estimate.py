@@ -193,8 +193,9 @@ def _saved_per_token(policy: CausalLM, model: ModelSize, compute_bytes: int) -> 
     if compute_bytes < FLOAT32:  # the results of both norms once more, for the linear layers
         per_layer += compute_bytes * 2 * model.hidden_size
     per_layer *= SAVED_WITH_ADAPTERS if policy.lora else 1.0
-    if policy.gradient_checkpointing:  # the input of every layer, and one layer in full
-        return FLOAT32 * model.num_layers * model.hidden_size + per_layer
+    if policy.gradient_checkpointing:  # the input of every layer; one in full, with its gradients
+        gradients = compute_bytes * model.linear_outputs / model.num_layers
+        return FLOAT32 * model.num_layers * model.hidden_size + per_layer + gradients
     return model.num_layers * per_layer
 
 

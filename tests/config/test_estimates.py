@@ -85,6 +85,8 @@ def test_activations_grow_with_the_microbatch_and_shrink_with_checkpointing():
     row = estimate(tokens_per_microbatch=20)
     assert estimate(tokens_per_microbatch=40).activations == 2 * row.activations
     checkpointed = estimate(tokens_per_microbatch=20, gradient_checkpointing=True)
+    inputs, one_layer, gradients = 2 * 10, 1.5 * 10 + 6 * 10, 10  # numbers per token
+    assert checkpointed.activations == 20 * 4 * (inputs + one_layer + gradients)
     assert checkpointed.activations < row.activations
 
 
