@@ -11,6 +11,7 @@ from grupo.core.types import Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
 from grupo.recipe import Recipe
+from grupo.tasks.overlong import error
 
 TOY_PARAMETERS = 20e6  # models below keep the quickstart's numbers
 CHECKPOINTING_PARAMETERS = 1e9
@@ -43,11 +44,13 @@ class TaskLengths:
         count: Number of tasks.
         prompt: Tokens of the longest prompt.
         answer: Tokens of a long reference answer: nineteen of twenty are not longer.
+        long_prompt: Tokens of a long prompt: nineteen of twenty are not longer.
     """
 
     count: int
     prompt: int
     answer: int
+    long_prompt: int
 
     def __or__(self, other: "TaskLengths") -> "TaskLengths":
         """The lengths that hold for both: the smaller number of tasks, and the longer texts."""
@@ -55,16 +58,21 @@ class TaskLengths:
             min(self.count, other.count),
             max(self.prompt, other.prompt),
             max(self.answer, other.answer),
+            max(self.long_prompt, other.long_prompt),
         )
 
 
 def measure_tasks(tasks: Sequence[Task]) -> TaskLengths:
     """The lengths of the first `MAX_TASKS_READ` tasks."""
     first = list(islice(tasks, MAX_TASKS_READ))
-    prompts = (len(str(task.prompt)) for task in first)
-    answers = sorted(len(str(task.reference_answer or "")) for task in first)
-    long = answers[int(0.95 * (len(answers) - 1))] if answers else 0
-    return TaskLengths(len(tasks), _to_tokens(max(prompts, default=0)), _to_tokens(long))
+    prompts = [_to_tokens(len(str(task.prompt))) for task in first]
+    answers = [_to_tokens(len(str(task.reference_answer or ""))) for task in first]
+    return TaskLengths(len(tasks), max(prompts, default=0), _long(answers), _long(prompts))
+
+
+def _long(lengths: list[int]) -> int:
+    """A length that nineteen of twenty do not exceed."""
+    return sorted(lengths)[int(0.95 * (len(lengths) - 1))] if lengths else 0
 
 
 def choose_defaults(
@@ -111,13 +119,24 @@ def _answer_length(recipe: Recipe, model: ModelSize, tasks: TaskLengths) -> Choi
     if has_one_answer(recipe) and (length := method_length(recipe.method)):
         return Choice(field, length, "the length of an answer that the method is made for")
     wanted = max(ANSWER_TOKENS, 1 << (2 * tasks.answer - 1).bit_length() if tasks.answer else 0)
-    room = max(1, min(model.context_length // 2, model.context_length - tasks.prompt))
+    room = _answer_room(recipe, model.context_length, tasks)
     if room < wanted:
         return Choice(field, room, f"the room in a context of {model.context_length} tokens")
     reason = "room for reasoning before an answer"
     if wanted > ANSWER_TOKENS:
         reason = f"twice a long reference answer of about {tasks.answer} tokens"
     return Choice(field, wanted, reason)
+
+
+def _answer_room(recipe: Recipe, context: int, tasks: TaskLengths) -> int:
+    """Tokens that prompts leave for an answer, at most half of the context.
+
+    Prompts that leave less than an eighth do not count: `recipe.overlong` refuses, drops or
+    truncates them.
+    """
+    longest = tasks.prompt if recipe.overlong is error else tasks.long_prompt
+    room = context - longest
+    return max(1, context // 2 if room < context // 8 else min(room, context // 2))
 
 
 def _learning_rate(policy: CausalLM, model: ModelSize) -> Choice:

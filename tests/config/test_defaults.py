@@ -5,10 +5,12 @@ import json
 import pytest
 
 from grupo.algo.minibatches import Updates
-from grupo.config.defaults import TaskLengths, choose_defaults, with_choices
+from grupo.config.defaults import TaskLengths, choose_defaults, measure_tasks, with_choices
+from grupo.core.types import Task
 from grupo.methods.dapo import dapo
 from grupo.models.loading import Lora
 from grupo.models.model_size import read_model_size
+from grupo.tasks.overlong import drop, error, truncate
 from grupo.toy.quickstart import RECIPE
 
 QWEN_05B = {
@@ -31,7 +33,7 @@ QWEN_8B = {
 }
 TOY = {**LLAMA_1B, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1}
 TOY |= {"vocab_size": 100, "max_position_embeddings": 64, "head_dim": 2}
-TASKS = TaskLengths(count=5000, prompt=40, answer=3)
+TASKS = TaskLengths(count=5000, prompt=40, answer=3, long_prompt=40)
 
 
 @pytest.fixture
@@ -86,12 +88,14 @@ def test_answer_length_is_the_methods_own(size_of):
 
 
 def test_answer_length_is_twice_a_long_reference_answer(size_of):
-    tasks = TaskLengths(count=5000, prompt=40, answer=700)
+    tasks = TaskLengths(count=5000, prompt=40, answer=700, long_prompt=40)
     assert chosen(size_of(QWEN_05B), tasks=tasks).policy.max_new_tokens == 2048
 
 
 def test_a_small_data_set_is_one_step_of_all_tasks(size_of):
-    recipe = chosen(size_of(QWEN_05B), tasks=TaskLengths(count=5, prompt=4, answer=1))
+    recipe = chosen(
+        size_of(QWEN_05B), tasks=TaskLengths(count=5, prompt=4, answer=1, long_prompt=4)
+    )
     assert (recipe.prompts_per_step, recipe.max_steps) == (5, 50)
 
 
@@ -109,3 +113,28 @@ def test_a_toy_keeps_the_quickstarts_numbers_but_for_the_answer_length(size_of):
     recipe = chosen(size_of(TOY))
     assert recipe.policy.max_new_tokens == 24  # 64 less prompts of 40 tokens
     assert recipe.learning_rate == RECIPE.learning_rate
+
+
+@pytest.mark.parametrize(
+    ("overlong", "prompt", "long_prompt", "expected"),
+    [
+        (error, 40, 20, 24),  # 64 less the longest prompt
+        (error, 57, 20, 32),  # the longest prompt leaves less than an eighth: the run is refused
+        (error, 500, 20, 32),
+        (drop, 500, 40, 24),  # 64 less a long prompt; longer ones are dropped
+        (truncate, 500, 400, 32),
+    ],
+)
+def test_prompts_that_leave_no_room_do_not_shorten_answers(
+    size_of, overlong, prompt, long_prompt, expected
+):
+    tasks = TaskLengths(count=5000, prompt=prompt, answer=3, long_prompt=long_prompt)
+    recipe = chosen(size_of(TOY), tasks=tasks, overlong=overlong)
+    assert recipe.policy.max_new_tokens == expected
+
+
+def test_a_long_prompt_is_longer_than_nineteen_of_twenty():
+    tasks = [Task("short", "x" * 40)] * 20 + [Task("long", "x" * 4000)]
+    lengths = measure_tasks(tasks)
+    assert lengths.long_prompt == measure_tasks(tasks[:20]).prompt
+    assert lengths.prompt > 1000
