@@ -173,8 +173,13 @@ def _resume_hint(folder: Path) -> Iterator[None]:
         raise  # its message says what to do
     except BaseException:
         if _is_resumable(folder):
-            print_error(f"`grupo resume {folder}` continues from the last checkpoint.")
+            print_error(f"`grupo resume {folder}` continues {_resume_point(folder)}.")
         raise
+
+
+def _resume_point(folder: Path) -> str:
+    has_checkpoint = any((folder / "checkpoints").glob("step-*"))
+    return "from the last checkpoint" if has_checkpoint else "with the first step"
 
 
 def _is_resumable(folder: Path) -> bool:

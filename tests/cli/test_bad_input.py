@@ -86,7 +86,7 @@ def test_failing_reward_with_raise_error_stops_the_run(grupo, tmp_path):
     code, _, err = grupo("recipe.py:STRICT", "--run", run, "--eval-tasks", "0")
     assert code == 3
     hint, message = err.splitlines()
-    assert hint == f"`grupo resume {run}` continues from the last checkpoint."
+    assert hint == f"`grupo resume {run}` continues with the first step."
     assert re.fullmatch(
         r"grupo: task tasks.jsonl, line \d+, rollout 0: reward 'nothing' returned nan", message
     )
@@ -126,7 +126,7 @@ def test_a_run_that_lacks_memory_says_so_and_can_be_resumed(
         code, _, err = grupo(*arguments)
     hint, message = err.splitlines()
     assert code == 3
-    assert hint == f"`grupo resume {run}` continues from the last checkpoint."
+    assert hint == f"`grupo resume {run}` continues with the first step."
     assert message.startswith("grupo: Out of memory: ")
     assert text in message
     assert message.endswith(advice)

@@ -32,6 +32,7 @@ QLORA = '--policy.quantization "Nf4()" --policy.lora "Lora(rank=16)"'
 KEEP = '--keep "KeepCheckpoints(last={})"'
 KEEP_BEST = '--evaluation.every 10 --keep "KeepCheckpoints(best=1)"'
 OPTIMIZER = "--optimizer {}"
+EMA = '--ema "EMA(decay={})"'
 CHAT_TEMPLATE = "--policy.apply-chat-template {}"
 VLLM = "--policy.engine \"Vllm(url='{}')\""
 VLLM_MEMORY = '--policy.engine "Vllm(gpu_memory_utilization={})"'

@@ -9,6 +9,8 @@ from grupo.config.other_libraries.option import (
     dtype,
     missing,
     neutral,
+    no_value,
+    optimizer,
     truth,
 )
 from grupo.config.other_libraries.option import OtherOption as Option
@@ -96,8 +98,10 @@ OPTIMIZER = (
     Option("max_epochs", to.EPOCHS, "1"),
     Option("train.num_episodes", to.STEPS, "1", to.STEPS_OF_EPOCHS, "100"),
     Option("num_episodes", to.STEPS, "1", to.STEPS_OF_EPOCHS, "100"),
-    *missing("the optimizer is AdamW: --optimizer", "actor.optim", "actor.muon.*"),
-    *missing("grupo averages no weights", "train.enable_ema", "train.ema_beta"),
+    Option("actor.optim", to.OPTIMIZER, "adam", "docs/optimizers.md", convert=optimizer),
+    *missing("fields of Muon: docs/optimizers.md", "actor.muon.*"),
+    Option("train.ema_beta", to.EMA, "0.992"),
+    *missing('--ema "EMA(decay=0.992)"', "train.enable_ema"),
     *neutral(OWN_MEMORY, "train.micro_batch_size", "micro_train_batch_size",
              "train.dynamic_batch_enable", "rollout.max_tokens_per_gpu"),
 )  # fmt: skip
@@ -112,7 +116,7 @@ POLICY = (
     Option("ds.lora.alpha", to.LORA_ALPHA, "16"),
     Option("ds.lora.target_modules", to.LORA_TARGETS, "all-linear"),
     *missing("adapters have no dropout", "ds.lora.dropout"),
-    *missing("weights are not quantized", "ds.load_in_4bit"),
+    Option("ds.load_in_4bit", to.QLORA, "False", "with adapters only", convert=no_value),
     *neutral(ONE_DEVICE, "ds.*", "actor.num_nodes", "actor.num_gpus_per_node", "ref.*",
              "reward.num_nodes", "reward.num_gpus_per_node", "reward.offload", "zero_stage",
              "actor.gradient_checkpointing_reentrant", "train.colocate_*", "colocate_all_models",

@@ -9,6 +9,7 @@ from grupo.config.other_libraries.option import (
     dtype,
     missing,
     neutral,
+    optimizer,
 )
 from grupo.config.other_libraries.option import OtherOption as Option
 
@@ -54,7 +55,7 @@ TRAINER = (
     Option("trainer.loss.dppo_mask_high", '--method "dppo_tv(threshold_high={})"', "0.2"),
     Option("trainer.loss.type", to.METHOD, "default", "default is dppo_tv", "dppo_tv"),
     *missing("adapters have no dropout", "trainer.model.lora.dropout"),
-    *missing("the optimizer is AdamW: --optimizer", "trainer.optim.type"),
+    Option("trainer.optim.type", to.OPTIMIZER, "adamw", "docs/optimizers.md", convert=optimizer),
     *missing("the advantages are the method's", "trainer.loss.adv_tau"),
     *missing("the schedule ends with max_steps", "trainer.scheduler.decay_steps"),
 )  # fmt: skip

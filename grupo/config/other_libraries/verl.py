@@ -10,6 +10,7 @@ from grupo.config.other_libraries.option import (
     missing,
     neutral,
     not_negative,
+    optimizer,
     truth,
 )
 from grupo.config.other_libraries.option import OtherOption as Option
@@ -95,7 +96,8 @@ OPTIMIZER = (
     Option(f"{ACTOR}grad_clip", to.GRAD_NORM, "1.0"),
     Option(f"{OPTIM}clip_grad", to.GRAD_NORM, "1.0"),
     *missing("the schedule ends with max_steps", f"{OPTIM}total_training_steps"),
-    *missing("the optimizer is AdamW: --optimizer", f"{OPTIM}optimizer", f"{OPTIM}num_cycles"),
+    Option(f"{OPTIM}optimizer", to.OPTIMIZER, "AdamW", "docs/optimizers.md", convert=optimizer),
+    *missing("a cosine has half a period", f"{OPTIM}num_cycles"),
 )  # fmt: skip
 GENERATION = (
     Option(f"{ROLLOUT}n", to.GROUP_SIZE, "1", example="8"),
@@ -129,7 +131,7 @@ POLICY = (
     Option(f"{MODEL}target_modules", to.LORA_TARGETS, "all-linear"),
     Option(f"{ACTOR}ppo_max_token_len_per_gpu", to.MICROBATCH, "16384"),
     Option(f"{ACTOR}fsdp_config.dtype", to.DTYPE, "bfloat16", convert=dtype),
-    *missing("an adapter cannot be continued", f"{MODEL}lora_adapter_path"),
+    Option(f"{MODEL}lora_adapter_path", to.MODEL, "null", "its training continues", "adapter"),
     *missing("the template is the tokenizer's", f"{MODEL}custom_chat_template"),
     *neutral(OWN_MEMORY, f"{ACTOR}ppo_micro_batch_size_per_gpu", f"{ACTOR}ppo_micro_batch_size",
              "actor_rollout_ref.*.log_prob_*", f"{ACTOR}use_dynamic_bsz",
@@ -160,8 +162,8 @@ RUN = (
              "trainer.ray_wait_register_center_timeout", "trainer.use_legacy_worker_impl"),
     *neutral("`grupo resume RUN` continues a run", "trainer.resume_mode",
              "trainer.resume_from_path", "trainer.del_local_ckpt_after_load"),
-    *neutral("a run is evaluated before and after training, and the last two checkpoints are kept",
-             "trainer.val_before_train", "trainer.max_actor_ckpt_to_keep",
+    Option("trainer.max_actor_ckpt_to_keep", to.KEEP, "null", example="2"),
+    *neutral("a run is evaluated before and after training", "trainer.val_before_train",
              "trainer.max_critic_ckpt_to_keep", "trainer.val_only", "trainer.critic_warmup"),
 )  # fmt: skip
 
