@@ -73,7 +73,10 @@ def read_recipe_file(path: Path) -> RecipeFile:
         )
         return RecipeFile(_recipe(data["recipe"]), tuple(earlier))
     except ConfigError as error:
-        hint = "Another version of grupo wrote it, or it names objects that no longer exist."
+        hint = (
+            "What a recipe names must stay at its place and keep its name; or another version of"
+            " grupo wrote this one."
+        )
         raise ConfigError(f"run: {path}: {error} {hint}") from error
 
 

@@ -1,5 +1,6 @@
 """Checks a method for all properties and collects the violations."""
 
+from grupo.core.loader_errors import describe_error
 from grupo.method import Method
 from grupo.testing.properties import PROPERTIES, MethodProperty
 
@@ -22,5 +23,5 @@ def violation(method_property: MethodProperty, method: Method) -> str:
     except AssertionError as error:
         return str(error)
     except Exception as error:
-        return f"it raised {type(error).__name__}: {error}"
+        return f"it raised {describe_error(error)}"
     return ""
