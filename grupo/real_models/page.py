@@ -18,7 +18,7 @@ from grupo.toy import quickstart
 
 COMMAND = "python -m grupo.real_models docs/real_model.md"
 # tasks like those of GSM8K: 7,473 of them, prompts of up to 250 tokens, worked solutions of 200
-TASKS = TaskLengths(count=7473, prompt=250, answer=200, long_prompt=120)
+TASKS = TaskLengths(count=7473, prompt=250, answer=200, long_prompt=250)
 BFLOAT16_BYTES = 2
 DEVICES = (16, 24, 48, 80, 141)  # GB of memory of one GPU
 ESTIMATE_ERROR = 0.15  # margin of the estimate

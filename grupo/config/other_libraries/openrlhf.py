@@ -101,7 +101,7 @@ OPTIMIZER = (
     Option("actor.optim", to.OPTIMIZER, "adam", "docs/optimizers.md", convert=optimizer),
     *missing("fields of Muon: docs/optimizers.md", "actor.muon.*"),
     Option("train.ema_beta", to.EMA, "0.992"),
-    *missing('--ema "EMA(decay=0.992)"', "train.enable_ema"),
+    Option("train.enable_ema", to.EMA.format(0.992), "False", convert=no_value),
     *neutral(OWN_MEMORY, "train.micro_batch_size", "micro_train_batch_size",
              "train.dynamic_batch_enable", "rollout.max_tokens_per_gpu"),
 )  # fmt: skip

@@ -28,7 +28,7 @@ GENERATION = (
            "True"),
     Option("orchestrator.algo.type", to.METHOD, "grpo"),
     Option("orchestrator.train.source", to.TASKS, "",
-           "of verifiers: `--env verifiers:NAME`, docs/environments.md", "train.jsonl"),
+           "verifiers: `--env verifiers:NAME`, docs/environments.md", "train.jsonl"),
     Option("inference.vllm.gpu_memory_utilization", to.VLLM_MEMORY, "0.9"),
     *missing("docs/methods lists length penalties", "orchestrator.algo.length_penalty.*"),
     *missing("batches are counted in tasks", "orchestrator.token_batch_size"),
