@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from grupo.cli.build_recipe import RecipeArgs
 from grupo.config.answer_length import has_one_answer, method_length
@@ -13,6 +14,7 @@ from grupo.config.defaults import (
     with_choices,
 )
 from grupo.config.validate_tasks import load_tasks
+from grupo.core.types import Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import has_bfloat16, resolve_device
 from grupo.models.model_size import read_model_size
@@ -27,12 +29,19 @@ class ChosenRecipe:
     Args:
         recipe: The recipe, with the chosen values.
         choices: The values that were chosen for fields that the command does not set.
-        lengths: Number and lengths of the training tasks.
+        tasks: The training tasks.
+        eval_tasks: The held-out tasks.
     """
 
     recipe: Recipe
     choices: list[Choice]
-    lengths: TaskLengths
+    tasks: Sequence[Task]
+    eval_tasks: Sequence[Task]
+
+    @cached_property
+    def lengths(self) -> TaskLengths:
+        """Number and lengths of the training tasks."""
+        return measure_tasks(self.tasks)
 
 
 def recipe_with_defaults(args: RecipeArgs) -> ChosenRecipe:
@@ -42,9 +51,9 @@ def recipe_with_defaults(args: RecipeArgs) -> ChosenRecipe:
     values.
     """
     recipe = args()
-    lengths = measure_tasks(load_tasks(recipe)[0])
-    choices = defaults_for(recipe, args, lengths)
-    return ChosenRecipe(with_choices(recipe, choices), choices, lengths)
+    tasks, eval_tasks = load_tasks(recipe)
+    choices = defaults_for(recipe, args, measure_tasks(tasks))
+    return ChosenRecipe(with_choices(recipe, choices), choices, tasks, eval_tasks)
 
 
 def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list[Choice]:

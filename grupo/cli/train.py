@@ -56,7 +56,7 @@ def train(
     """Train a policy. Every field of a recipe is an option, listed below."""
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
-    from grupo.cli.cost_lines import cost_lines
+    from grupo.cli.dry_run import dry_run_lines
     from grupo.config.validate import check_recipe
     from grupo.training.run_dir import unused_folder
 
@@ -67,7 +67,7 @@ def train(
     for choice in chosen.choices:
         print_error(str(choice))
     if dry_run:
-        for line in cost_lines(chosen.recipe, chosen.lengths):
+        for line in dry_run_lines(chosen):
             print_error(line)
         return print_line(describe_recipe(chosen.recipe))
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
@@ -151,17 +151,11 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
 
 def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
     """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
-    from grupo.models.causal_lm import CausalLM
     from grupo.toy import ensure_trained
-    from grupo.toy.quickstart import TOY_MODEL
+    from grupo.toy.quickstart import TOY_MODEL, needs_toy_model
 
-    policy = recipe.policy
-    if policy.model != str(TOY_MODEL.model_dir) or TOY_MODEL.model_dir.is_dir():
-        return
-    if isinstance(policy, CausalLM) and policy.max_new_tokens >= TOY_MODEL.context_length:
-        allowed = f"below {TOY_MODEL.context_length}, the context length of the quickstart's model"
-        raise ConfigError(f"policy.max_new_tokens: {policy.max_new_tokens}. Allowed: {allowed}.")
-    ensure_trained(TOY_MODEL, callback)
+    if needs_toy_model(recipe):
+        ensure_trained(TOY_MODEL, callback)
 
 
 @contextmanager

@@ -50,6 +50,11 @@ SYNONYMS = {
     # names of columns, in other tables, for a prompt and a reference answer
     "prompt": ("question", "problem", "messages", "query", "instruction", "input", "text"),
     "answer": ("solution", "ground_truth", "target", "label", "output", "response"),
+    "solution": ("answer", "ground_truth"),
+    "ground_truth": ("answer", "solution"),
+    "reference_answer": ("answer", "ground_truth", "solution"),
+    "target": ("answer", "ground_truth", "solution"),
+    "label": ("answer", "ground_truth", "solution"),
 }
 
 

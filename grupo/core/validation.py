@@ -83,7 +83,7 @@ class PromptLimit:
             f" Allowed: {self.allowed}."
         )
 
-    def check(self, tasks: Iterable[Task]) -> None:
+    def validate_tasks(self, tasks: Iterable[Task]) -> None:
         """Raise `ConfigError` for the first prompt that leaves no room for an answer."""
         for task in tasks:
             if excess := self.describe_excess(task):

@@ -155,6 +155,22 @@ class CausalLM:
         return CausalPolicy(self)
 
 
+def make_chat_tokenizer(
+    spec: CausalLM,
+    tokenizer: PreTrainedTokenizerBase,
+    eos_token_ids: tuple[int, ...],
+    context_length: int,
+) -> ChatTokenizer:
+    """Raise `ConfigError` if answers could not end, or would leave no room for a prompt."""
+    if not eos_token_ids and not spec.stop_strings:
+        raise ConfigError(
+            f"stop_strings: empty, and {spec.model!r} has no end token."
+            " Allowed: at least one string."
+        )
+    check_context_room(spec.max_new_tokens, context_length)
+    return ChatTokenizer(tokenizer, eos_token_ids, spec.stop_strings, spec.apply_chat_template)
+
+
 class CausalPolicy(TrainablePolicy):
     """A causal language model, loaded as its `CausalLM` describes.
 
@@ -175,7 +191,10 @@ class CausalPolicy(TrainablePolicy):
                 allow_pickle=spec.allow_pickle,
                 quantization=spec.quantization,
             )
-        self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
+        eos_token_ids = loading.eos_token_ids(self.hf_model.generation_config, tokenizer)
+        self.chat_tokenizer = make_chat_tokenizer(
+            spec, tokenizer, eos_token_ids, self.context_length
+        )
         self.token_texts = TokenTexts(tokenizer)
         with loader_errors(f"lora: {spec.lora!r}"):
             module = spec.adapters or trainable_module(self.hf_model, spec.lora, spec.start)
@@ -202,8 +221,7 @@ class CausalPolicy(TrainablePolicy):
     @property
     def context_length(self) -> int:
         """Maximal number of tokens in the model's context."""
-        config = self.hf_model.config.get_text_config()
-        return int(getattr(config, "max_position_embeddings", 1 << 30))
+        return loading.context_length_of(self.hf_model.config)
 
     @property
     def stop_conditions(self) -> StopConditions:
@@ -297,7 +315,7 @@ class CausalPolicy(TrainablePolicy):
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""
-        self.prompt_limit.check(tasks)
+        self.prompt_limit.validate_tasks(tasks)
 
     @property
     def prompt_limit(self) -> PromptLimit:
@@ -346,18 +364,6 @@ class CausalPolicy(TrainablePolicy):
                 f" policy's {len(own_vocab)}."
                 f" Allowed: a model with the vocabulary of {self.spec.model!r}."
             )
-
-    def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> ChatTokenizer:
-        """Raise `ConfigError` if answers could not end, or would leave no room for a prompt."""
-        spec = self.spec
-        eos_token_ids = loading.eos_token_ids(self.hf_model, tokenizer)
-        if not eos_token_ids and not spec.stop_strings:
-            raise ConfigError(
-                f"stop_strings: empty, and {spec.model!r} has no end token."
-                " Allowed: at least one string."
-            )
-        check_context_room(spec.max_new_tokens, self.context_length)
-        return ChatTokenizer(tokenizer, eos_token_ids, spec.stop_strings, spec.apply_chat_template)
 
     def _make_evaluator(self) -> Evaluator:
         return evaluator_for(self.hf_model)

@@ -12,6 +12,8 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoTokenizer,
+    GenerationConfig,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -116,7 +118,7 @@ def load(
     """
     _check_folder(path)
     with quiet_transformers():
-        tokenizer = _tokenizer(path)
+        tokenizer = load_tokenizer(path)
         options = quantization.loading_options(dtype, device) if quantization else {}
         model = _model(path, dtype, kind, allow_pickle, options)
     if quantization:
@@ -147,9 +149,16 @@ def disable_dropout(model: nn.Module) -> None:
             module.p = 0.0
 
 
-def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+def context_length_of(config: PreTrainedConfig) -> int:
+    """Most tokens of a prompt with its answer; practically unlimited if the config has no limit."""
+    return int(getattr(config.get_text_config(), "max_position_embeddings", 1 << 30))
+
+
+def eos_token_ids(
+    generation_config: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase
+) -> tuple[int, ...]:
     """Tokens that end an answer: the tokenizer's own, then those of the generation config."""
-    configured = model.generation_config.eos_token_id if model.generation_config else None
+    configured = generation_config.eos_token_id if generation_config else None
     ids = configured if isinstance(configured, list) else [configured]
     candidates = [tokenizer.eos_token_id, *ids]
     return tuple(dict.fromkeys(token for token in candidates if isinstance(token, int)))
@@ -199,7 +208,7 @@ def enable_gradient_checkpointing(model: PreTrainedModel) -> None:
         model.gradient_checkpointing_enable({"use_reentrant": False})
 
 
-def _tokenizer(path: str) -> PreTrainedTokenizerBase:
+def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer; it needs no pad token, because padding is masked."""
     try:
         return AutoTokenizer.from_pretrained(path)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
@@ -89,6 +89,11 @@ class MaskedDiffusion:
         return MaskedPolicy(self)
 
 
+def context_length_of(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Most tokens of a prompt with its answer."""
+    return min(config.max_position_embeddings, tokenizer.model_max_length)
+
+
 class MaskedPolicy(TrainablePolicy):
     """A masked diffusion language model, loaded as its `MaskedDiffusion` describes."""
 
@@ -111,7 +116,7 @@ class MaskedPolicy(TrainablePolicy):
         )
         end, mask = special_tokens(tokenizer)
         config = self.hf_model.config
-        context_length = min(config.max_position_embeddings, tokenizer.model_max_length)
+        context_length = context_length_of(config, tokenizer)
         check_context_room(spec.max_new_tokens, context_length)
         self.canvas_size = CanvasSize(spec.max_new_tokens, context_length)
         self.chat_tokenizer = ChatTokenizer(
@@ -144,7 +149,7 @@ class MaskedPolicy(TrainablePolicy):
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""
-        self.prompt_limit.check(tasks)
+        self.prompt_limit.validate_tasks(tasks)
 
     @property
     def prompt_limit(self) -> PromptLimit:

@@ -8,7 +8,7 @@ from grupo.core.component import component
 from grupo.core.loader_errors import loader_errors
 from grupo.kernels.llama.layers import is_llama
 from grupo.models.config_file import check_config_file
-from grupo.models.loading import check_model_exists
+from grupo.models.loading import check_model_exists, context_length_of
 from grupo.models.quiet_loading import quiet_transformers
 
 
@@ -100,7 +100,7 @@ def size_of_config(config: PreTrainedConfig) -> ModelSize:
         hidden_size=text.hidden_size,
         vocab_size=text.vocab_size,
         kv_size=2 * kv_heads * head_size,
-        context_length=int(getattr(text, "max_position_embeddings", 1 << 30)),
+        context_length=context_length_of(config),
         linear_layers=tuple(
             LinearLayer(n, x.in_features, x.out_features) for n, x in linear if x is not head
         ),

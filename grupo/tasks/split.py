@@ -146,16 +146,15 @@ def _draw_eval_tasks(tasks: Sequence[Task], count: int, seed: int) -> tuple[set[
     order = _shuffled(len(tasks), make_rng(seed, "held out"))
     drawn = set[int]()
     by_key: dict[str, Task] = {}
-    while len(by_key) < count:
-        index = next(order, None)
-        if index is None:
-            raise ConfigError(
-                f"eval_tasks: {count}. Allowed: at most {len(by_key)}, the different tasks among"
-                f" the source's {len(tasks)}. Write --eval-tasks NUMBER, or leave it out: a tenth"
-                " of the tasks is held out."
-            )
+    while len(by_key) < count and (index := next(order, None)) is not None:
         drawn.add(index)
         by_key.setdefault(tasks[index].key, tasks[index])
+    if count and all(tasks[index].key in by_key for index in order):
+        raise ConfigError(
+            f"eval_tasks: {count}. Allowed: at most {len(by_key) - 1}, one less than the different"
+            f" tasks among the source's {len(tasks)}. Write --eval-tasks NUMBER, or leave it out: a"
+            " tenth of the tasks is held out."
+        )
     return drawn, list(by_key.values())
 
 

@@ -4,6 +4,7 @@
 """
 
 from grupo.core.schedules import Linear, Warmup
+from grupo.core.validation import check_context_room
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
@@ -23,6 +24,21 @@ def sum_tasks(min_terms: int, max_terms: int, *, size: int, seed: int) -> Reason
 
 EVAL_TASKS = sum_tasks(5, 6, size=200, seed=900_000_000)
 TOY_MODEL = ToyArithmeticLM(sum_tasks(2, 6, size=50_000, seed=1), EVAL_TASKS)
+
+
+def needs_toy_model(recipe: Recipe) -> bool:
+    """Whether the model of a recipe is the toy model, which is not trained yet.
+
+    Raises:
+        ConfigError: It is, and the recipe's answers would leave no room for a prompt.
+    """
+    policy = recipe.policy
+    if policy.model != str(TOY_MODEL.model_dir) or TOY_MODEL.model_dir.is_dir():
+        return False
+    if isinstance(policy, CausalLM):
+        check_context_room(policy.max_new_tokens, TOY_MODEL.context_length)
+    return True
+
 
 RECIPE = Recipe(
     policy=CausalLM(str(TOY_MODEL.model_dir), max_new_tokens=64, tokens_per_microbatch=2048),

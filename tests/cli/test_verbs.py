@@ -27,7 +27,8 @@ def dry_run(grupo, folder: Path, *arguments: str) -> dict[str, str]:
     """The fields of the recipe that is in the TOML which `--dry-run` prints."""
     code, out, err = grupo("recipe.py", "--dry-run", *arguments)
     assert code == 0
-    assert all("estimated" in line for line in err.splitlines()), err
+    messages = ("No tasks are held out", "memory, estimated", "time, estimated")
+    assert all(line.startswith(messages) for line in err.splitlines()), err
     (folder / "shown.toml").write_text(out)
     recipe = load_recipe_file(folder / "shown.toml")
     return {name: to_code(value) for name, value in component_fields(recipe).items()}
@@ -60,6 +61,33 @@ def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "endless"], "stop_strings: empty, and 'endless' has no end token."),
+        (["--policy.apply-chat-template", "True"], "the tokenizer has no chat template"),
+        (["--policy.max-new-tokens", "64"], "max_new_tokens: 64. Allowed: below 64"),
+        (["--policy.max-new-tokens", "63"], "prompts leave no room for an answer"),
+        (["--eval-tasks", "12"], "eval_tasks: 12. Allowed: at most 11"),
+    ],
+)
+def test_dry_run_refuses_what_a_run_refuses(grupo, tmp_path, arguments, message):
+    run = tmp_path / "run"
+    for extra in (["--dry-run"], ["--run", str(run)]):
+        code, _, err = grupo("recipe.py", *arguments, *extra)
+        assert code == 2
+        assert message in err
+    assert not run.exists()
+
+
+def test_dry_run_says_what_a_run_says_of_its_tasks(grupo):
+    options = ["--prompts-per-step", "9", "--overlong", "drop", "--tasks", "long.jsonl"]
+    code, _, err = grupo("recipe.py", "--dry-run", *options)
+    assert code == 0
+    assert err.startswith("Dropped: 1 of 13 prompts")
+    assert "prompts_per_step: 9 exceeds the 8 training tasks" in err
+
+
+@pytest.mark.parametrize(
     ("arguments", "field", "shown"),
     [
         (["--steps", "7"], "max_steps", "7"),
@@ -70,7 +98,7 @@ def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
         (["--learning-rate", "Linear(1, 0)"], "learning_rate", "Linear(start=1.0, end=0.0)"),
         (["--max-grad-norm", "1e999"], "max_grad_norm", "inf"),
         (["--old-logp-tolerance", "0"], "old_logp_tolerance", "0.0"),
-        (["--policy.apply-chat-template", "True"], "policy", "apply_chat_template=True"),
+        (["--policy.allow-pickle", "True"], "policy", "allow_pickle=True"),
         (["--eval-tasks", "3"], "eval_tasks", "3"),
         (["--eval-tasks", "0"], "eval_tasks", "0"),
         (
@@ -82,7 +110,7 @@ def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
         (["--policy.stop-strings", "('a', 'b')"], "policy", "stop_strings=('a', 'b')"),
         (["--policy.lora", "Lora(8)"], "policy", "lora=Lora(rank=8, alpha=32.0,"),
         (["--policy.sampling.top_k", "3"], "policy", "top_k=3"),
-        (["--model", "endless"], "policy", "model='endless'"),
+        (["--model", "./model"], "policy", "model='./model'"),
         (["--method", "grpo"], "method", "0.04 * KL(other_policy='ref')"),
         (["--method", "grpo(kl_coef=0.5)"], "method", "0.5 * KL(other_policy='ref')"),
         (["--method", "method.py:half"], "method", "advantage=chain(Center(), "),

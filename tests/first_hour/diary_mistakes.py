@@ -15,7 +15,7 @@ def unscored(reward: str, allowed: str, *, options: str = "") -> Mistake:
 
 
 DATA_AND_REWARDS = (
-    Mistake(f"{TRAIN} --eval-tasks 200", "200", "at most 12", "--eval-tasks NUMBER", "2"),
+    Mistake(f"{TRAIN} --eval-tasks 200", "200", "at most 11", "--eval-tasks NUMBER", "2"),
     Mistake(
         f"{RECIPE} --env.rewards.7.weight 0.1",
         *("no item '7'", "Allowed: 0", "env.rewards.7", "2"),

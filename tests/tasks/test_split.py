@@ -68,12 +68,12 @@ def test_overlapping_sources_are_split_by_content():
 
 
 def test_impossible_splits_are_config_errors():
-    message = r"eval_tasks: 5. Allowed: at most 4, the different tasks among the source's 6"
-    with pytest.raises(ConfigError, match=message):
-        split_tasks(TASKS, 5)
-    for tasks in (TASKS, LAZY):
-        with pytest.raises(ConfigError, match=r"No training tasks are left"):
-            split_tasks(tasks, 4)
+    for tasks in (TASKS, LAZY):  # of 4 different tasks
+        for count in (4, 5):
+            message = f"eval_tasks: {count}. Allowed: at most 3, one less than the different tasks"
+            with pytest.raises(ConfigError, match=message):
+                split_tasks(tasks, count)
+        split_tasks(tasks, 3)
     with pytest.raises(ConfigError, match=r"No training tasks are left"):
         split_tasks(LAZY, FromFunction(lambda: TASKS))
     with pytest.raises(ConfigError, match=r"-1"):

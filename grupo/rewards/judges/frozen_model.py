@@ -54,8 +54,7 @@ class FrozenModel:
         self.model, tokenizer = loading.load(name, dtype, device, allow_pickle=allow_pickle)
         self.model.requires_grad_(False)
         self.chat_tokenizer = _chat_tokenizer(name, self.model, tokenizer)
-        config = self.model.config.get_text_config()
-        context_length = int(getattr(config, "max_position_embeddings", 1 << 30))
+        context_length = loading.context_length_of(self.model.config)
         check_context_room(max_tokens, context_length)
         self.stop_conditions = StopConditions(
             max_tokens, self.chat_tokenizer.eos_token_ids, context_length=context_length
@@ -95,7 +94,7 @@ def _chat_tokenizer(
     name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> ChatTokenizer:
     """Raise `ConfigError` if replies would not end, or there is no chat template."""
-    eos_token_ids = loading.eos_token_ids(model, tokenizer)
+    eos_token_ids = loading.eos_token_ids(model.generation_config, tokenizer)
     if not eos_token_ids:
         raise ConfigError(f"model: {name!r} has no end token, so that no reply ends.")
     chat_tokenizer = ChatTokenizer(tokenizer, eos_token_ids)

@@ -1,0 +1,65 @@
+"""The largest prompt of a language model, from its config and tokenizer and without its weights."""
+
+from typing import Any
+
+from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
+
+from grupo.core.loader_errors import loader_errors
+from grupo.core.validation import PromptLimit, check_context_room
+from grupo.models import loading, masked_diffusion
+from grupo.models.causal_lm import CausalLM, make_chat_tokenizer
+from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.config_file import check_config_file
+from grupo.models.loaded import LoadedModel
+from grupo.models.masked.denoiser import special_tokens
+from grupo.models.masked_diffusion import MaskedDiffusion
+from grupo.models.quiet_loading import quiet_transformers
+
+
+def read_prompt_limit(policy: object) -> PromptLimit | None:
+    """The largest prompt of a policy, before it is built; None if it is no language model.
+
+    Raises:
+        ConfigError: The model's files are missing or malformed, its answers could not end, or they
+            leave no room for a prompt.
+    """
+    if isinstance(policy, CausalLM):
+        return _causal(policy)
+    return _masked(policy) if isinstance(policy, MaskedDiffusion) else None
+
+
+def _causal(spec: CausalLM) -> PromptLimit:
+    if isinstance(spec.model, LoadedModel):
+        model, tokenizer = spec.model.model, spec.model.tokenizer
+        config, generation = model.config, model.generation_config
+    else:
+        config, tokenizer = _read_files(spec.model)
+        generation = _read_generation_config(spec.model, config)
+    eos_token_ids = loading.eos_token_ids(generation, tokenizer)
+    context_length = loading.context_length_of(config)
+    chat_tokenizer = make_chat_tokenizer(spec, tokenizer, eos_token_ids, context_length)
+    return PromptLimit(chat_tokenizer.encode_observation, context_length, spec.max_new_tokens)
+
+
+def _masked(spec: MaskedDiffusion) -> PromptLimit:
+    config, tokenizer = _read_files(spec.model)
+    end, _ = special_tokens(tokenizer)
+    context_length = masked_diffusion.context_length_of(config, tokenizer)
+    check_context_room(spec.max_new_tokens, context_length)
+    chat_tokenizer = ChatTokenizer(tokenizer, (end,), spec.stop_strings, spec.apply_chat_template)
+    return PromptLimit(chat_tokenizer.encode_observation, context_length, spec.max_new_tokens)
+
+
+def _read_files(model: str) -> tuple[Any, PreTrainedTokenizerBase]:
+    """The config and the tokenizer of a model."""
+    loading.check_model_exists(model)
+    check_config_file(model)
+    with loader_errors(f"model: {model!r}"), quiet_transformers():
+        return AutoConfig.from_pretrained(model), loading.load_tokenizer(model)
+
+
+def _read_generation_config(model: str, config: Any) -> GenerationConfig:
+    try:
+        return GenerationConfig.from_pretrained(model)
+    except OSError:  # the model has no file of it
+        return GenerationConfig.from_model_config(config)
