@@ -12,7 +12,7 @@ from grupo.toy.quickstart import needs_toy_model
 
 
 def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
-    """What a run would say of its tasks, and its estimated memory and time.
+    """The notes of a run about its tasks, and its estimated memory and time.
 
     Raises:
         ConfigError: The model's files are missing or malformed, or prompts or answers are too long

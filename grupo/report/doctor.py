@@ -32,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
     progress.failed_rewards,
     progress.eval_not_scored,
     rewards.nan_rewards,
+    gradient_direction.nonfinite_advantages,
     integrity.nan_metrics,
     optimization.nonfinite_gradient,
     sampler_mismatch.wrong_mask,

@@ -1,15 +1,18 @@
 """Training progress on the console: a live bar on a terminal, plain lines elsewhere."""
 
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
 from rich.console import Console, Group
+from rich.file_proxy import FileProxy
 from rich.live import Live as Display
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
+from grupo.core.console import LinesOfThreads
 from grupo.recipe import Recipe
 from grupo.report.escape import literal
 from grupo.report.progress_line import MAX_COLUMNS, Progress, progress_line
@@ -64,6 +67,8 @@ class ProgressDisplay:
             self.on_message(f"Resuming after step {step}.")
         if self.console.is_interactive:
             self.display.start()
+            if isinstance(sys.stdout, FileProxy):  # redirected until the display stops
+                sys.stdout = LinesOfThreads(sys.stdout)
 
     def on_message(self, message: str) -> None:
         self._print(message)
@@ -93,6 +98,8 @@ class ProgressDisplay:
             self._print_step()
 
     def on_train_end(self) -> None:
+        if isinstance(sys.stdout, LinesOfThreads):
+            sys.stdout.end_lines()
         self.display.stop()
         if self.step_line and self.last_printed_step < self.steps_done:
             self._print_step()

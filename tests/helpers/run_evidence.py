@@ -109,6 +109,7 @@ DEFECTIVE_RUNS = {
         groups_nonzero_std_frac=lambda i: 0.0,
     ),
     "NaN rewards": run(groups=uniform_groups(nan_rollouts=(2,))),
+    "non-finite advantages": run(groups=uniform_groups(nonfinite_advantages=(1,))),
     "NaN metrics": run(policy_entropy=lambda i: math.nan if i == 7 else 1.0),
     "wrong mask": run(mask_dropped_frac=lambda i: 0.25 * (i == 3)),
     "loss has the wrong sign": run(update_advantage_alignment=lambda i: -0.8),

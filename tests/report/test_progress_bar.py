@@ -2,6 +2,8 @@
 
 import io
 import re
+import sys
+from threading import Thread
 
 import pytest
 from rich.console import Console
@@ -46,6 +48,27 @@ def text(console: Console) -> str:
 def plain_text(console: Console) -> str:
     """The text without colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text(console))
+
+
+def test_lines_that_threads_print_during_training_stay_whole(recipe, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    console = terminal()
+    display = ProgressDisplay(console)
+    display.on_train_begin(recipe, 0)
+    for write, line in ((sys.stdout.write, "scored 1"), (print, "scored 2")):
+        thread = Thread(target=write, args=(line,))
+        thread.start()
+        thread.join()
+    sys.stdout.write("scored 3")
+    sys.stdout.write(" and 4\n")
+    display.on_train_end()
+    assert re.findall(r"scored [0-9 and]+\r?\n", plain_text(console)) == [
+        "scored 2\n",
+        "scored 3 and 4\n",
+        "scored 1\n",
+    ]
+    print("after")
+    assert sys.stdout.getvalue() == "after\n"
 
 
 def test_step_line_has_the_main_numbers_only(recipe):

@@ -7,6 +7,7 @@ from grupo.report.checks.finding import (
     FindingTemplate,
     Location,
     format_steps,
+    rollout_locations,
     step_locations,
 )
 from grupo.report.checks.run_data import MIN_STEPS, RunData, within_group_correlation
@@ -16,6 +17,19 @@ MIN_CORRELATION = -0.5  # reward shaping changes the order of some rollouts, not
 # regularisers and momentum turn an update aside, they do not reverse it
 MIN_COSINE = -0.1
 
+NONFINITE_ADVANTAGES = FindingTemplate(
+    "non-finite advantages",
+    "error",
+    (
+        "The advantage estimator divides by 0, for example by the standard deviation of a group"
+        " whose rewards are equal.",
+        "A reward is infinite.",
+    ),
+    (
+        "Add a small number to the divisor, as `ScaleByStd(eps=1e-6)` does.",
+        "Check the properties of the method: `grupo methods check FILE.py:NAME`.",
+    ),
+)
 ADVANTAGE_AGAINST_REWARD = FindingTemplate(
     "advantages oppose rewards",
     "error",
@@ -49,6 +63,18 @@ UPDATE_AGAINST_GRADIENT = FindingTemplate(
     ),
     ("Train with the library's `Adam` once: `update/cos_neg_grad` must be above 0.",),
 )
+
+
+def nonfinite_advantages(run: RunData) -> Iterator[Finding]:
+    """Rollouts with a NaN or infinite advantage, whose updates were skipped."""
+    bad = rollout_locations(run.groups, "nonfinite_advantages")
+    if bad:
+        steps = list(dict.fromkeys(location.step for location in bad))
+        yield NONFINITE_ADVANTAGES(
+            f"{len(bad)} rollouts have a NaN or infinite advantage, at {format_steps(steps)}; these"
+            " updates were skipped.",
+            locations=bad,
+        )
 
 
 def advantage_against_reward(run: RunData) -> Iterator[Finding]:

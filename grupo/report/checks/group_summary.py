@@ -31,6 +31,7 @@ class GroupSummary:
         trained_rollouts: indices of the rollouts that were trained on.
         truncated_rollouts: indices of the rollouts that ended at the length limit.
         nan_rollouts: indices of the rollouts with a NaN reward and no error.
+        nonfinite_advantages: indices of the rollouts with a NaN or infinite advantage.
         answer_in_prompt: the prompt contains the reference answer.
         other_answer_in_prompt: the prompt contains the reference answer of the previous task.
     """
@@ -48,6 +49,7 @@ class GroupSummary:
     trained_rollouts: tuple[int, ...] = ()
     truncated_rollouts: tuple[int, ...] = ()
     nan_rollouts: tuple[int, ...] = ()
+    nonfinite_advantages: tuple[int, ...] = ()
     answer_in_prompt: bool = False
     other_answer_in_prompt: bool = False
 
@@ -98,6 +100,7 @@ def _summarize_group(
         trained_rollouts=indices(lambda r: r.get("advantage") is not None),
         truncated_rollouts=indices(lambda r: r.get("truncated")),
         nan_rollouts=indices(lambda r: not r["error"] and not _is_scored(r)),
+        nonfinite_advantages=indices(lambda r: not math.isfinite(float(r.get("advantage") or 0))),
         answer_in_prompt=leaks[0],
         other_answer_in_prompt=leaks[1],
     )

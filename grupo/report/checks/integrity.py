@@ -41,6 +41,7 @@ NAN_METRICS = FindingTemplate(
     "error",
     (
         "The weights may contain NaN, from an update or from the loaded checkpoint.",
+        "Rewards or advantages are NaN or infinite.",
         "A value overflowed the range of its dtype.",
     ),
     (

@@ -73,6 +73,7 @@ NONFINITE_GRADIENT = FindingTemplate(
     "error",
     (
         "A ratio overflows: the policy changed too much within a step.",
+        "An advantage is NaN or infinite.",
         "The range of the dtype is too small.",
     ),
     (
