@@ -12,6 +12,7 @@ from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import Sampler
 from grupo.storage.fault_injection import kill_point
+from grupo.training.slow_calls import slow_calls
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class _SamplingRound:
         call_number = next(self.call_numbers)
         self.num_scoring += 1
         try:
-            results = await self.env.score(task, rollouts)
+            with slow_calls.watch(self.env, "score", task):
+                results = await self.env.score(task, rollouts)
         finally:
             self.num_scoring -= 1
             self._schedule_release()
@@ -150,7 +152,9 @@ class _RoundEnv:
     index: int
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        return await self.sampling_round.env.reply(task, rollout)
+        env = self.sampling_round.env
+        with slow_calls.watch(env, "reply", task):
+            return await env.reply(task, rollout)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
         return await self.sampling_round.score(self.index, task, rollouts)

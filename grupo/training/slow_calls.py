@@ -1,0 +1,80 @@
+"""Messages about calls of an environment that take long, which may be calls that never end."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock, Thread
+
+from grupo.core.console import print_error
+from grupo.core.types import Task
+
+PATIENCE = 60.0  # seconds before the first message about a call; each later one takes twice as long
+
+
+@dataclass
+class _Call:
+    description: str
+    begun_at: float
+    next_message: float
+
+
+class SlowCalls:
+    """Tells the user, from a thread of its own, which calls have been running for long.
+
+    A call is not stopped: some environments take minutes.
+
+    Args:
+        patience: Seconds before the first message about a call.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.patience = patience
+        self.lock = Lock()
+        self.calls: dict[int, _Call] = {}
+        self.num_calls = 0
+        self.thread: Thread | None = None
+
+    @contextmanager
+    def watch(self, env: object, method: str, task: Task) -> Iterator[None]:
+        """Watch the call of an environment's method for as long as the context is open."""
+        now = time.monotonic()
+        description = f"{type(env).__name__}.{method} for task {task.key}"
+        with self.lock:
+            number = self.num_calls = self.num_calls + 1
+            self.calls[number] = _Call(description, now, self.patience)
+            self._start()
+        try:
+            yield
+        finally:
+            with self.lock:
+                del self.calls[number]
+
+    def _start(self) -> None:
+        if self.thread is None or not self.thread.is_alive():
+            self.thread = Thread(target=self._run, daemon=True)
+            self.thread.start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(self.patience / 4)
+            with self.lock:
+                if not self.calls:
+                    self.thread = None
+                    return
+                messages = list(self._messages())
+            for message in messages:
+                print_error(message)
+
+    def _messages(self) -> Iterator[str]:
+        for call in self.calls.values():
+            seconds = time.monotonic() - call.begun_at
+            if seconds >= call.next_message:
+                call.next_message *= 2
+                yield (
+                    f"Waiting for {call.description}: {seconds:.0f} s so far."
+                    " Ctrl-C ends the run, and `grupo resume` continues it."
+                )
+
+
+slow_calls = SlowCalls()
