@@ -11,7 +11,7 @@ from grupo.algo.ema import EMA
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
 from grupo.core.component import component
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
-from grupo.core.limits import STALENESS
+from grupo.core.limits import STALENESS, STEPS
 from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
 from grupo.core.units import EvaluationsOrNever, RolloutSteps, RolloutStepsOrNever
@@ -116,7 +116,7 @@ class Recipe:
     tasks: TaskSource | Iterable[Any]
     eval_tasks: int | EvalShare | TaskSource | Iterable[Any] = EvalShare()
     method: Method = Method()
-    max_steps: PositiveInt = 100
+    max_steps: Annotated[int, Interval(ge=1, le=STEPS.maximum)] = 100
     prompts_per_step: PositiveInt = 16
     learning_rate: float | Schedule = 1e-5
     optimizer: OptimizerSpec = Adam()

@@ -2,14 +2,18 @@
 
 import re
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
+
+from annotated_types import Le
 
 from grupo.core.component import component, to_code
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.limits import STEPS
 from grupo.core.ranges import Finite
 from grupo.recipe import Recipe
 
 MAX_STEPS_PER_SECOND = 1000  # no step is shorter
+Count = Annotated[int, Le(STEPS.maximum)]
 
 
 @component
@@ -39,7 +43,7 @@ class Budget(Protocol):
 class Steps:
     """An equal number of steps."""
 
-    count: int
+    count: Count
     unit: ClassVar[str] = "steps"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
@@ -50,7 +54,7 @@ class Steps:
 class OptimizerUpdates:
     """An equal number of updates of the optimizer; a step makes those of the update plan."""
 
-    count: int
+    count: Count
     unit: ClassVar[str] = "updates"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
@@ -85,6 +89,7 @@ class Tokens:
             )
         # a step generates at least one token per prompt
         steps = max(1, -(-self.count // max(1, recipe.prompts_per_step)))
+        steps = min(steps, STEPS.maximum)
         stopping = replace(recipe.early_stopping, max_tokens=self.count)
         return recipe.replace(max_steps=steps, early_stopping=stopping)
 
@@ -97,7 +102,7 @@ class Seconds:
     unit: ClassVar[str] = "seconds"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
-        steps = max(1, int(self.count * MAX_STEPS_PER_SECOND))
+        steps = max(1, int(min(self.count * MAX_STEPS_PER_SECOND, STEPS.maximum)))
         stopping = replace(recipe.early_stopping, max_seconds=float(self.count))
         return recipe.replace(max_steps=steps, early_stopping=stopping)
 
@@ -123,6 +128,8 @@ def parse_budget(text: str) -> Budget:
         raise ConfigError(f"budget: {text!r}. Allowed: {unit}= and {kind}.")
     try:
         return Seconds(float(count)) if unit == "seconds" else BUDGET_TYPES[unit](int(count))
+    except ConfigError as error:  # out of range
+        raise ConfigError(f"budget: {error}") from error
     except ValueError as error:  # a misplaced underscore, too many digits
         raise ConfigError(f"budget: {text!r}: {error}.") from error
 

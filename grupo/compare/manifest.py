@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from grupo.compare.budget import BUDGET_TYPES
-from grupo.compare.experiment import Comparison
-from grupo.compare.update_budget import per_method
+from grupo.compare.budget import BUDGET_TYPES, Budget
+from grupo.compare.controls import Control
+from grupo.compare.experiment import Comparison, TaskSet
+from grupo.compare.toy_models import ToyModelSpec
+from grupo.compare.update_budget import ALLOWED, UpdatePlanRule, per_method
 from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
 from grupo.core.field_types import describe_type, matches_type
@@ -19,6 +21,8 @@ from grupo.storage.atomic_files import make_folder, write_atomically
 
 MANIFEST_FILE = "comparison.json"
 FORMAT_VERSION = 1
+TOY_MODELS = "a tuple of toy models, such as ToyModel()"
+T = TypeVar("T")
 
 
 def check_folder(out: Path) -> None:
@@ -78,37 +82,50 @@ def load_comparison(out: Path) -> Comparison:
 
 def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
     """Folders without `updates` or `design` are older: own update plans, all seeds tested once."""
-    ((unit, count),) = data["budget"].items()
+    seeds = data["seeds"]
+    updates = from_data(data["updates"]) if "updates" in data else per_method
+    controls = from_data(data["controls"]) if "controls" in data else ()
+    design = data.get("design")
     return Comparison(
-        recipes={name: _recipe(name, recipe) for name, recipe in data["recipes"].items()},
-        budget=BUDGET_TYPES[unit](count),
-        seeds=_typed(tuple(data["seeds"]), tuple[int, ...]),
-        updates=from_data(data["updates"]) if "updates" in data else per_method,
-        task_sets={name: from_data(tasks) for name, tasks in data["task_sets"].items()},
-        baseline=_typed(data["baseline"], str),
-        metric=_typed(data["metric"], str),
-        toy_models=from_data(data["toy_models"]),
-        controls=from_data(data["controls"]) if "controls" in data else (),
-        design=_design(data.get("design")),
+        recipes=_components_by_name("recipes", data["recipes"], Recipe),
+        budget=_budget(data["budget"]),
+        seeds=_typed("seeds", tuple(seeds) if isinstance(seeds, list) else seeds, tuple[int, ...]),
+        updates=_typed("updates", updates, UpdatePlanRule, ", ".join(ALLOWED)),
+        task_sets=_components_by_name("task_sets", data["task_sets"], TaskSet),
+        baseline=_typed("baseline", data["baseline"], str),
+        metric=_typed("metric", data["metric"], str),
+        toy_models=_typed(
+            "toy_models", from_data(data["toy_models"]), tuple[ToyModelSpec, ...], TOY_MODELS
+        ),
+        controls=_typed("controls", controls, tuple[Control, ...]),
+        design=_typed("design", design and from_data(design), SequentialDesign | None),
     )
 
 
-def _typed(value: Any, hint: Any) -> Any:
+def _budget(data: Any) -> Budget:
+    units = list(data) if isinstance(data, Mapping) else []
+    if len(units) != 1 or units[0] not in BUDGET_TYPES:
+        allowed = ", ".join(BUDGET_TYPES)
+        raise ConfigError(f"budget: {to_code(data)}. Allowed: a number of one of {allowed}.")
+    return BUDGET_TYPES[units[0]](data[units[0]])
+
+
+def _typed(field: str, value: Any, hint: Any, allowed: str = "") -> Any:
+    """The value of a field; raises if it is of another kind than the field's."""
     if not matches_type(value, hint):
-        raise TypeError(f"{to_code(value)}. Allowed: {describe_type(hint)}")
+        allowed = allowed or describe_type(hint)
+        raise ConfigError(f"{field}: {to_code(value)}. Allowed: {allowed}.")
     return value
 
 
-def _design(data: Any) -> SequentialDesign | None:
-    design = data and from_data(data)
-    return _typed(design, SequentialDesign | None)
-
-
-def _recipe(name: str, data: Any) -> Recipe:
-    recipe = from_data(data)
-    if not isinstance(recipe, Recipe):
-        raise ConfigError(f"recipes: {name!r} is {to_code(recipe)}. Allowed: a Recipe.")
-    return recipe
+def _components_by_name(field: str, data: Any, kind: type[T]) -> dict[str, T]:
+    if not isinstance(data, Mapping):
+        allowed = f"an object that holds a {kind.__name__} for each name"
+        raise ConfigError(f"{field}: {to_code(data)}. Allowed: {allowed}.")
+    return {
+        name: _typed(f"{field}: {name!r}", from_data(component), kind, f"a {kind.__name__}")
+        for name, component in data.items()
+    }
 
 
 def _data_by_name(components: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,16 @@ from itertools import combinations, product
 from operator import attrgetter
 from typing import Any
 
+from grupo.algo.minibatches import UpdatePlan
 from grupo.compare.controls import CONTROL_METRICS
 from grupo.compare.experiment import EVAL_METRICS, METRICS, Comparison, RunSpec, slug
 from grupo.compare.toy_models import ToyModelSpec
+from grupo.compare.update_budget import ALLOWED
 from grupo.config.validate import check_columns, check_component_tasks
 from grupo.config.validate import check_recipe as check_recipe
 from grupo.core.component import to_code, walk
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.field_types import matches_type
 from grupo.core.limits import SEEDS
 from grupo.core.loader_errors import loader_errors
 from grupo.core.sequential import SequentialDesign
@@ -43,6 +46,7 @@ def validate_comparison(comparison: Comparison) -> None:
     if comparison.metric not in METRICS:
         hint = suggest(comparison.metric, METRICS)
         raise ConfigError(f"metric: {comparison.metric!r} is not measured. {hint}")
+    _check_updates(comparison)
     if comparison.controls:
         _check_controls(comparison)
     for task_set in comparison.task_set_names:
@@ -153,6 +157,19 @@ def _check_seeds_and_budget(comparison: Comparison) -> None:
         _check_design(comparison.design, comparison)
     if comparison.budget.count <= 0:
         raise ConfigError(f"budget: {comparison.budget!r}. Allowed: above 0.")
+
+
+def _check_updates(comparison: Comparison) -> None:
+    """Check that the rule of the update plans returns a plan for every recipe."""
+    rule = to_code(comparison.updates)
+    allowed = f"Allowed: {', '.join(ALLOWED)}, or a function of two plans that returns a plan"
+    baseline = comparison.recipes[comparison.baseline_name].method.updates
+    for name, recipe in comparison.recipes.items():
+        with loader_errors(f"updates: {rule}. {allowed}"):
+            plan = comparison.updates(recipe.method.updates, baseline)
+        if not matches_type(plan, UpdatePlan):
+            problem = f"updates: {rule} returns {to_code(plan)} for {name!r}"
+            raise ConfigError(f"{problem}. {allowed}.")
 
 
 def _check_controls(comparison: Comparison) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.in_memory import InMemory, MissingObject
-from grupo.core.protocols import available_components, is_protocol, protocol_methods
+from grupo.core.protocols import available_components, is_protocol, protocol_members
 
 TYPE_NAMES = {
     str: "a string",
@@ -46,7 +46,7 @@ def matches_type(value: Any, hint: Any) -> bool:
         is_scalar = isinstance(value, hint) and not _is_instance_of_dataclass(value)
         return is_scalar and isinstance(value, bool) == (hint is bool)
     if is_protocol(hint):
-        return not isinstance(value, type) and protocol_methods(hint) <= set(dir(type(value)))
+        return not isinstance(value, type) and protocol_members(hint) <= set(dir(value))
     return isinstance(hint, type) and _is_instance_of_dataclass(value) and isinstance(value, hint)
 
 

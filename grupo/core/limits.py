@@ -88,6 +88,13 @@ STALENESS = Limit(
     "that many steps of rollouts are generated before the first update; published methods stay"
     " below 300",
 )
+STEPS = Limit(
+    "`max_steps`, and a budget of steps or updates",
+    1_000_000_000,
+    "",
+    "progress is a float, which a far larger number overflows; steps of a millisecond would last"
+    " eleven days",
+)
 SEEDS = Limit(
     "the number of seeds of a comparison",
     1_000,
@@ -117,6 +124,7 @@ LIMITS = (
     GYM_SETTING,
     FOLDER_FILES,
     STALENESS,
+    STEPS,
     SEEDS,
     MODEL_LAYERS,
     LORA_RANK,

@@ -31,6 +31,19 @@ def protocol_methods(protocol: type) -> set[str]:
     return {name for name, x in functions.items() if x.__module__ == protocol.__module__}
 
 
+def protocol_members(protocol: type) -> set[str]:
+    """The methods and properties that an object needs to implement a protocol.
+
+    >>> class Named(typing.Protocol):
+    ...     @property
+    ...     def name(self) -> str: ...
+    >>> protocol_members(Named)
+    {'name'}
+    """
+    properties = {name for name, x in vars(protocol).items() if isinstance(x, property)}
+    return protocol_methods(protocol) | properties
+
+
 @cache
 def available_components(hint: Any) -> dict[str, Any]:
     """The library's components and plain functions that a field of type `hint` accepts, by name.

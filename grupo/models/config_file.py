@@ -1,4 +1,4 @@
-"""Checks of a model's config.json and adapters that transformers and peft leave out."""
+"""Checks of a model's name, config.json and adapters that transformers and peft leave out."""
 
 import json
 from pathlib import Path
@@ -6,14 +6,30 @@ from pathlib import Path
 from grupo.core.errors import ConfigError
 from grupo.core.json_text import check_depth, read_limited
 from grupo.core.limits import LORA_RANK, MODEL_LAYERS
+from grupo.core.user_paths import parse_path
+
+
+def check_model_name(model: str) -> None:
+    """Raise `ConfigError` for a text that no file system can hold, and the hub neither.
+
+    >>> check_model_name(300 * "x")
+    Traceback (most recent call last):
+    grupo.core.errors.ConfigError: model: ...
+    """
+    try:
+        parse_path(model)
+    except ConfigError as error:
+        allowed = "a model's folder, or its name on the hub"
+        raise ConfigError(f"model: {str(error).rstrip('.')}. Allowed: {allowed}.") from error
 
 
 def check_config_file(model: str) -> None:
     """Raise `ConfigError` for a config.json that is no object or has too many layers.
 
     Args:
-        model: Folder or hub name of the model; a name on the hub is not checked.
+        model: Folder or hub name of the model; of a name on the hub only the name is checked.
     """
+    check_model_name(model)
     path = Path(model) / "config.json"
     if not path.is_file():
         return

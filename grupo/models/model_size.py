@@ -78,8 +78,8 @@ def read_model_size(model: str) -> ModelSize:
     Raises:
         ConfigError: There is no such model, or its config file is malformed.
     """
-    check_model_exists(model)
     check_config_file(model)
+    check_model_exists(model)
     with loader_errors(f"model: {model!r}"), quiet_transformers():
         return size_of_config(AutoConfig.from_pretrained(model))
 

@@ -9,6 +9,7 @@ from grupo.config.overrides import apply_overrides
 from grupo.core.errors import ConfigError
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
+from grupo.models.config_file import check_model_name
 from grupo.models.loaded import UNSUPPORTED_LORA_FIELDS
 from grupo.models.loading import Lora
 from grupo.models.start_weights import StartWeights, sha256_of
@@ -30,8 +31,10 @@ def with_model(recipe: Recipe, model: str) -> Recipe:
             `RUN@best` or `RUN@STEP`; or a folder with adapters of peft.
 
     Raises:
-        ConfigError: The run or the adapters cannot be the start of this policy.
+        ConfigError: It is no name of a folder; or the run or the adapters cannot be the start of
+            this policy.
     """
+    check_model_name(model)
     run, at, choice = model.rpartition("@")
     if at and not Path(model).exists() and (Path(run) / RECIPE).is_file():
         return recipe.replace(policy=_from_run(recipe.policy, Path(run), choice))

@@ -142,6 +142,53 @@ def test_missing_or_damaged_comparison_is_rejected(comparison, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("field", "data", "message"),
+    [
+        ("updates", 0.5, "updates: 0.5. Allowed: shared, per-method, SingleUpdate(), Updates"),
+        ("updates", True, "updates: True. Allowed: shared"),
+        ("updates", {"path": "a"}, "updates: PosixPath('a'). Allowed: shared"),
+        ("recipes", 3, "recipes: 3. Allowed: an object that holds a Recipe for each name."),
+        ("recipes", {"a": 1}, "recipes: 'a': 1. Allowed: a Recipe."),
+        ("task_sets", [], "task_sets: []. Allowed: an object that holds a TaskSet for each name."),
+        ("task_sets", {"a": 1}, "task_sets: 'a': 1. Allowed: a TaskSet."),
+        ("toy_models", "\ud800", "toy_models: '\\ud800'. Allowed: a tuple of toy models"),
+        ("toy_models", {"tuple": ["a"]}, "toy_models: ('a',). Allowed: a tuple of toy models"),
+        ("toy_models", {"function": "math:sqrt"}, "toy_models: math.sqrt. Allowed: a tuple"),
+        ("controls", {"tuple": [1]}, "controls: (1,). Allowed: a tuple (…,) of which each is"),
+        ("seeds", "all", "seeds: 'all'. Allowed: a tuple (…,) of which each is a whole number."),
+        ("seeds", [0.5], "seeds: (0.5,). Allowed: a tuple (…,) of which each is a whole number."),
+        ("baseline", 1, "baseline: 1. Allowed: a string."),
+        ("design", 3, "design: 3. Allowed: SequentialDesign(…) or None."),
+        ("budget", [], "budget: []. Allowed: a number of one of steps, updates, tokens, seconds."),
+        ("budget", {"days": 1}, "budget: {'days': 1}. Allowed: a number of one of steps, updates"),
+        ("budget", {"steps": 10**10}, "Steps.count: 10000000000. Allowed: at most 1000000000."),
+    ],
+)
+def test_field_of_another_kind_in_a_saved_comparison(comparison, tmp_path, field, data, message):
+    manifest.save_comparison(comparison, tmp_path)
+    path = tmp_path / manifest.MANIFEST_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: data}))
+    with pytest.raises(ConfigError) as error:
+        manifest.load_comparison(tmp_path)
+    assert str(error.value).startswith(f"out: {path}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (os.system, "TypeError: system() takes at most 1 argument (2 given)"),
+        (lambda own, baseline: 3, " returns 3 for 'grpo'. Allowed: shared, per-method"),
+        (True, "updates: True. Allowed: shared, per-method"),
+    ],
+)
+def test_rule_that_returns_no_update_plan_is_rejected(comparison, rule, message):
+    with pytest.raises(ConfigError) as error:
+        validate_comparison(replace(comparison, updates=rule))
+    assert str(error.value).startswith("updates: ")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"recipes": {}}, "recipes: there are none"),

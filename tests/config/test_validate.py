@@ -102,7 +102,7 @@ def test_valid_recipes_pass(recipe):
 @pytest.mark.parametrize(
     ("make_recipe", "message"),
     [
-        (lambda: RECIPE.replace(max_steps=0), "max_steps: 0. Allowed: 1 or more."),
+        (lambda: RECIPE.replace(max_steps=0), "max_steps: 0. Allowed: 1 to 1000000000."),
         (
             lambda: RECIPE.replace(max_steps="5"),
             "Recipe.max_steps: '5'. Allowed: a whole number.",

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from grupo.cli.main import main
-from grupo.compare.budget import Steps
+from grupo.compare.budget import Seconds, Steps, Tokens
 from grupo.compare.experiment import Comparison
 from grupo.compare.validate import validate_comparison
 from grupo.core import limits
@@ -138,6 +138,17 @@ def test_staleness_is_limited():
     assert RECIPE.replace(max_staleness=1000).max_staleness == 1000
     with pytest.raises(ConfigError, match=r"max_staleness: 100000\. Allowed: 0 to 1000"):
         RECIPE.replace(max_staleness=100_000)
+
+
+def test_number_of_steps_is_limited():
+    assert RECIPE.replace(max_steps=10**9).max_steps == 10**9
+    with pytest.raises(ConfigError, match=r"max_steps: 10000000000\. Allowed: 1 to 1000000000\."):
+        RECIPE.replace(max_steps=10**10)
+
+
+@pytest.mark.parametrize("budget", [Tokens(10**300), Seconds(1e308)])
+def test_steps_of_a_large_budget_are_limited(budget):
+    assert budget.limit_recipe(RECIPE).max_steps == 10**9
 
 
 def test_number_of_seeds_is_limited_before_the_seeds_are_made():

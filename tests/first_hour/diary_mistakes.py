@@ -76,7 +76,7 @@ MODELS = (
         f"{RECIPE} --model plain --tasks chat.jsonl",
         *("no chat template", "Allowed: plain text", "apply_chat_template=False", "3"),
     ),
-    Mistake("resume run --max-steps 0", "max_steps: 0", "1 or more", "Allowed", "3"),
+    Mistake("resume run --max-steps 0", "max_steps: 0", "1 to 1000000000", "Allowed", "3"),
     Mistake(
         "train --model adapters --tasks tasks.jsonl --reward rewards.py:digits --run new",
         *("'adapters' has no", "adapter_model.safetensors", "Allowed: adapters in safet", "3"),

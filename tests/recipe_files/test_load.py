@@ -134,7 +134,7 @@ def test_number_that_yaml_reads_as_text_is_a_number(load):
     [
         ("max_step = 5", "max_step: there is no such field of a recipe. Did you mean 'max_steps'?"),
         ("max_new_tokens = 5", "Did you mean 'policy.max_new_tokens'?"),
-        ("max_steps = 0", "recipe.toml: max_steps: 0. Allowed: 1 or more."),
+        ("max_steps = 0", "recipe.toml: max_steps: 0. Allowed: 1 to 1000000000."),
         ("max_steps = 1.5", "max_steps: 1.5 does not fit. Allowed: a whole number."),
         ("max_steps = 'many'", "max_steps: 'many' does not fit. Allowed: a whole number."),
         ("max_steps = [1]", "max_steps: [1] does not fit. Allowed: a whole number."),

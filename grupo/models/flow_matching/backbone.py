@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
 from grupo.core.optional_deps import quiet_import_of_bitsandbytes
+from grupo.models.config_file import check_model_name
 from grupo.models.flow_matching.diffusers import PipelineBackbone
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.models.loading import PIPELINE_INDEX, Lora
@@ -103,6 +104,7 @@ class SmallFlowBackbone:
 
 def load(path: str, device: torch.device) -> FlowBackbone:
     """The backbone in a folder: a `SmallFlow`, or a pipeline of diffusers."""
+    check_model_name(path)
     if (Path(path) / PIPELINE_INDEX).is_file():
         return PipelineBackbone(path, device)
     config = Path(path) / "config.json"
