@@ -31,7 +31,7 @@ from grupo.testing.smoke.report_card import report_card
 
 ENTRIES = {entry.key: entry for entry in methods()}
 # GRPO's gradient and filter on rollouts of their own: steps are generated to see the difference
-OTHER_ROLLOUTS = ("elastic_reasoning", "guide_grpo", "knapsack_rl", "scaf_grpo", "vade")
+OTHER_ROLLOUTS = ("elastic_reasoning", "knapsack_rl", "scaf_grpo", "vade")
 TWO = Updates(minibatches=2)
 
 
