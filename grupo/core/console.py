@@ -3,7 +3,7 @@
 Both functions spell control characters out, so that no text acts on the terminal.
 """
 
-from threading import get_ident
+from threading import Thread, current_thread
 from typing import Any
 
 from rich.console import Console
@@ -34,19 +34,19 @@ class LinesOfThreads:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self.unfinished: dict[int, str] = {}  # by thread
+        self.unfinished: dict[Thread, str] = {}
 
     def write(self, text: str) -> int:
-        begun = self.unfinished.pop(get_ident(), "")
+        begun = self.unfinished.pop(current_thread(), "")
         lines, newline, rest = (begun + text).rpartition("\n")
         if newline:
             self.stream.write(lines + newline)
         if rest:
-            self.unfinished[get_ident()] = rest
+            self.unfinished[current_thread()] = rest
         return len(text)
 
     def flush(self) -> None:
-        self.stream.write(self.unfinished.pop(get_ident(), ""))
+        self.stream.write(self.unfinished.pop(current_thread(), ""))
         self.stream.flush()
 
     def end_lines(self) -> None:

@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 from rich.console import Console
 
+from grupo.core.console import LinesOfThreads
 from grupo.report.progress_bar import ProgressDisplay
 from grupo.report.progress_line import Progress, progress_line
 from grupo.rollouts.evaluate import EvalResult, Proportion
@@ -69,6 +70,16 @@ def test_lines_that_threads_print_during_training_stay_whole(recipe, monkeypatch
     ]
     print("after")
     assert sys.stdout.getvalue() == "after\n"
+
+
+def test_a_thread_does_not_continue_the_line_of_an_ended_thread():
+    stream = LinesOfThreads(io.StringIO())
+    for _ in range(20):  # most have the identifier of an ended one
+        thread = Thread(target=stream.write, args=("unfinished",))
+        thread.start()
+        thread.join()
+    stream.end_lines()
+    assert stream.getvalue() == "unfinished\n" * 20
 
 
 def test_step_line_has_the_main_numbers_only(recipe):
