@@ -34,6 +34,7 @@ from grupo.core.limits import ARGUMENT_LENGTH
 from grupo.core.loader_errors import describe_error
 from grupo.core.terminal_text import printable_message
 from grupo.core.user_paths import is_recipe_file
+from grupo.distributed.start import is_rank_0
 
 UsageError: Any = typer.BadParameter.__base__  # typer exports the derived class only
 HELP_FLAGS = ("--help", "-h")
@@ -113,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         _check_arguments(arguments)
-        app(_with_default_command(list(arguments)), prog_name="grupo")
+        app(_with_default_command(list(arguments)), prog_name="grupo", obj=list(arguments))
     except Exception as error:
         code = exit_code(error)
         message = error_message(error)
@@ -122,7 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 raise
             code = EXIT_STOPPED
             message = f"your code raised {describe_error(error)}. Mend that line."
-        print_error(f"grupo: {message}")
+        if is_rank_0() or not isinstance(error, ConfigError):  # other ranks find the same error
+            print_error(f"grupo: {message}")
         sys.exit(code)
 
 

@@ -1,11 +1,12 @@
 """Commands that train: `grupo train`, `resume` and `make-toy-model`."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+from typer import Context, Exit, Option
 
 from grupo.cli.options import (
     EvalTasksOption,
@@ -20,6 +21,7 @@ from grupo.cli.options import (
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
 from grupo.core.user_paths import parse_folder
+from grupo.distributed.start import is_rank_0
 
 if TYPE_CHECKING:
     from grupo.cli.chosen_defaults import ChosenRecipe
@@ -36,10 +38,12 @@ ModelOption = Annotated[
 TasksOption = Annotated[
     str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')
 ]
+RanksOption = Annotated[int, Option(help="Processes of this machine that train together.")]
 DryRunOption = Annotated[bool, Option("--dry-run", help="Print the resolved recipe and exit.")]
 
 
 def train(
+    context: Context,
     arguments: RecipeArguments = None,
     run: RunOption = "",
     method: MethodOption = "",
@@ -52,36 +56,43 @@ def train(
     wandb: WandbOption = False,
     verbose: VerboseOption = False,
     dry_run: DryRunOption = False,
+    ranks: RanksOption = 1,
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
+    _launch_ranks(context, ranks)
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
     from grupo.cli.dry_run import dry_run_lines
     from grupo.config.validate import check_recipe
+    from grupo.distributed.exchange import of_rank_0
+    from grupo.distributed.start import started_ranks
     from grupo.training.run_dir import unused_folder
 
     address, fields = split_arguments(arguments or ())
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
     chosen = recipe_with_defaults(args)
     check_recipe(chosen.recipe)
-    for choice in chosen.choices:
+    for choice in chosen.choices if is_rank_0() else ():
         print_error(str(choice))
     if dry_run:
         for line in dry_run_lines(chosen):
             print_error(line)
         return print_line(describe_recipe(chosen.recipe))
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
+    folder = Path(of_rank_0(started_ranks(), str(folder), "folder of the run named"))
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
     _train(chosen, folder, _make_callback(folder, verbose=verbose, **loggers))
 
 
 def resume(
+    context: Context,
     run: RunArgument,
     arguments: RecipeArguments = None,
     tensorboard: TensorboardOption = False,
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
     verbose: VerboseOption = False,
+    ranks: RanksOption = 1,
 ) -> None:
     """Resume an interrupted run, or extend a finished one: `grupo resume RUN --steps 300`.
 
@@ -90,16 +101,20 @@ def resume(
     """
     from grupo.cli.build_recipe import RecipeArgs, split_arguments
     from grupo.config.overrides import apply_overrides
+    from grupo.distributed.exchange import exchange_json
+    from grupo.distributed.start import started_ranks
     from grupo.training.extend import extend_run
     from grupo.training.trainer import resume as resume_training
 
+    _launch_ranks(context, ranks)
     address, fields = split_arguments(arguments or ())
 
     def change(recipe: "Recipe") -> "Recipe":
         return apply_overrides(RecipeArgs(address)() if address else recipe, fields)
 
-    for message in extend_run(run, change):
+    for message in extend_run(run, change) if is_rank_0() else ():
         print_line(message)
+    exchange_json(started_ranks(), None, "run extended")
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
     callback = _make_callback(run, verbose=verbose, **loggers)
     with _resume_hint(run):
@@ -129,21 +144,41 @@ def make_toy_model(
     print_line(f"The model is in {folder}")
 
 
+def _launch_ranks(context: Context, ranks: int) -> None:
+    """Run the command in several processes, if `--ranks` asks for them, and exit with their code.
+
+    The processes have the same arguments: they know by the launcher's variables what they are.
+    """
+    if ranks < 1:
+        raise ConfigError(f"ranks: {ranks}. Allowed: 1 or more.")
+    if ranks == 1 or "WORLD_SIZE" in os.environ:
+        return
+    from grupo.distributed.launch import launch
+
+    raise Exit(launch(context.find_root().obj, ranks))
+
+
 def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
     from grupo.cli.cost_lines import cost_lines
+    from grupo.distributed.exchange import exchange_json
+    from grupo.distributed.start import started_ranks
     from grupo.training.run_dir import RunFolder
     from grupo.training.start_from import describe_start
     from grupo.training.trainer import create_trainer
 
     recipe = chosen.recipe
-    RunFolder.check_empty(folder)
-    _ensure_toy_model(recipe, callback)
-    if start := describe_start(recipe.policy):
+    ranks = started_ranks()
+    if is_rank_0():
+        RunFolder.check_empty(folder)
+        _ensure_toy_model(recipe, callback)
+    exchange_json(ranks, None, "model of the quickstart trained")
+    start = describe_start(recipe.policy)
+    if start and is_rank_0():
         print_line(start)
     with _resume_hint(folder):
-        trainer = create_trainer(recipe, folder, callback)
+        trainer = create_trainer(recipe, folder, callback, ranks)
         with trainer.lock:
-            for line in cost_lines(recipe, chosen.lengths):
+            for line in cost_lines(recipe, chosen.lengths) if is_rank_0() else ():
                 print_line(line)
             summary = trainer()
         _print_summary(folder, summary)
@@ -166,7 +201,7 @@ def _resume_hint(folder: Path) -> Iterator[None]:
     except ConfigError:
         raise  # its message says what to do
     except BaseException:
-        if _is_resumable(folder):
+        if is_rank_0() and _is_resumable(folder):
             print_error(f"`grupo resume {folder}` continues {_resume_point(folder)}.")
         raise
 
@@ -190,6 +225,8 @@ def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
     from grupo.report.tables import eval_table, summary_lines
     from grupo.training.run_dir import RunFolder
 
+    if not is_rank_0():
+        return
     if summary["held_out"]:
         recipe = RunFolder.open(folder).recipe
         criterion = named_criterion(recipe.evaluation.success, recipe.env)

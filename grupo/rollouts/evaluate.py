@@ -13,6 +13,8 @@ from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_action
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
+from grupo.distributed.base import SINGLE_RANK, Ranks
+from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_rank
 from grupo.rollouts.eval_scores import pass_ks
 from grupo.rollouts.samplers import GroupSampler
 
@@ -119,6 +121,7 @@ def evaluate(
     success: Callable[[Rollout], bool] = SuccessCriterion(),
     turn_strategy: TurnStrategy = single_action,
     key: int = 0,
+    ranks: Ranks = SINGLE_RANK,
 ) -> EvalResult:
     """Attempt every task once greedily and several times by sampling.
 
@@ -130,11 +133,13 @@ def evaluate(
         success: Decides whether a rollout solves its task.
         turn_strategy: How the policy answers one observation, e.g. with a token budget.
         key: Key that random streams are derived from.
+        ranks: The processes that share the tasks; every rank returns the result of all.
     """
     greedy_actor = policy.actor(derive_key(key, "greedy")).with_sampling(top_k=1)
-    greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy)
+    greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
     sampled_actor = policy.actor(derive_key(key, "sampled"))
-    sampled = run_rollouts(sampled_actor, env, tasks, attempts, turn_strategy)
+    sampled = run_rollouts(sampled_actor, env, tasks, attempts, turn_strategy, ranks)
+    num_generated = sum(sum(a.generated_tokens.values()) for a in (greedy_actor, sampled_actor))
     num_solved = [sum(map(success, group.rollouts)) for group in sampled]
     ks = pass_ks(attempts)
     errors = [r.error for group in (*greedy, *sampled) for r in group.rollouts if r.error]
@@ -143,7 +148,7 @@ def evaluate(
         _proportion([n / attempts for n in num_solved], sampled),
         {k: _proportion([pass_at_k(k, attempts, n) for n in num_solved], sampled) for k in ks},
         len(errors),
-        sum(sum(a.generated_tokens.values()) for a in (greedy_actor, sampled_actor)),
+        sum(exchange_json(ranks, num_generated, "evaluation ended", "generate")),
         errors[0] if errors else "",
     )
 
@@ -161,20 +166,24 @@ def run_rollouts(
     tasks: Sequence[Task],
     attempts: int,
     turn_strategy: TurnStrategy = single_action,
+    ranks: Ranks = SINGLE_RANK,
 ) -> list[Group]:
     """Generate and score a group of `attempts` rollouts for every task.
 
     A task's own `group_size` is ignored.
     """
     sampler = GroupSampler(attempts, turn_strategy)
+    resized = [replace(task, group_size=attempts) for task in tasks]
+    own = share_of_rank(ranks, len(resized))
 
-    async def run_all() -> list[Group]:
+    async def run_own() -> list[Group]:
         opened = open_env(env)
-        resized = (replace(task, group_size=attempts) for task in tasks)
-        groups = (sampler(task, opened, actor.fork(i)) for i, task in enumerate(resized))
-        return list(await asyncio.gather(*groups))
+        return list(
+            await asyncio.gather(*(sampler(resized[i], opened, actor.fork(i)) for i in own))
+        )
 
-    return run_coroutine(run_all())
+    groups = dict(zip(own, run_coroutine(run_own()), strict=True))
+    return exchange_groups(ranks, groups, resized, "evaluation rollouts", "generate")
 
 
 def pass_at_k(k: int, attempts: int, num_correct: int) -> float:

@@ -7,6 +7,8 @@ from itertools import count
 
 from grupo.core.interfaces import Actor, Env, EnvSpec, open_env
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
+from grupo.distributed.base import SINGLE_RANK, Ranks
+from grupo.distributed.exchange import exchange_groups, share_of_rank
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
@@ -32,6 +34,7 @@ async def collect_groups(
     *,
     num_prompts: int,
     seed: int,
+    ranks: Ranks = SINGLE_RANK,
 ) -> CollectedGroups:
     """Generate groups until `num_prompts` pass the filter or the curriculum returns no tasks.
 
@@ -43,6 +46,7 @@ async def collect_groups(
         history: Earlier groups; the number of tasks drawn is added to it.
         num_prompts: Number of groups to train on.
         seed: Seed of the curriculum.
+        ranks: The processes that share the generation; every rank returns the groups of all.
     """
     opened = open_env(env)
     sampled_groups: list[Group] = []
@@ -54,13 +58,15 @@ async def collect_groups(
     ):
         history.count_drawn(sum(not task.unfinished for task in new_tasks))
         kill_point("step/tasks_drawn")
-        sampling_round = _SamplingRound(method.sampler, opened, len(new_tasks))
         drawn = [history.take_unfinished(history.with_replays(task)) for task in new_tasks]
+        own = share_of_rank(ranks, len(drawn))
+        sampling_round = _SamplingRound(method.sampler, opened, len(own))
         coroutines = (
-            sampling_round.sample_group(i, task, actor.fork(resample_round, i))
-            for i, task in enumerate(drawn)
+            sampling_round.sample_group(i, drawn[i], actor.fork(resample_round, i)) for i in own
         )
-        groups = index_rollouts(await asyncio.gather(*coroutines), num_rollouts)
+        own_groups = dict(zip(own, await asyncio.gather(*coroutines), strict=True))
+        generated = exchange_groups(ranks, own_groups, drawn, "rollouts generated", "generate")
+        groups = index_rollouts(generated, num_rollouts)
         num_rollouts += sum(len(group.rollouts) for group in groups)
         kill_point("step/generated")
         sampled_groups += groups

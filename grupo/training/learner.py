@@ -1,5 +1,6 @@
 """A training step: generate, score, compute advantages, update; without files and displays."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -19,8 +20,10 @@ from grupo.core.schedules import resolve_schedules
 from grupo.core.timing import Stopwatch
 from grupo.core.types import Task
 from grupo.core.usage import count_usage
+from grupo.distributed.base import SINGLE_RANK, Ranks
+from grupo.distributed.exchange import exchange_json, of_rank_0, sum_counts, sum_gradients
 from grupo.method import Method
-from grupo.optimizers.averaging import averaged_weights
+from grupo.optimizers.averaging import averaged_weights, optimizer_parameters
 from grupo.optimizers.update import optimizer_step
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
@@ -68,13 +71,15 @@ class Learner:
 
     Args:
         recipe: Everything that the run chooses.
+        ranks: The processes that train together.
 
     Raises:
         ConfigError: The tasks do not fit the policy, the method or the environment.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, ranks: Ranks = SINGLE_RANK) -> None:
         self.recipe = recipe
+        self.ranks = ranks
         # the recipe of each step; it differs only if a run was extended with another one
         self.recipe_at: Callable[[int], Recipe] = lambda step: recipe
         self.tasks: Sequence[Task]
@@ -138,6 +143,8 @@ class Learner:
         values["staleness"] = metrics.mean_staleness(collected, step)
         values |= metrics.usage_metrics(pending.usage)
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
+        # times differ between ranks, and schedules and controllers may read them
+        values = of_rank_0(self.ranks, values, f"step {step + 1} ended")
         self.state.record_step(collected.sampled_groups, values, recipe.method)
         self.state.kl = measured_kl(self.recipe_at(step).early_stopping, values)
         kill_point("step/recorded")
@@ -158,8 +165,11 @@ class Learner:
                 success=named_criterion(evaluation.success, self.recipe.env),
                 turn_strategy=evaluation.turn_strategy,
                 key=derive_key(self.recipe.seed, "held-out"),
+                ranks=self.ranks,
             )
-        self.state.record_evaluation(label, result, stopwatch.elapsed, usage)
+        usage = sum_counts(exchange_json(self.ranks, usage, f"evaluation {label}"))
+        seconds = of_rank_0(self.ranks, stopwatch.elapsed, f"evaluation {label}")
+        self.state.record_evaluation(label, result, seconds, usage)
         kill_point("run/evaluated")
         return result
 
@@ -176,6 +186,9 @@ class Learner:
 
     def close(self) -> None:
         """Cancel the generation of later steps, then end the processes that generate."""
+        is_ended_by_error = sys.exc_info()[0] is not None
+        if self.ranks.size > 1 and not is_ended_by_error:
+            self.rollout_queue.wait_all()  # the other ranks wait for rollouts of this one
         try:
             self.rollout_queue.close()
         finally:
@@ -214,7 +227,9 @@ class Learner:
             return self.rollout_queue.pop()
 
     def _make_step_generator(self, method: Method, step: int) -> GenerateStep:
-        return make_step_generator(self.recipe, method, self.policy, self.tasks, self.state, step)
+        return make_step_generator(
+            self.recipe, method, self.policy, self.tasks, self.state, step, self.ranks
+        )
 
     def _build_batch(self, method: Method, collected: CollectedGroups) -> Batch:
         """The collated batch with precomputed signals and advantages."""
@@ -235,7 +250,8 @@ class Learner:
     def _compute_signals(self, method: Method, batch: Batch) -> Batch:
         if self._must_recompute_old_logp():
             batch = replace(batch, old_logp=self._recomputed_old_logp(batch))
-        return add_signals(self.policy, self.aux_models.scorers, batch, method.requires.signals)
+        scorers = self.aux_models.scorers
+        return add_signals(self.policy, scorers, batch, method.requires.signals, self.ranks)
 
     def _must_recompute_old_logp(self) -> bool:
         within = self.state.sampler_mismatch <= self.recipe.old_logp_tolerance  # False for NaN
@@ -243,7 +259,7 @@ class Learner:
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
         """Log-probs under the trainer's policy, where it sampled or scored the action here."""
-        logp = evaluate_all(self.policy, self.policy, batch, ["logp"])["logp"]
+        logp = evaluate_all(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         on_policy = has_logp & (batch.signals["off_context"] == 0)
         return torch.where(on_policy, logp, batch.old_logp)
@@ -257,6 +273,10 @@ class Learner:
                 optimizer.zero_grad()
 
         return retry_on_oom(fn, self.policy, zero_grad, self.notes.append)
+
+    def _sum_gradients(self) -> None:
+        for optimizer in self.state.optimizers.values():
+            sum_gradients(self.ranks, optimizer_parameters(optimizer), "gradients summed")
 
     def _run_updates(
         self, method: Method, batch: Batch, learning_rates: Mapping[str, float], trace: Trace
@@ -273,8 +293,10 @@ class Learner:
                         minibatch,
                         trace,
                         measure_all_rows=bool(self.recipe.method.controlled_metrics),
+                        ranks=self.ranks,
                     )
                 )
+                self._sum_gradients()
             kill_point("step/accumulated")
             with self.stopwatch.lap("update"):
                 for name, optimizer in self.state.optimizers.items():
@@ -285,4 +307,6 @@ class Learner:
             if self.recipe.ema:
                 self.recipe.ema.update(self.state.ema_weights, self.policy.weights())
                 kill_point("step/ema_updated")
+        for other in exchange_json(self.ranks, trace, "updated") if self.ranks.size > 1 else ():
+            trace.update((int(row), signals) for row, signals in other.items())
         return metrics.advantage_metrics(method, batch) | metrics.mean_over_updates(update_metrics)

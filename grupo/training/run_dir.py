@@ -43,12 +43,14 @@ class RunFolder:
         recipe: The recipe of the run.
         fingerprint: Hash of the recipe as it is stored in `recipe.json`.
         earlier: The recipes of the run before it was extended, in order.
+        writes: Whether this process writes; of several ranks only the first one does.
     """
 
     folder: Path
     recipe: Recipe
     fingerprint: str
     earlier: tuple[EarlierRecipe, ...] = ()
+    writes: bool = True
 
     @staticmethod
     def check_empty(folder: Path) -> None:
@@ -151,6 +153,8 @@ class RunFolder:
             rollouts: Records of its rollouts.
             actions: Records of the actions of its logged rollouts.
         """
+        if not self.writes:
+            return
         with save_errors(f"Step {step} is not logged"):
             self.journals["actions"].append(*actions)
             self.journals["rollouts"].append(*rollouts)
@@ -172,6 +176,8 @@ class RunFolder:
             data: JSON data.
             keep_steps: Steps whose checkpoints stay besides the newest ones.
         """
+        if not self.writes:
+            return
         with save_errors(f"Step {step} is not saved"):
             for journal in self.journals.values():
                 journal.fsync()
@@ -229,6 +235,8 @@ class RunFolder:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
+        if not self.writes:
+            return
         with save_errors("The summary is not written"):
             write_atomically(
                 self.folder / SUMMARY, strict_json.to_json(summary), point_prefix="run/summary"
@@ -247,6 +255,8 @@ class RunFolder:
             )
 
     def _truncate_journals(self, marks: Mapping[str, JournalMark]) -> None:
+        if not self.writes:
+            return
         for name, mark in marks.items():
             self.journals[name].truncate(mark)
             kill_point(f"resume/cut/{name}")

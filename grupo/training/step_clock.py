@@ -40,10 +40,12 @@ class StepClock:
     Args:
         path: The file of the seconds of each step; unlike a journal it is not truncated to a
             checkpoint.
+        writes: Whether this process writes the file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
         self.journal = Journal(path)
+        self.writes = writes
         self.seconds: dict[int, float] = {}  # of each step that ran before
 
     def restore(self) -> str:
@@ -54,7 +56,7 @@ class StepClock:
         """
         record = read_clock(self.journal.path)
         self.seconds = dict(enumerate(record.seconds, 1))
-        if record.damage or record.torn_bytes:
+        if self.writes and (record.damage or record.torn_bytes):
             with save_errors("The run is not resumed"):
                 self.journal.truncate(JournalMark(length=record.length))
         consequence = "; schedules and the end of the run count new times from there on"
@@ -68,11 +70,14 @@ class StepClock:
             measured: The seconds that it took now.
         """
         if step not in self.seconds:
-            record = {"step": step, "seconds": measured}
-            with save_errors(f"The time of step {step} is not written"):
-                self.journal.append({**record, "crc32": _checksum(record)})
+            self._write({"step": step, "seconds": measured})
             self.seconds[step] = measured
         return self.seconds[step]
+
+    def _write(self, record: dict[str, Any]) -> None:
+        if self.writes:
+            with save_errors(f"The time of step {record['step']} is not written"):
+                self.journal.append({**record, "crc32": _checksum(record)})
 
 
 def read_clock(path: Path) -> ClockRecord:

@@ -7,6 +7,8 @@ from grupo.core.event_loop import run_coroutine
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.core.usage import count_usage
+from grupo.distributed.base import Ranks
+from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.method import Method
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
@@ -22,6 +24,7 @@ def make_step_generator(
     tasks: Sequence[Task],
     state: State,
     step: int,
+    ranks: Ranks,
 ) -> GenerateStep:
     """A function that generates a step with the weights and the history of this moment.
 
@@ -35,6 +38,7 @@ def make_step_generator(
         tasks: The training tasks.
         state: Its history and step are those before the update that may run at the same time.
         step: The number of the step that is generated, from 0.
+        ranks: The processes that share the generation.
     """
     history = state.history.copy()
     version = state.step
@@ -52,9 +56,13 @@ def make_step_generator(
             history,
             num_prompts=recipe.prompts_per_step,
             seed=recipe.seed,
+            ranks=ranks,
         )
         with count_usage() as usage:
             collected = run_coroutine(coroutine, stop)
-        return PendingStep(collected, history.tasks_drawn, actor.generated_tokens, usage)
+        counts = [actor.generated_tokens, usage]
+        parts = exchange_json(ranks, counts, f"rollouts of step {step + 1}", "generate")
+        tokens, usages = zip(*parts, strict=True)
+        return PendingStep(collected, history.tasks_drawn, sum_counts(tokens), sum_counts(usages))
 
     return generate_step

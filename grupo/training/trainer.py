@@ -1,16 +1,21 @@
 """The trainer: runs the steps of a recipe, and logs, evaluates and saves between them."""
 
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from grupo.config.validate import check_recipe
+from grupo.distributed.agreement import check_same_weights
+from grupo.distributed.base import SINGLE_RANK, Ranks
+from grupo.distributed.exchange import exchange_json, of_rank_0
+from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
 from grupo.storage.checkpoint import NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.storage.lock import Lock
 from grupo.training.callbacks import Callback, NullCallback
+from grupo.training.check_ranks import check_ranks
 from grupo.training.learner import Learner, TrainStepResult
 from grupo.training.resumable import (
     check_resumable,
@@ -40,7 +45,9 @@ def train(
     Raises:
         ConfigError: The recipe or the folder cannot be used; raised before any training.
     """
-    trainer = create_trainer(recipe, Path(run) if run else unused_folder(), callback)
+    ranks = started_ranks()
+    folder = of_rank_0(ranks, str(run or unused_folder()), "folder of the run named")
+    trainer = create_trainer(recipe, Path(folder), callback, ranks)
     with trainer.lock:
         return trainer()
 
@@ -58,26 +65,47 @@ def resume(run: str | Path, callback: Callback = NullCallback()) -> dict[str, An
     Raises:
         ConfigError: The folder holds no run, or one with objects that were in memory.
     """
-    trainer = reopen_trainer(Path(run), callback)
+    trainer = reopen_trainer(Path(run), callback, started_ranks())
     with trainer.lock:
         trainer.restore()
         return trainer()
 
 
-def create_trainer(recipe: Recipe, run: Path, callback: Callback = NullCallback()) -> "Trainer":
-    """The trainer of a new run, which holds the lock of its new folder."""
+def create_trainer(
+    recipe: Recipe,
+    run: Path,
+    callback: Callback = NullCallback(),
+    ranks: Ranks = SINGLE_RANK,
+) -> "Trainer":
+    """The trainer of a new run, which holds the lock of its new folder.
+
+    With several ranks the first one creates and writes the folder, and the others read it.
+    """
     check_recipe(recipe)
-    RunFolder.check_empty(run)
+    if ranks.rank == 0:
+        RunFolder.check_empty(run)
+    check_ranks(recipe, ranks)
     with models_released_on_error(recipe):
-        learner = Learner(recipe)
-        return Trainer(learner, *RunFolder.create(run, recipe), callback)
+        learner = Learner(recipe, ranks)
+        if ranks.rank:
+            exchange_json(ranks, None, "folder of the run created")
+            folder = replace(RunFolder.open(run), writes=False)
+            return Trainer(learner, folder, nullcontext(), callback)
+        created = RunFolder.create(run, recipe)
+        exchange_json(ranks, None, "folder of the run created")
+        return Trainer(learner, *created, callback)
 
 
-def reopen_trainer(run: Path, callback: Callback = NullCallback()) -> "Trainer":
+def reopen_trainer(
+    run: Path, callback: Callback = NullCallback(), ranks: Ranks = SINGLE_RANK
+) -> "Trainer":
     """The trainer of an existing run, before its first step until `restore` is called."""
     folder = RunFolder.open(run)
     check_resumable(folder.recipe, run)
-    learner = Learner(folder.recipe)
+    check_ranks(folder.recipe, ranks)
+    learner = Learner(folder.recipe, ranks)
+    if ranks.rank:
+        return Trainer(learner, replace(folder, writes=False), nullcontext(), callback)
     with save_errors("The run is not resumed"):
         lock = folder.lock()
     return Trainer(learner, folder, lock, callback)
@@ -89,21 +117,28 @@ class Trainer:
     Args:
         learner: Runs the steps.
         run: The folder of the run.
-        lock: The lock of the folder, held by this process.
+        lock: The lock of the folder, held by this process; no lock for a rank that only reads.
         callback: Receives the events of the run.
     """
 
-    def __init__(self, learner: Learner, run: RunFolder, lock: Lock, callback: Callback) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        run: RunFolder,
+        lock: AbstractContextManager[Any],
+        callback: Callback,
+    ) -> None:
         self.learner = learner
         self.run = run
         self.lock = lock
-        self.callback = callback
+        self.callback = callback if learner.ranks.rank == 0 else NullCallback()
         self.recipe = learner.recipe
         self.policy = learner.policy
         self.state = learner.state
         learner.recipe_at = run.recipe_at
         self.has_reported_error = False
-        self.clock = StepClock(run.folder / CLOCK)
+        self.ranks = learner.ranks
+        self.clock = StepClock(run.folder / CLOCK, writes=run.writes)
         if self.recipe.early_stopping.max_seconds:
             self.state.count_seconds = self.clock.count
 
@@ -129,11 +164,18 @@ class Trainer:
                 self.learner.close()
 
     def restore(self) -> None:
-        """Restore the newest complete checkpoint, if the run has one."""
+        """Restore the newest complete checkpoint, if the run has one.
+
+        The first rank truncates the journals before the others read them.
+        """
+        if self.ranks.rank:
+            exchange_json(self.ranks, None, "checkpoint restored by rank 0")
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         if message := self.clock.restore():
             self.callback.on_message(message)
+        if not self.ranks.rank:
+            exchange_json(self.ranks, None, "checkpoint restored by rank 0")
 
     def _restore_checkpoint(self) -> None:
         with save_errors("The run is not resumed"):
@@ -221,4 +263,5 @@ class Trainer:
         return saved_best_steps(self.recipe, self.state.step, self.state.eval_scores)
 
     def _save(self) -> None:
+        check_same_weights(self.ranks, self.policy.weights())
         self.run.save(self.state.step, self.state.tensors(), self.state.data(), self._best_steps())

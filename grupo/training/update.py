@@ -1,20 +1,19 @@
 """From a batch to gradients: micro-batches, and two backward passes if the loss couples rows."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from grupo.algo.divergences import k3
 from grupo.core.batch import Batch, SignalDict, Signals
 from grupo.core.interfaces import Scorer
 from grupo.core.signal_names import GROUP_SIGNALS, is_comparison, split_name
+from grupo.distributed.assignment import rows_of_ranks
+from grupo.distributed.base import SINGLE_RANK, Ranks
+from grupo.distributed.exchange import out_of_memory_on_all
 from grupo.method import Method
-
-TokenHook = Callable[[Batch, Mapping[str, Tensor]], None]
+from grupo.training.update_metrics import TokenHook, UpdateMetrics
 
 
 def no_hook(batch: Batch, signals: Mapping[str, Tensor]) -> None:
@@ -31,7 +30,11 @@ class MicrobatchScorer(Scorer, Protocol):
 
 @torch.no_grad()
 def add_signals(
-    policy: MicrobatchScorer, models: Mapping[str, Scorer], batch: Batch, names: Collection[str]
+    policy: MicrobatchScorer,
+    models: Mapping[str, Scorer],
+    batch: Batch,
+    names: Collection[str],
+    ranks: Ranks = SINGLE_RANK,
 ) -> Batch:
     """The batch with further measured signals.
 
@@ -40,6 +43,7 @@ def add_signals(
         models: Auxiliary models by name: `logp@ref` is the signal `logp` of `models["ref"]`.
         batch: The batch; signals that it already has are not computed again.
         names: Names of the signals.
+        ranks: The processes that share the rows; every rank returns the signals of all.
     """
     for name in sorted(set(names) - set(batch.signals)):
         signal, model = split_name(name)
@@ -49,36 +53,50 @@ def add_signals(
             scorer = models[model]
             scorer_signal = signal
         by_group = scorer_signal in GROUP_SIGNALS
-        evaluate = _evaluate_by_group if by_group else partial(evaluate_all, policy)
-        values = evaluate(scorer, batch, [scorer_signal])
+        if by_group:
+            own = list(_groups_of_rows(batch))[ranks.rank :: ranks.size]
+            values = _evaluate_rows(scorer, batch, [scorer_signal], own, ranks)
+        else:
+            values = evaluate_all(policy, scorer, batch, [scorer_signal], ranks)
         batch = batch.with_signals({name: values[scorer_signal]})
     return batch
 
 
-def _evaluate_by_group(scorer: Scorer, batch: Batch, names: Collection[str]) -> SignalDict:
-    """Signals that depend on all rows of a group; micro-batches are groups, whatever their size."""
-    microbatches = (
-        (batch.row_group == group).nonzero()[:, 0] for group in batch.row_group.unique()
-    )
-    return _evaluate_rows(scorer, batch, names, microbatches)
+def _groups_of_rows(batch: Batch) -> Iterator[Tensor]:
+    """The rows of each group, for signals that depend on all of them, whatever their number."""
+    for group in batch.row_group.unique():
+        yield (batch.row_group == group).nonzero()[:, 0]
 
 
 @torch.no_grad()
 def evaluate_all(
-    policy: MicrobatchScorer, scorer: Scorer, batch: Batch, names: Collection[str]
+    policy: MicrobatchScorer,
+    scorer: Scorer,
+    batch: Batch,
+    names: Collection[str],
+    ranks: Ranks = SINGLE_RANK,
 ) -> SignalDict:
     """Signals of every row without gradients, in the micro-batches of `policy`."""
-    return _evaluate_rows(scorer, batch, names, policy.microbatches(batch))
+    return _evaluate_rows(scorer, batch, names, _own_microbatches(policy, batch, ranks), ranks)
+
+
+def _own_microbatches(policy: MicrobatchScorer, batch: Batch, ranks: Ranks) -> list[Tensor]:
+    """Row indices of the micro-batches that this rank evaluates."""
+    microbatches = list(policy.microbatches(batch))
+    return rows_of_ranks(microbatches, batch.mask.sum(1), ranks.size)[ranks.rank]
 
 
 def _evaluate_rows(
-    scorer: Scorer, batch: Batch, names: Collection[str], microbatches: Iterator[Tensor]
+    scorer: Scorer, batch: Batch, names: Collection[str], own: Sequence[Tensor], ranks: Ranks
 ) -> SignalDict:
+    """Signals of the rows of this rank, added to those of the others, which are 0 here."""
     out = {name: torch.zeros_like(batch.old_logp) for name in names}
-    for rows in microbatches:
-        signals = scorer.signals(batch.select_rows(rows), names)
-        for name in names:
-            out[name][rows] = signals[name].to(out[name])
+    with out_of_memory_on_all(ranks):
+        for rows in own:
+            signals = scorer.signals(batch.select_rows(rows), names)
+            for name in names:
+                out[name][rows] = signals[name].to(out[name])
+    ranks.sum(list(out.values()), "signals")
     return SignalDict(out)
 
 
@@ -89,12 +107,14 @@ def accumulate_gradients(
     token_hook: TokenHook = no_hook,
     *,
     measure_all_rows: bool = False,
+    ranks: Ranks = SINGLE_RANK,
 ) -> dict[str, float]:
     """Add the gradient of sum(weight x loss) to the policy's parameters; returns metrics.
 
     The sum is over the whole minibatch, so that the gradient does not depend on micro-batches. If
     the loss couples rows, it is differentiated with respect to the signals first, then the signals
-    with respect to the parameters: exact, at the cost of one more forward pass.
+    with respect to the parameters: exact, at the cost of one more forward pass. With several ranks
+    the gradients of the parameters are those of the rank's own rows: their sum is the gradient.
 
     Args:
         policy: The policy; gradients are accumulated in its parameters.
@@ -103,16 +123,17 @@ def accumulate_gradients(
         token_hook: Receives, for each micro-batch, signals and metrics of the loss per action.
         measure_all_rows: Evaluate rows without gradient, too, so that they count in the metrics: a
             controller that reads a metric needs it of all rows.
+        ranks: The processes that share the rows; the metrics are those of all rows.
     """
     weight = method.aggregation(batch)
     # sorted: the order of signals decides the order in which autograd adds their gradients
     names = sorted({"logp", "entropy", *method.requires.recomputed_signals})
-    metrics = _UpdateMetrics(token_hook)
+    metrics = UpdateMetrics(token_hook)
     if method.requires.coupled_rows:
-        _two_passes(policy, method, batch, weight, names, metrics)
+        _two_passes(policy, method, batch, weight, names, metrics, ranks)
     else:
         rows = _rows_with_gradient(method, batch, weight, measure_all_rows)
-        _one_pass(policy, method, batch.select_rows(rows), weight[rows], names, metrics)
+        _one_pass(policy, method, batch.select_rows(rows), weight[rows], names, metrics, ranks)
     return metrics.means()
 
 
@@ -122,14 +143,18 @@ def _one_pass(
     batch: Batch,
     weight: Tensor,
     names: Collection[str],
-    metrics: "_UpdateMetrics",
+    metrics: UpdateMetrics,
+    ranks: Ranks,
 ) -> None:
-    for rows in policy.microbatches(batch):
-        microbatch = batch.select_rows(rows)
-        pi = _evaluate_policy(policy, microbatch, names)
-        loss = (weight[rows] * method.loss(pi, microbatch)).sum()
-        loss.backward()
-        metrics.add(method, pi, microbatch, loss)
+    own = _own_microbatches(policy, batch, ranks)
+    with out_of_memory_on_all(ranks):
+        for rows in own:
+            microbatch = batch.select_rows(rows)
+            pi = _evaluate_policy(policy, microbatch, names)
+            loss = (weight[rows] * method.loss(pi, microbatch)).sum()
+            loss.backward()
+            metrics.add(method, pi, microbatch, loss)
+    metrics.add_other_ranks(ranks)
 
 
 def _two_passes(
@@ -138,9 +163,10 @@ def _two_passes(
     batch: Batch,
     weight: Tensor,
     names: Collection[str],
-    metrics: "_UpdateMetrics",
+    metrics: UpdateMetrics,
+    ranks: Ranks,
 ) -> None:
-    signals = evaluate_all(policy, policy, batch, names)
+    signals = evaluate_all(policy, policy, batch, names, ranks)
     pi = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
     loss = (weight * method.loss(pi, batch)).sum()
     loss.backward()
@@ -148,13 +174,15 @@ def _two_passes(
     gradients = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
     has_gradient = [(gradient != 0).any(1) for gradient in gradients.values()]
     trained = torch.stack(has_gradient).any(0).nonzero()[:, 0]
-    for indices in policy.microbatches(batch.select_rows(trained)):
-        rows = trained[indices]
-        live = _evaluate_policy(policy, batch.select_rows(rows), names)
-        torch.autograd.backward(
-            [live[name] for name in gradients],
-            [gradient[rows] for gradient in gradients.values()],
-        )
+    own = _own_microbatches(policy, batch.select_rows(trained), ranks)
+    with out_of_memory_on_all(ranks):
+        for indices in own:
+            rows = trained[indices]
+            live = _evaluate_policy(policy, batch.select_rows(rows), names)
+            torch.autograd.backward(
+                [live[name] for name in gradients],
+                [gradient[rows] for gradient in gradients.values()],
+            )
 
 
 def _rows_with_gradient(
@@ -174,75 +202,3 @@ def _evaluate_policy(policy: MicrobatchScorer, batch: Batch, names: Collection[s
     if pi.logp.requires_grad:
         pi.logp.retain_grad()  # for the metric update/advantage_alignment
     return pi
-
-
-class _UpdateMetrics:
-    """Sums metrics over the actions of a minibatch."""
-
-    def __init__(self, token_hook: TokenHook) -> None:
-        self.token_hook = token_hook
-        self.loss = 0.0
-        self.sums: defaultdict[str, float] = defaultdict(float)
-        self.counts: defaultdict[str, int] = defaultdict(int)
-        self.largest_mismatch: dict[str, float] = {"sampler_mismatch/logp_diff_max": 0.0}
-        self.alignment_sums = torch.zeros(3, dtype=torch.float64)
-
-    @torch.no_grad()
-    def add(self, method: Method, pi: Signals, batch: Batch, loss: Tensor) -> None:
-        self.loss += loss.item()
-        self._sum("policy/entropy", pi.entropy, batch.mask)
-        self._sum("update/kl_old", k3(batch.old_logp, pi.logp), batch.mask)
-        loss_metrics = method.loss.metrics(pi, batch)
-        ratio = pi.logp - batch.old_logp
-        self.token_hook(batch, {**loss_metrics, "entropy": pi.entropy, "ratio": ratio})
-        for name, value in loss_metrics.items():
-            self._sum(name, value, batch.mask)
-        self._add_mismatch(pi, batch)
-        if pi.logp.grad is not None:
-            self.alignment_sums += _alignment_sums(
-                -pi.logp.grad[batch.mask], batch.advantage[batch.mask]
-            ).cpu()
-
-    def _add_mismatch(self, pi: Signals, batch: Batch) -> None:
-        """Differences between the trainer's and the sampler's log-probs, where both are defined."""
-        signals = batch.signals
-        sampled = batch.mask & (signals["sampled"] > 0) & (signals["off_context"] == 0)
-        difference = torch.where(sampled, pi.logp - signals["logp@sampler"], 0.0)
-        self._sum("sampler_mismatch/logp_diff_mean", difference.abs(), sampled)
-        self._sum("sampler_mismatch/kl", k3(difference * 0, difference), sampled)
-        if difference.numel():
-            self._update_largest_mismatch(difference.abs(), batch)
-
-    def _update_largest_mismatch(self, difference: Tensor, batch: Batch) -> None:
-        """Record the action at which sampler and trainer differ most."""
-        place = divmod(int(difference.argmax()), difference.shape[1])
-        largest = difference[place].item()
-        if largest > self.largest_mismatch["sampler_mismatch/logp_diff_max"]:
-            signals = batch.signals
-            token = signals["step/item"][place].item() if "step/item" in signals else 0.0
-            self.largest_mismatch = {
-                "sampler_mismatch/logp_diff_max": largest,
-                "sampler_mismatch/max_rollout": float(batch.rollout[place[0]]),
-                "sampler_mismatch/max_action": float(place[1]),
-                "sampler_mismatch/max_token": token,
-            }
-
-    def _sum(self, name: str, value: Tensor, mask: Tensor) -> None:
-        self.sums[name] += torch.where(mask, value.double(), 0.0).sum().item()
-        self.counts[name] += int(mask.sum())
-
-    def means(self) -> dict[str, float]:
-        means = {name: x / self.counts[name] for name, x in self.sums.items() if self.counts[name]}
-        num_actions = float(self.counts["policy/entropy"])
-        out = {"loss": self.loss, "tokens/backpropagated": num_actions, **means}
-        product, direction, advantage = self.alignment_sums.tolist()
-        if direction * advantage > 0:
-            out["update/advantage_alignment"] = product / (direction * advantage) ** 0.5
-        return out | self.largest_mismatch if "sampler_mismatch/logp_diff_mean" in means else out
-
-
-def _alignment_sums(direction: Tensor, advantage: Tensor) -> Tensor:
-    """The three sums in the cosine of the log-prob update direction and the advantages."""
-    direction = direction.double()
-    advantage = advantage.double()
-    return torch.stack([(direction * advantage).sum(), (direction**2).sum(), (advantage**2).sum()])

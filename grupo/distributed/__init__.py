@@ -1,0 +1,1 @@
+"""The processes that train together: exchange of rollouts, sums of gradients, limits of waiting."""

@@ -1,0 +1,53 @@
+"""The processes that train together, each with a rank; a process of its own is rank 0 of 1."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from torch import Tensor
+
+# collectives of the thread that generates ahead must not mix with those of the thread that updates
+Channel = Literal["update", "generate"]
+
+
+class Ranks(Protocol):
+    """The processes that train together.
+
+    Every rank calls the same methods in the same order, for each channel.
+
+    Args:
+        rank: The rank of this process, from 0.
+        size: The number of processes.
+    """
+
+    rank: int
+    size: int
+
+    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+        """The data of all ranks, by rank.
+
+        Args:
+            data: The data of this rank.
+            phase: What this rank has done, for messages about ranks that have not.
+            channel: The thread that calls.
+        """
+        ...
+
+    def sum(self, tensors: Sequence[Tensor], phase: str) -> None:
+        """Replace each tensor by its sum over the ranks, with the same bits on every rank."""
+        ...
+
+
+class SingleRank:
+    """The only process; it waits for nobody."""
+
+    rank = 0
+    size = 1
+
+    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+        return [data]
+
+    def sum(self, tensors: Sequence[Tensor], phase: str) -> None:
+        pass
+
+
+SINGLE_RANK = SingleRank()

@@ -1,0 +1,148 @@
+"""Exchange of values, groups of rollouts and gradients between ranks."""
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from grupo.core.out_of_memory import is_out_of_memory
+from grupo.core.types import Group, Task
+from grupo.distributed.base import Channel, Ranks
+from grupo.storage import rollout_json
+
+Number = TypeVar("Number", int, float)
+
+BUCKET_NUMBERS = 1 << 24  # gradients are summed in buckets of 64 MB in float32
+
+
+def share_of_rank(ranks: Ranks, count: int) -> range:
+    """The indices of the items that this rank works on, of `count` items.
+
+    >>> from grupo.distributed.base import SingleRank
+    >>> list(share_of_rank(SingleRank(), 3))
+    [0, 1, 2]
+    """
+    return range(ranks.rank, count, ranks.size)
+
+
+def exchange_json(ranks: Ranks, value: Any, phase: str, channel: Channel = "update") -> list[Any]:
+    """The JSON values of all ranks, by rank; floats keep their bits."""
+    if ranks.size == 1:
+        return [value]
+    data = ranks.exchange(zlib.compress(json.dumps(value).encode(), 1), phase, channel)
+    return [json.loads(zlib.decompress(part)) for part in data]
+
+
+def of_rank_0(ranks: Ranks, value: Any, phase: str) -> Any:
+    """The JSON value of rank 0, such as a time, by which all ranks decide alike."""
+    return exchange_json(ranks, value if ranks.rank == 0 else None, phase)[0]
+
+
+def any_rank(ranks: Ranks, flag: bool, phase: str) -> bool:
+    """Whether the flag of some rank is set."""
+    return any(exchange_json(ranks, flag, phase))
+
+
+class OutOfMemoryOnARankError(MemoryError):
+    """Another rank ran out of memory: all ranks repeat the work in smaller micro-batches."""
+
+
+@contextmanager
+def out_of_memory_on_all(ranks: Ranks) -> Iterator[None]:
+    """If a rank runs out of memory in this block, all ranks raise an error of memory at its end."""
+    error: BaseException | None = None
+    try:
+        yield
+    except (MemoryError, RuntimeError) as raised:
+        if ranks.size == 1 or not is_out_of_memory(raised):
+            raise
+        error = raised
+    if any_rank(ranks, error is not None, "memory sufficed"):
+        raise OutOfMemoryOnARankError from error
+
+
+def exchange_groups(
+    ranks: Ranks, own: Mapping[int, Group], tasks: Sequence[Task], phase: str, channel: Channel
+) -> list[Group]:
+    """The groups of all ranks, in the order of their tasks.
+
+    Args:
+        ranks: The processes.
+        own: The groups of this rank, by the index of their task.
+        tasks: The tasks of all groups.
+        phase: As for `Ranks.exchange`.
+        channel: As for `Ranks.exchange`.
+    """
+    data = {
+        index: [
+            group.task.group_size,
+            group.task.prompt,
+            *map(rollout_json.to_data, group.rollouts),
+        ]
+        for index, group in (own.items() if ranks.size > 1 else ())
+    }
+    groups = dict(own)
+    for rank, entries in enumerate(exchange_json(ranks, data, phase, channel)):
+        if rank != ranks.rank:
+            for index, entry in entries.items():
+                groups[int(index)] = _group(tasks[int(index)], *entry)
+    return [groups[index] for index in range(len(tasks))]
+
+
+def _group(task: Task, group_size: int, prompt: Any, *rollouts: Any) -> Group:
+    prompt = rollout_json.as_observation(prompt)
+    task = replace(task, group_size=group_size, prompt=prompt)
+    return Group(task, tuple(map(rollout_json.from_data, rollouts)))
+
+
+def sum_counts(parts: Iterable[Mapping[str, Number]]) -> dict[str, Number]:
+    """The sum of counts by name, in the order of the parts.
+
+    >>> sum_counts([{"a": 1}, {"b": 2, "a": 3}])
+    {'a': 4, 'b': 2}
+    """
+    total: dict[str, Number] = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total[name] + value if name in total else value
+    return total
+
+
+@torch.no_grad()
+def sum_gradients(ranks: Ranks, parameters: Sequence[Tensor], phase: str) -> None:
+    """Add the gradients of all ranks; a rank without a gradient of a parameter adds 0.
+
+    Parameters without gradient on every rank stay without.
+    """
+    if ranks.size == 1:
+        return
+    flags = exchange_json(ranks, [p.grad is not None for p in parameters], phase)
+    used = [p for p, *has_gradient in zip(parameters, *flags, strict=True) if any(has_gradient)]
+    for p in used:
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+    for bucket in _buckets([p.grad for p in used if p.grad is not None]):
+        flat = torch.cat([gradient.reshape(-1) for gradient in bucket])
+        ranks.sum([flat], phase)
+        parts = flat.split([gradient.numel() for gradient in bucket])
+        for gradient, part in zip(bucket, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterable[list[Tensor]]:
+    """Consecutive tensors of one dtype and device, of up to `BUCKET_NUMBERS` numbers together."""
+    bucket: list[Tensor] = []
+    for tensor in tensors:
+        same = not bucket or (bucket[0].dtype, bucket[0].device) == (tensor.dtype, tensor.device)
+        if not same or sum(t.numel() for t in bucket) + tensor.numel() > BUCKET_NUMBERS:
+            if bucket:
+                yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket

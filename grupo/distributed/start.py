@@ -1,0 +1,25 @@
+"""The ranks of this process: those that a launcher started, or a single one."""
+
+import os
+from functools import cache
+
+from grupo.distributed.base import SINGLE_RANK, Ranks
+
+
+@cache
+def started_ranks() -> Ranks:
+    """The ranks that torchrun or `--ranks` started, joined at the first call; or a single one.
+
+    Raises:
+        ConfigError: The variables of the launcher are incomplete, or the machine has too few GPUs.
+    """
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return SINGLE_RANK
+    from grupo.distributed.torch_ranks import TorchRanks  # imports torch
+
+    return TorchRanks()
+
+
+def is_rank_0() -> bool:
+    """Whether this process is the first of its ranks, which prints and writes for all."""
+    return os.environ.get("RANK", "0") == "0"

@@ -1,0 +1,31 @@
+"""Recipes that several ranks can train, checked before anything is loaded."""
+
+from importlib import metadata
+
+from grupo.core.component import to_code, walk
+from grupo.core.errors import ConfigError
+from grupo.distributed.agreement import check_same_values
+from grupo.distributed.base import Ranks
+from grupo.inference.vllm import Vllm
+from grupo.recipe import Recipe
+from grupo.training.recipe_file import RecipeFile
+
+
+def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
+    """Raise `ConfigError` if the ranks differ, or cannot train the recipe together."""
+    if ranks.size == 1:
+        return
+    for part in walk(recipe.policy):
+        if isinstance(part, Vllm):
+            raise ConfigError(
+                f"policy.engine: {to_code(part)}. Allowed with several ranks: None; each rank"
+                " generates its share of the rollouts itself."
+            )
+    check_same_values(
+        ranks,
+        {
+            "grupo": metadata.version("grupo"),
+            "torch": metadata.version("torch"),
+            "the recipe": RecipeFile(recipe).fingerprint,
+        },
+    )
