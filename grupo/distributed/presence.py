@@ -16,7 +16,6 @@ from grupo.distributed.base import Channel
 FIRST_PAUSE = 0.0002  # seconds between two looks at the store, which grow while nobody arrives
 LAST_PAUSE = 0.2  # from which on the heartbeats are read as well
 HEARTBEAT_INTERVAL = 1.0  # seconds
-LOST_AFTER = 30.0  # seconds without a heartbeat after which a rank counts as lost
 
 
 class RankLostError(CommandError):
@@ -40,7 +39,7 @@ class Presence:
         rank: int,
         size: int,
         patience: float,
-        lost_after: float = LOST_AFTER,
+        lost_after: float,
     ) -> None:
         self.rank = rank
         self.size = size

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from grupo.core.errors import ConfigError
 from grupo.distributed.base import Channel
-from grupo.distributed.presence import LOST_AFTER, Presence, RankLostError
+from grupo.distributed.presence import Presence, RankLostError
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 PATIENCE = 1800.0  # seconds to wait for a rank that is alive: a long answer, a slow judge
+LOST_AFTER = 30.0  # seconds without a heartbeat after which a rank counts as lost
 JOIN_LIMIT = timedelta(seconds=300)  # for all ranks to start
 
 
@@ -22,9 +23,9 @@ class TorchRanks:
     """The processes of a process group.
 
     Args:
-        environment: The variables that torchrun sets.
-        patience: Seconds to wait in an exchange for a rank that is alive.
-        lost_after: Seconds without a heartbeat after which a rank counts as lost.
+        environment: The variables that torchrun sets. `GRUPO_PATIENCE` may hold the seconds to wait
+            for a rank that is alive, and `GRUPO_LOST_AFTER` those without a heartbeat after which
+            a rank counts as lost.
 
     Raises:
         ConfigError: The variables are incomplete.
@@ -33,8 +34,6 @@ class TorchRanks:
     def __init__(
         self,
         environment: Mapping[str, str] = os.environ,
-        patience: float = PATIENCE,
-        lost_after: float = LOST_AFTER,
     ) -> None:
         if missing := [name for name in VARIABLES if not environment.get(name)]:
             raise ConfigError(
@@ -44,6 +43,8 @@ class TorchRanks:
         self.rank = int(environment["RANK"])
         self.size = int(environment["WORLD_SIZE"])
         self.local_rank = int(environment["LOCAL_RANK"])
+        patience = float(environment.get("GRUPO_PATIENCE", PATIENCE))
+        lost_after = float(environment.get("GRUPO_LOST_AFTER", LOST_AFTER))
         limit = timedelta(seconds=patience + lost_after)
         dist.init_process_group("gloo", timeout=JOIN_LIMIT)
         self.groups: dict[Channel, dist.ProcessGroup] = {

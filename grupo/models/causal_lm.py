@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.dtypes import DtypeName
+from grupo.core.dtypes import FULL_PRECISION, DtypeName
 from grupo.core.errors import ConfigError
 from grupo.core.in_memory import MissingObject
 from grupo.core.loader_errors import loader_errors
@@ -61,6 +61,7 @@ class CausalLM:
         lora: low-rank adapters to train instead of all weights. Default: all weights.
         quantization: `Nf4()` holds the weights below the adapters in 4 bits (QLoRA). Default: none.
         dtype: compute type, "float32" or "bfloat16"; float32 where the device would emulate it.
+            "float64" is for checks of numbers.
         device: "auto" (the first GPU, otherwise the CPU), "cpu", "cuda" or "cuda:0".
         sampling: temperature and truncation of the token distribution.
         max_new_tokens: maximal length of an answer, in tokens.
@@ -181,8 +182,9 @@ class CausalPolicy(TrainablePolicy):
         self.spec = spec
         device = loading.resolve_device(spec.device)
         dtype = loading.compute_dtype(spec.dtype, device)
-        # trained weights are stored in float32; `dtype` is the type of computations
-        storage_dtype = dtype if spec.trains_adapters else torch.float32
+        # trained weights are stored in float32 or float64; `dtype` is the type of computations
+        is_stored = spec.trains_adapters or dtype in FULL_PRECISION
+        storage_dtype = dtype if is_stored else torch.float32
         with loader_errors(f"model: {spec.model!r}"):
             self.hf_model, tokenizer = take_or_load(
                 spec.model,
@@ -379,6 +381,6 @@ class CausalPolicy(TrainablePolicy):
     @property
     def logits_head(self) -> LogitsHead:
         """The LM head, computed in the policy's dtype."""
-        if self.dtype == torch.float32:
+        if self.dtype in FULL_PRECISION:
             return self.lm_head
         return HeadInContext(self.autocast, self.lm_head)

@@ -57,7 +57,10 @@ def scatter_to_batch(batch: Batch, values: Weights) -> Signals:
     device = next(iter(values.values())).device
     index = tuple(x.to(device) for x in batch.mask.nonzero(as_tuple=True))
     zeros = torch.zeros(batch.mask.shape, device=device)
-    return Signals({name: zeros.index_put(index, value) for name, value in values.items()})
+    # values are in float32, or in float64
+    return Signals(
+        {name: zeros.to(value.dtype).index_put(index, value) for name, value in values.items()}
+    )
 
 
 class BaseScorer(Generic[S]):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from grupo.core.dtypes import FULL_PRECISION
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
 from grupo.core.validation import PromptLimit
@@ -141,4 +142,5 @@ class TrainablePolicy:
     def autocast(self) -> AbstractContextManager[Any]:
         """Context manager in which the model computes in `dtype`."""
         device = next(self.module.parameters()).device.type
-        return nullcontext() if self.dtype == torch.float32 else torch.autocast(device, self.dtype)
+        is_full = self.dtype in FULL_PRECISION
+        return nullcontext() if is_full else torch.autocast(device, self.dtype)

@@ -1,0 +1,125 @@
+"""A process that trains in groups of child processes, each of them a rank, and kills them.
+
+Requests and results are lines of JSON, as for `training_program`.
+"""
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import peft  # noqa: F401  # it imports 800 modules, which each child would load anew
+import torch
+
+from grupo.models import loading
+from grupo.models.causal_lm import CausalLM
+from grupo.storage import fault_injection
+from grupo.training.trainer import resume, train
+from tests.helpers import training_components, training_recipes
+from tests.helpers.training_program import run_in_child
+
+Request = Mapping[str, Any]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, str]:
+    """Train or resume as one rank; returns the error."""
+    torch.set_num_threads(1)
+    if request["ranks"] > 1:
+        os.environ |= {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(request["ranks"]),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+    os.environ["GRUPO_PATIENCE"] = str(request.get("patience", 60.0))
+    os.environ["GRUPO_LOST_AFTER"] = "5"
+    if rank == request.get("signalled"):
+        fault_injection.KILL_AT = request["kill"]
+        fault_injection.KILL_SIGNAL = signal.Signals[request.get("signal", "SIGKILL")]
+    try:
+        if request["do"] == "resume":
+            resume(request["run"])
+        else:
+            recipe = training_recipes.recipe(request["recipe"], model)
+            if isinstance(recipe.policy, CausalLM):
+                recipe = recipe.replace(policy=replace(recipe.policy, dtype="float64"))
+            train(recipe.replace(**request.get("changes", {})), request["run"])
+    except BaseException as raised:  # the child must not run the parent's code
+        if os.environ.get("RANK_TRACE"): import traceback; traceback.print_exc()
+        return {"error": f"{type(raised).__name__}: {raised}"}
+    return {"error": ""}
+
+
+def run_ranks(request: Request, model: str) -> list[dict[str, Any]]:
+    """Run all ranks; returns the error and the signal of each, and the seconds until it ended."""
+    port = free_port()
+    pipes: dict[int, tuple[int, int]] = {}
+    for rank in range(request["ranks"]):
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if not child:
+            result = execute(request, model, rank, port)
+            os.write(write_end, json.dumps(result).encode())
+            os._exit(0)
+        os.close(write_end)
+        pipes[read_end] = (rank, child)
+    return wait_for_ranks(pipes, request.get("limit", 120.0))
+
+
+def wait_for_ranks(pipes: dict[int, tuple[int, int]], limit: float) -> list[dict[str, Any]]:
+    """Wait until all ranks that are not stopped have ended; then kill the stopped ones."""
+    start = time.monotonic()
+    results: dict[int, dict[str, Any]] = {}
+    output = dict.fromkeys(pipes, b"")
+    while pipes and time.monotonic() - start < limit:
+        for pipe in select.select(list(pipes), [], [], 0.1)[0]:
+            content = os.read(pipe, 1 << 16)
+            output[pipe] += content
+            if not content:
+                rank, child = pipes.pop(pipe)
+                status = os.waitpid(child, 0)[1]
+                results[rank] = {
+                    **json.loads(output[pipe] or b'{"error": "killed"}'),
+                    "signal": os.WTERMSIG(status),
+                    "seconds": time.monotonic() - start,
+                }
+        if pipes and all(is_stopped(child) for _, child in pipes.values()):
+            break
+    for rank, child in pipes.values():
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        results[rank] = {"error": "stopped", "signal": signal.SIGKILL, "seconds": limit}
+    return [results[rank] for rank in sorted(results)]
+
+
+def is_stopped(child: int) -> bool:
+    return Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
+def main(model: str) -> None:
+    torch.set_num_threads(1)
+    run_in_child(lambda _: training_components.save_models(Path(model)))
+    loading.load(model, torch.float32, torch.device("cpu"))  # warms the caches of all children
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        print(json.dumps(run_ranks(json.loads(line), model)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
