@@ -19,6 +19,7 @@ PACKAGE = Path(grupo.__file__).parent
 LAYERS = (
     ("core",),
     ("storage", "tasks", "algo", "kernels", "optimizers"),
+    ("distributed",),  # what evaluation and training share; methods, losses and rewards do not
     ("inference", "rollouts"),
     ("models", "method"),
     ("rewards",),  # a judge may be a model in this process
@@ -63,6 +64,13 @@ def test_the_mathematics_imports_core_and_torch_only(graph):
     for module in modules:
         assert {name.split(".")[1] for name in graph[module]} <= {"algo", "core"}, module
         assert external[module] <= MATHEMATICS, module
+
+
+def test_only_training_evaluation_and_commands_know_of_ranks(graph):
+    importing = {name for name in graph if any("distributed" in other for other in graph[name])}
+    allowed = ("grupo.training.", "grupo.cli.", "grupo.distributed", "grupo.rollouts.evaluate")
+    assert importing
+    assert [name for name in sorted(importing) if not name.startswith(allowed)] == []
 
 
 def test_no_method_imports_another_method(graph):

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import torch
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
 from grupo.storage import fault_injection
+from grupo.training import learner, update
 from grupo.training.trainer import resume, train
 from tests.helpers import training_components, training_recipes
 from tests.helpers.training_program import run_in_child
@@ -49,8 +51,12 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
     os.environ["GRUPO_PATIENCE"] = str(request.get("patience", 60.0))
     os.environ["GRUPO_LOST_AFTER"] = "5"
     if rank == request.get("signalled"):
-        fault_injection.KILL_AT = request["kill"]
+        fault_injection.KILL_AT = request["at"]
         fault_injection.KILL_SIGNAL = signal.Signals[request.get("signal", "SIGKILL")]
+    if rank == request.get("without_memory"):
+        run_out_of_memory_once()
+    if rank == request.get("with_drift"):
+        change_a_weight()
     try:
         if request["do"] == "resume":
             resume(request["run"])
@@ -60,9 +66,32 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
                 recipe = recipe.replace(policy=replace(recipe.policy, dtype="float64"))
             train(recipe.replace(**request.get("changes", {})), request["run"])
     except BaseException as raised:  # the child must not run the parent's code
-        if os.environ.get("RANK_TRACE"): import traceback; traceback.print_exc()
         return {"error": f"{type(raised).__name__}: {raised}"}
     return {"error": ""}
+
+
+def run_out_of_memory_once() -> None:
+    """Let the second micro-batch with gradients lack memory."""
+    evaluate_policy, calls = update._evaluate_policy, count(1)
+
+    def failing(*arguments: Any) -> Any:
+        if next(calls) == 2:
+            raise MemoryError
+        return evaluate_policy(*arguments)
+
+    update._evaluate_policy = failing
+
+
+def change_a_weight() -> None:
+    """Let every update of this rank differ by the smallest amount."""
+    optimizer_step = learner.optimizer_step
+
+    def drifting(optimizer: Any, *arguments: Any) -> Any:
+        metrics = optimizer_step(optimizer, *arguments)
+        optimizer.param_groups[0]["params"][0].data.view(-1)[0].mul_(1 + 2**-23)
+        return metrics
+
+    learner.optimizer_step = drifting
 
 
 def run_ranks(request: Request, model: str) -> list[dict[str, Any]]:
