@@ -37,6 +37,7 @@ LAYERS = (
     ("grupo", "__main__"),  # the lazy table of public names, and `python -m grupo`
 )
 # what the mathematics may import besides grupo: torch, its type annotations, the standard library
+EVALUATE = "grupo.rollouts.evaluate"
 MATHEMATICS = {"torch", "jaxtyping"} | sys.stdlib_module_names
 
 
@@ -68,7 +69,7 @@ def test_the_mathematics_imports_core_and_torch_only(graph):
 
 def test_only_training_evaluation_and_commands_know_of_ranks(graph):
     importing = {name for name in graph if any("distributed" in other for other in graph[name])}
-    allowed = ("grupo.training.", "grupo.cli.", "grupo.distributed", "grupo.rollouts.evaluate")
+    allowed = ("grupo.training.", "grupo.cli.", "grupo.distributed", "grupo.testing.", EVALUATE)
     assert importing
     assert [name for name in sorted(importing) if not name.startswith(allowed)] == []
 

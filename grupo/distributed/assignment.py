@@ -2,54 +2,59 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
-MAX_IMBALANCE = 1.1  # of the largest load of a rank and the mean, above which pieces are split
-PIECES_PER_RANK = 4  # at most: many small pieces cost more than they balance
+MAX_IMBALANCE = 1.1  # of the largest load of a rank and the mean, above which rows are moved
+MAX_MOVES = 4  # per rank: many small micro-batches cost more than they balance
 
 
-def rows_of_ranks(pieces: Sequence[Tensor], cost: Tensor, size: int) -> list[list[Tensor]]:
-    """Assign micro-batches to ranks, splitting large ones until the ranks have similar loads.
+def balance_rows(microbatches: Sequence[Sequence[Tensor]], cost: Tensor) -> list[list[Tensor]]:
+    """Move micro-batches between ranks, or parts of them, until the ranks have similar loads.
+
+    Rows are best evaluated by the rank that generated them, which may have cached their
+    activations, so as few as possible are moved.
 
     Args:
-        pieces: Row indices of each micro-batch.
+        microbatches: Row indices of the micro-batches, by rank.
         cost: The cost of each row of the batch, such as its number of actions, (N,).
-        size: The number of ranks.
 
     Returns:
-        The row indices of the micro-batches of each rank, by rank.
+        Row indices of the micro-batches, by rank.
 
-    >>> rows_of_ranks([torch.tensor([0, 1, 2, 3])], torch.tensor([1, 1, 1, 1]), 2)
+    >>> from torch import tensor
+    >>> balance_rows([[tensor([0, 1, 2, 3])], []], tensor([1, 1, 1, 1]))
     [[tensor([0, 1])], [tensor([2, 3])]]
-    >>> rows_of_ranks([torch.tensor([0]), torch.tensor([1])], torch.tensor([3, 5]), 1)
-    [[tensor([0]), tensor([1])]]
+    >>> balance_rows([[tensor([0])], [tensor([1])]], tensor([3, 5]))
+    [[tensor([0])], [tensor([1])]]
     """
-    if size == 1:
-        return [list(pieces)]
-    pieces = list(pieces)
-    while True:
-        ranks, loads = _assign([float(cost[rows].sum()) for rows in pieces], size)
-        largest = max(range(len(pieces)), key=lambda i: len(pieces[i]), default=0)
-        is_balanced = max(loads) <= MAX_IMBALANCE * sum(loads) / size
-        if is_balanced or len(pieces) >= PIECES_PER_RANK * size or len(pieces[largest]) < 2:
-            return [[p for p, r in zip(pieces, ranks, strict=True) if r == k] for k in range(size)]
-        pieces[largest : largest + 1] = _halves(pieces[largest], cost)
+    balanced = [list(own) for own in microbatches]
+    size = len(balanced)
+    for _ in range(MAX_MOVES * size):
+        loads = [sum(float(cost[rows].sum()) for rows in own) for own in balanced]
+        mean = sum(loads) / size
+        busiest = max(range(size), key=lambda rank: (loads[rank], -rank))
+        idlest = min(range(size), key=lambda rank: (loads[rank], rank))
+        if loads[busiest] <= MAX_IMBALANCE * mean:
+            break
+        wanted = min(loads[busiest] - mean, mean - loads[idlest])
+        moved = _take(balanced[busiest], cost, wanted, loads[busiest] - loads[idlest])
+        if moved is None:
+            break
+        balanced[idlest].append(moved)
+    return balanced
 
 
-def _assign(costs: Sequence[float], size: int) -> tuple[list[int], list[float]]:
-    """The rank of each piece, the costliest first to the rank with the smallest load; the loads."""
-    loads = [0.0] * size
-    ranks = [0] * len(costs)
-    for i in sorted(range(len(costs)), key=lambda i: (-costs[i], i)):
-        ranks[i] = min(range(size), key=lambda rank: (loads[rank], rank))
-        loads[ranks[i]] += costs[i]
-    return ranks, loads
-
-
-def _halves(rows: Tensor, cost: Tensor) -> list[Tensor]:
-    """The rows in two parts of similar cost, none of them empty."""
-    total = cost[rows].cumsum(0).double()
-    middle = int(torch.searchsorted(total, total[-1] / 2)) + 1
-    middle = min(max(middle, 1), len(rows) - 1)
-    return [rows[:middle], rows[middle:]]
+def _take(own: list[Tensor], cost: Tensor, wanted: float, limit: float) -> Tensor | None:
+    """Remove rows of about the wanted cost, below a limit; None if every row costs too much."""
+    costs = [float(cost[rows].sum()) for rows in own]
+    i = min(range(len(own)), key=lambda i: (abs(costs[i] - wanted), i))
+    if costs[i] > wanted:
+        i = max(range(len(own)), key=lambda i: (costs[i], -i))
+        total = cost[own[i]].double().flip(0).cumsum(0)  # of the last rows
+        count = int((total - wanted).abs().argmin()) + 1
+        if float(total[count - 1]) >= limit:
+            return None
+        if count < len(own[i]):
+            own[i], moved = own[i][:-count], own[i][-count:]
+            return moved
+    return own.pop(i)

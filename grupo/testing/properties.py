@@ -35,6 +35,7 @@ from grupo.testing.property_helpers import (
     batch_for,
     copy_tensors,
     finite_difference,
+    gradient_of_ranks,
     loss_and_gradient,
     policy_signals,
     resolved_at_midpoint,
@@ -205,6 +206,15 @@ def microbatch_size_does_not_matter(method: Method) -> None:
         assert_close(gradient, accumulated, f"the gradient changes with {rows} rows at a time")
 
 
+def number_of_ranks_does_not_matter(method: Method) -> None:
+    """The gradient does not depend on the number of processes that share the rows."""
+    batch = batch_for(method)
+    _, gradient = loss_and_gradient(method, batch)
+    for size in (2, 3):
+        summed = gradient_of_ranks(resolved_at_midpoint(method), batch, size)
+        assert_close(gradient, summed, f"the gradient changes with {size} ranks")
+
+
 def two_backward_passes_equal_one(method: Method) -> None:
     """Differentiating the loss in the signals, then these in the parameters, is exact."""
     batch = batch_for(method)
@@ -291,6 +301,7 @@ PROPERTIES: tuple[MethodProperty, ...] = (
     inputs_are_not_modified,
     required_signals_are_sufficient,
     microbatch_size_does_not_matter,
+    number_of_ranks_does_not_matter,
     two_backward_passes_equal_one,
     gradient_matches_finite_difference,
     zero_advantage_gives_zero_loss,

@@ -11,8 +11,11 @@ from grupo.core.batch import Batch, PerAction, SignalDict, Signals
 from grupo.core.component import component
 from grupo.core.requires import Requires
 from grupo.core.schedules import resolve_schedules
+from grupo.distributed.base import Ranks
+from grupo.distributed.exchange import sum_gradients
 from grupo.method import Method
 from grupo.testing.batches import TablePolicy, rich_batch
+from grupo.testing.thread_ranks import run_ranks
 from grupo.training.update import accumulate_gradients
 
 MIDPOINT = 0.5  # progress at which schedules are resolved
@@ -79,6 +82,20 @@ def accumulated_gradient(method: Method, batch: Batch, rows_per_microbatch: int)
     accumulate_gradients(policy, method, batch.with_advantage(method.advantage))
     gradient = policy.table.grad
     return torch.zeros_like(policy.table) if gradient is None else gradient
+
+
+def gradient_of_ranks(method: Method, batch: Batch, num_ranks: int) -> Tensor:
+    """The sum of the gradients that ranks accumulate, each in a thread with a policy of its own."""
+    batch = batch.with_advantage(method.advantage)
+
+    def accumulate(ranks: Ranks) -> Tensor:
+        policy = table_policy(rows_per_microbatch=2)
+        accumulate_gradients(policy, method, batch, ranks=ranks)
+        sum_gradients(ranks, policy.parameters(), "gradients accumulated")
+        gradient = policy.table.grad
+        return torch.zeros_like(policy.table) if gradient is None else gradient
+
+    return run_ranks(num_ranks, accumulate)[-1]
 
 
 def finite_difference(method: Method, batch: Batch, row: int, column: int) -> float:

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+import torch
+from torch import Tensor
+
 from grupo.core.interfaces import Actor, Env, EnvSpec, open_env
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -19,10 +22,28 @@ from grupo.training.slow_calls import slow_calls
 
 @dataclass(frozen=True)
 class CollectedGroups:
-    """The groups that a step generated, and those of them that it trains on."""
+    """The groups that a step generated, and those of them that it trains on.
+
+    Args:
+        sampled_groups: All groups.
+        kept_groups: Those that the filter keeps.
+        rank_of_rollout: The rank that generated each rollout, by the rollout's index; empty if
+            that is not known.
+    """
 
     sampled_groups: tuple[Group, ...]
     kept_groups: tuple[Group, ...]
+    rank_of_rollout: tuple[int, ...] = ()
+
+    def rank_of_rows(self, rollout: Tensor) -> Tensor:
+        """The rank that generated each row of the batch of the kept groups; 0 if not known.
+
+        Args:
+            rollout: The rollout of each row, as in `Batch`, (N,).
+        """
+        ranks = dict(enumerate(self.rank_of_rollout))
+        kept = (ranks.get(kept.index, 0) for group in self.kept_groups for kept in group.rollouts)
+        return torch.tensor(list(kept), dtype=torch.long)[rollout]
 
 
 async def collect_groups(
@@ -51,7 +72,7 @@ async def collect_groups(
     opened = open_env(env)
     sampled_groups: list[Group] = []
     kept_groups: list[Group] = []
-    num_rollouts = 0
+    rank_of_rollout: list[int] = []
     resample_round = 0
     while new_tasks := method.curriculum(
         CurriculumRequest(tasks, history, num_prompts - len(kept_groups), seed, resample_round)
@@ -66,15 +87,17 @@ async def collect_groups(
         )
         own_groups = dict(zip(own, await asyncio.gather(*coroutines), strict=True))
         generated = exchange_groups(ranks, own_groups, drawn, "rollouts generated", "generate")
-        groups = index_rollouts(generated, num_rollouts)
-        num_rollouts += sum(len(group.rollouts) for group in groups)
+        groups = index_rollouts(generated, len(rank_of_rollout))
+        for i, group in enumerate(groups):
+            rank_of_rollout += [i % ranks.size] * len(group.rollouts)
         kill_point("step/generated")
         sampled_groups += groups
         scored = [drop_failed_rollouts(group) for group in groups]
         kept_groups += method.filter([group for group in scored if group.rollouts])
         kill_point("step/filtered")
         resample_round += 1
-    return CollectedGroups(tuple(sampled_groups), tuple(kept_groups[:num_prompts]))
+    kept = tuple(kept_groups[:num_prompts])
+    return CollectedGroups(tuple(sampled_groups), kept, tuple(rank_of_rollout))
 
 
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:

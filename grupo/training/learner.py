@@ -239,7 +239,8 @@ class Learner:
         kill_point("step/collated")
         reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
         row = torch.arange(len(batch.rollout))
-        batch = replace(batch, inputs={**batch.inputs, **reprompted, "row": row})
+        rank = collected.rank_of_rows(batch.rollout)
+        batch = replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
         with self.stopwatch.lap("logprobs"):
             batch = self._retry_on_oom(partial(self._compute_signals, method, batch))
         kill_point("step/logprobs_computed")

@@ -9,7 +9,7 @@ from torch import Tensor
 from grupo.core.batch import Batch, SignalDict, Signals
 from grupo.core.interfaces import Scorer
 from grupo.core.signal_names import GROUP_SIGNALS, is_comparison, split_name
-from grupo.distributed.assignment import rows_of_ranks
+from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import out_of_memory_on_all
 from grupo.method import Method
@@ -82,8 +82,22 @@ def evaluate_all(
 
 def _own_microbatches(policy: MicrobatchScorer, batch: Batch, ranks: Ranks) -> list[Tensor]:
     """Row indices of the micro-batches that this rank evaluates."""
-    microbatches = list(policy.microbatches(batch))
-    return rows_of_ranks(microbatches, batch.mask.sum(1), ranks.size)[ranks.rank]
+    if ranks.size == 1:
+        return list(policy.microbatches(batch))
+    generated_by = _ranks_of_rows(batch, ranks)
+    rows_by_rank = [(generated_by == rank).nonzero()[:, 0] for rank in range(ranks.size)]
+    microbatches = [
+        [rows[indices] for indices in policy.microbatches(batch.select_rows(rows))]
+        for rows in rows_by_rank
+    ]
+    return balance_rows(microbatches, batch.mask.sum(1))[ranks.rank]
+
+
+def _ranks_of_rows(batch: Batch, ranks: Ranks) -> Tensor:
+    """The rank that generated each row; any, if that is not known."""
+    if isinstance(batch.inputs, Mapping) and "rank" in batch.inputs:
+        return batch.inputs["rank"]
+    return torch.arange(len(batch.mask)) % ranks.size
 
 
 def _evaluate_rows(

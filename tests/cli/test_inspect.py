@@ -174,12 +174,12 @@ def test_method_is_no_command(grupo):
 def test_methods_check_tests_the_properties_of_a_file_s_method(grupo):
     code, out, _ = grupo("methods", "check", "method.py:half")
     assert code == 0
-    assert out.splitlines()[-1] == "20 properties hold, 0 failed"
+    assert out.splitlines()[-1] == "21 properties hold, 0 failed"
     assert "angle to the gradient of the expected reward: 0.0 degrees between tasks, " in out
     code, out, _ = grupo("methods", "check", "method.py:BROKEN")
     assert code == 1
     assert "FAILED  group_numbering_does_not_matter: " in out
-    assert out.splitlines()[-1] == "18 properties hold, 2 failed"
+    assert out.splitlines()[-1] == "19 properties hold, 2 failed"
 
 
 def test_check_verifies_every_file_of_a_run(grupo, home):

@@ -85,9 +85,8 @@ class Written:
 @pytest.fixture(scope="session")
 def rank_processes(tmp_path_factory):
     processes = RankProcesses(tmp_path_factory.mktemp("ranks"))
-    yield processes
-    processes.process.stdin.close()
-    processes.process.wait()
+    with processes.process:  # closes its pipes
+        yield processes
 
 
 def largest_difference(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> float:

@@ -254,6 +254,11 @@ BROKEN = [
         "with 1 rows at a time",
     ),
     (
+        properties.number_of_ranks_does_not_matter,
+        Method(loss=UndeclaredCoupling()),
+        "with 2 ranks",
+    ),
+    (
         properties.two_backward_passes_equal_one,
         Method(loss=RandomScale()),
         "in two passes, by",

@@ -1,0 +1,64 @@
+"""Ranks that are threads of one process, for tests of what several processes compute together."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from grupo.distributed.base import Channel, Ranks
+
+Result = TypeVar("Result")
+
+TIME_LIMIT = 60.0  # seconds that a rank waits for the others
+
+
+class ThreadRanks:
+    """One of several ranks, each in a thread.
+
+    Args:
+        rank: The rank of this thread, from 0.
+        shared: What the ranks exchange, one entry per rank.
+        barrier: Where the ranks meet.
+    """
+
+    def __init__(self, rank: int, shared: list[object], barrier: Barrier) -> None:
+        self.rank = rank
+        self.size = barrier.parties
+        self.shared = shared
+        self.barrier = barrier
+
+    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+        return self._all(data)
+
+    def sum(self, tensors: Sequence[Tensor], phase: str) -> None:
+        for tensor in tensors:
+            tensor.copy_(torch.stack(self._all(tensor.clone())).sum(0))
+
+    def _all(self, value: Result) -> list[Result]:
+        self.barrier.wait(TIME_LIMIT)  # all have read the values of the previous call
+        self.shared[self.rank] = value
+        self.barrier.wait(TIME_LIMIT)
+        return list(self.shared)  # pyright: ignore
+
+
+def run_ranks(num_ranks: int, fn: Callable[[Ranks], Result]) -> list[Result]:
+    """The results of a function that each rank calls, by rank.
+
+    >>> run_ranks(2, lambda ranks: ranks.exchange(str(ranks.rank).encode(), "started"))
+    [[b'0', b'1'], [b'0', b'1']]
+    """
+    shared: list[object] = [None] * num_ranks
+    barrier = Barrier(num_ranks)
+
+    def run(rank: int) -> Result:
+        try:
+            return fn(ThreadRanks(rank, shared, barrier))
+        except BaseException:
+            barrier.abort()
+            raise
+
+    with ThreadPoolExecutor(num_ranks) as threads:
+        return list(threads.map(run, range(num_ranks)))
