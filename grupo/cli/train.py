@@ -39,6 +39,9 @@ TasksOption = Annotated[
     str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')
 ]
 RanksOption = Annotated[int, Option(help="Processes of this machine that train together.")]
+ResumeIfExistsOption = Annotated[
+    bool, Option("--resume-if-exists", help="Resume the run if its folder holds it already.")
+]
 DryRunOption = Annotated[bool, Option("--dry-run", help="Print the resolved recipe and exit.")]
 
 
@@ -56,6 +59,7 @@ def train(
     wandb: WandbOption = False,
     verbose: VerboseOption = False,
     dry_run: DryRunOption = False,
+    resume_if_exists: ResumeIfExistsOption = False,
     ranks: RanksOption = 1,
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
@@ -66,7 +70,7 @@ def train(
     from grupo.config.validate import check_recipe
     from grupo.distributed.exchange import of_rank_0
     from grupo.distributed.start import started_ranks
-    from grupo.training.run_dir import unused_folder
+    from grupo.training.run_dir import RECIPE, RunFolder, unused_folder
 
     address, fields = split_arguments(arguments or ())
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
@@ -78,10 +82,18 @@ def train(
         for line in dry_run_lines(chosen):
             print_error(line)
         return print_line(describe_recipe(chosen.recipe))
+    if resume_if_exists and not run:
+        raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
-    folder = Path(of_rank_0(started_ranks(), str(folder), "folder of the run named"))
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
-    _train(chosen, folder, _make_callback(folder, verbose=verbose, **loggers))
+    beginning = [str(folder), resume_if_exists and (folder / RECIPE).exists()]
+    path, exists = of_rank_0(started_ranks(), beginning, "folder of the run named")
+    folder = Path(path)
+    callback = _make_callback(folder, verbose=verbose, **loggers)
+    if not exists:
+        return _train(chosen, folder, callback)
+    RunFolder.open(folder).check_same_recipe(chosen.recipe)
+    _resume(folder, callback)
 
 
 def resume(
@@ -104,7 +116,6 @@ def resume(
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import started_ranks
     from grupo.training.extend import extend_run
-    from grupo.training.trainer import resume as resume_training
 
     _launch_ranks(context, ranks)
     address, fields = split_arguments(arguments or ())
@@ -116,9 +127,7 @@ def resume(
         print_line(message)
     exchange_json(started_ranks(), None, "run extended")
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
-    callback = _make_callback(run, verbose=verbose, **loggers)
-    with _resume_hint(run):
-        _print_summary(run, resume_training(run, callback))
+    _resume(run, _make_callback(run, verbose=verbose, **loggers))
 
 
 def make_toy_model(
@@ -191,6 +200,13 @@ def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
 
     if needs_toy_model(recipe):
         ensure_trained(TOY_MODEL, callback)
+
+
+def _resume(folder: Path, callback: "Callback") -> None:
+    from grupo.training.trainer import resume as resume_training
+
+    with _resume_hint(folder):
+        _print_summary(folder, resume_training(folder, callback))
 
 
 @contextmanager

@@ -17,9 +17,9 @@ class RanksDifferError(CommandError):
 
 def check_same_values(ranks: Ranks, values: Mapping[str, str]) -> None:
     """Raise `ConfigError` if a rank has another value, such as another version of a library."""
-    everybody = exchange_json(ranks, dict(values), "versions compared")
-    for rank, others in enumerate(everybody):
-        for name, value in everybody[0].items():
+    by_rank = exchange_json(ranks, dict(values), "versions compared")
+    for rank, others in enumerate(by_rank):
+        for name, value in by_rank[0].items():
             if others[name] != value:
                 raise ConfigError(
                     f"ranks: rank {rank} has {name} {others[name]}, and rank 0 has {value}."
@@ -32,9 +32,9 @@ def check_same_weights(ranks: Ranks, weights: Mapping[str, Tensor]) -> None:
     if ranks.size == 1:
         return
     sums = {name: _sum_of_bits(weight) for name, weight in weights.items()}
-    everybody = exchange_json(ranks, sums, "weights compared")
-    for rank, others in enumerate(everybody):
-        different = [name for name in sums if others[name] != everybody[0][name]]
+    by_rank = exchange_json(ranks, sums, "weights compared")
+    for rank, others in enumerate(by_rank):
+        different = [name for name in sums if others[name] != by_rank[0][name]]
         if different:
             raise RanksDifferError(
                 f"The weights of rank {rank} differ from those of rank 0 in {different[0]!r}"
@@ -44,6 +44,6 @@ def check_same_weights(ranks: Ranks, weights: Mapping[str, Tensor]) -> None:
 
 
 def _sum_of_bits(weight: Tensor) -> int:
-    """The sum of the tensor's bytes as signed numbers of two or four bytes."""
-    integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[weight.element_size()]
+    """The sum of the tensor's bytes as signed numbers of one to eight bytes."""
+    integer = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[weight.element_size()]
     return int(weight.detach().contiguous().view(integer).sum(dtype=torch.int64))

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 MAX_IMBALANCE = 1.1  # of the largest load of a rank and the mean, above which rows are moved
-MAX_MOVES = 4  # per rank: many small micro-batches cost more than they balance
 
 
 def balance_rows(microbatches: Sequence[Sequence[Tensor]], cost: Tensor) -> list[list[Tensor]]:
@@ -29,32 +29,33 @@ def balance_rows(microbatches: Sequence[Sequence[Tensor]], cost: Tensor) -> list
     """
     balanced = [list(own) for own in microbatches]
     size = len(balanced)
-    for _ in range(MAX_MOVES * size):
+    while True:
         loads = [sum(float(cost[rows].sum()) for rows in own) for own in balanced]
         mean = sum(loads) / size
         busiest = max(range(size), key=lambda rank: (loads[rank], -rank))
         idlest = min(range(size), key=lambda rank: (loads[rank], rank))
         if loads[busiest] <= MAX_IMBALANCE * mean:
-            break
+            return balanced
         wanted = min(loads[busiest] - mean, mean - loads[idlest])
         moved = _take(balanced[busiest], cost, wanted, loads[busiest] - loads[idlest])
         if moved is None:
-            break
+            return balanced
         balanced[idlest].append(moved)
-    return balanced
 
 
 def _take(own: list[Tensor], cost: Tensor, wanted: float, limit: float) -> Tensor | None:
     """Remove rows of about the wanted cost, below a limit; None if every row costs too much."""
     costs = [float(cost[rows].sum()) for rows in own]
-    i = min(range(len(own)), key=lambda i: (abs(costs[i] - wanted), i))
-    if costs[i] > wanted:
-        i = max(range(len(own)), key=lambda i: (costs[i], -i))
-        total = cost[own[i]].double().flip(0).cumsum(0)  # of the last rows
-        count = int((total - wanted).abs().argmin()) + 1
-        if float(total[count - 1]) >= limit:
-            return None
-        if count < len(own[i]):
-            own[i], moved = own[i][:-count], own[i][-count:]
-            return moved
-    return own.pop(i)
+    fitting = [i for i, x in enumerate(costs) if 0 < x <= wanted]
+    if fitting:
+        return own.pop(max(fitting, key=lambda i: costs[i]))
+    i = max(range(len(own)), key=lambda i: costs[i])
+    total = cost[own[i]].double().flip(0).cumsum(0)  # of the last rows
+    distance = torch.where(total > 0, (total - wanted).abs(), torch.inf)
+    count = int(distance.argmin()) + 1
+    if float(total[count - 1]) >= limit:
+        return None
+    rows = own.pop(i)
+    if count < len(rows):
+        own.insert(i, rows[:-count])
+    return rows[-count:]

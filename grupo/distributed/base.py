@@ -38,7 +38,7 @@ class Ranks(Protocol):
 
 
 class SingleRank:
-    """The only process; it waits for nobody."""
+    """The only process; its exchanges return its own data at once."""
 
     rank = 0
     size = 1

@@ -19,7 +19,7 @@ def launch(arguments: Sequence[str], num_ranks: int) -> int:
     If a rank fails the others are ended, and its exit code is returned. The store by which the
     ranks find each other belongs to this process, so that it outlives each of them.
     """
-    from torch.distributed import TCPStore
+    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
     store = TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta(seconds=300))
     processes = [

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
-from torch.distributed import DistError, Store
+from torch.distributed import DistError, Store  # pyright: ignore[reportPrivateImportUsage]
 
 from grupo.core.exit_codes import CommandError
 from grupo.distributed.base import Channel
 
-FIRST_PAUSE = 0.0002  # seconds between two looks at the store, which grow while nobody arrives
+FIRST_PAUSE = 0.0002  # seconds between two looks at the store
+PAUSE_FRACTION = 0.05  # of the time waited, by which later pauses grow
 LAST_PAUSE = 0.2  # from which on the heartbeats are read as well
 HEARTBEAT_INTERVAL = 1.0  # seconds
+STORE_LOST = "the process of the ranks' store has ended, which is rank 0 or the launcher."
 
 
 class RankLostError(CommandError):
@@ -60,20 +62,25 @@ class Presence:
         Raises:
             RankLostError: A rank is lost, or did not reach it in time; the message names it.
         """
-        store = self.stores[channel]
+        try:
+            self._meet(self.stores[channel], phase, channel)
+        except DistError as error:
+            raise RankLostError(f"{phase!r}: {STORE_LOST}") from error
+
+    def _meet(self, store: Store, phase: str, channel: Channel) -> None:
         number = self.num_meetings[channel] = self.num_meetings[channel] + 1
         arrival = json.dumps({"phase": phase, "number": number, "time": time.time()})
         store.set(f"{channel}/rank/{self.rank}", arrival)
-        everybody = f"{channel}/all/{number}"
+        all_arrived = f"{channel}/all/{number}"
         if store.add(f"{channel}/count/{number}", 1) == self.size:
-            store.set(everybody, "1")
-            if number > 1:  # nobody reads the keys of the meeting before the last one any more
-                store.delete_key(f"{channel}/count/{number - 1}")
+            store.set(all_arrived, "1")
+            for name in ("count", "all"):  # all ranks have left the meeting before
+                store.delete_key(f"{channel}/{name}/{number - 1}")
         begun_at = time.monotonic()
-        pause = FIRST_PAUSE
-        while not store.check([everybody]):
+        waited = 0.0
+        while not store.check([all_arrived]):
+            pause = min(max(waited * PAUSE_FRACTION, FIRST_PAUSE), LAST_PAUSE)
             time.sleep(pause)
-            pause = min(2 * pause, LAST_PAUSE)
             waited = time.monotonic() - begun_at
             if pause == LAST_PAUSE and (
                 problem := self._problem(store, channel, number, phase, waited)
@@ -82,15 +89,18 @@ class Presence:
 
     def describe(self, phase: str) -> str:
         """A sentence about the ranks without a recent heartbeat, after a failed collective."""
-        store = self.stores["update"]
         time.sleep(2 * HEARTBEAT_INTERVAL)  # a rank that just ended has a recent one
+        try:
+            heartbeats = self._heartbeats(self.stores["update"])
+        except DistError:
+            return f"The exchange {phase!r} failed: {STORE_LOST}"
         lost = [
             f"rank {rank} ({place}) was last seen {seconds:.0f} s ago"
-            for rank, (place, seconds) in self._heartbeats(store).items()
+            for rank, (place, seconds) in heartbeats.items()
             if seconds > 2 * HEARTBEAT_INTERVAL
         ]
-        who = "; ".join(lost) or "all ranks still send heartbeats"
-        return f"The exchange {phase!r} failed: {who}."
+        ranks = "; ".join(lost) or "all ranks still send heartbeats"
+        return f"The exchange {phase!r} failed: {ranks}."
 
     def close(self) -> None:
         """End the heartbeat."""

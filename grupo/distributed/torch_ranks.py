@@ -8,14 +8,18 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import PrefixStore, ProcessGroup, Store, TCPStore  # pyright: ignore
 
 from grupo.core.errors import ConfigError
+from grupo.core.terminal_text import printable_message
 from grupo.distributed.base import Channel
 from grupo.distributed.presence import Presence, RankLostError
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-PATIENCE = 1800.0  # seconds to wait for a rank that is alive: a long answer, a slow judge
-LOST_AFTER = 30.0  # seconds without a heartbeat after which a rank counts as lost
+DEFAULTS = {
+    "GRUPO_PATIENCE": "1800",  # seconds to wait for a rank that is alive: a slow judge
+    "GRUPO_LOST_AFTER": "30",  # seconds without a heartbeat after which a rank counts as lost
+}
 JOIN_LIMIT = timedelta(seconds=300)  # for all ranks to start
 
 
@@ -28,7 +32,9 @@ class TorchRanks:
             a rank counts as lost.
 
     Raises:
-        ConfigError: The variables are incomplete.
+        ConfigError: A variable is missing or not as allowed, the port is taken, or this machine
+            has fewer GPUs than ranks.
+        RankLostError: Not all ranks started in time.
     """
 
     def __init__(
@@ -40,21 +46,21 @@ class TorchRanks:
                 f"{missing[0]}: not set, but WORLD_SIZE is {environment.get('WORLD_SIZE')!r}."
                 f" Allowed: all of {', '.join(VARIABLES)}, as torchrun sets them, or none."
             )
-        self.rank = int(environment["RANK"])
-        self.size = int(environment["WORLD_SIZE"])
-        self.local_rank = int(environment["LOCAL_RANK"])
-        patience = float(environment.get("GRUPO_PATIENCE", PATIENCE))
-        lost_after = float(environment.get("GRUPO_LOST_AFTER", LOST_AFTER))
+        self.size = _number(environment, "WORLD_SIZE", 1)
+        self.rank = _number(environment, "RANK", 0, self.size - 1)
+        self.local_rank = _number(environment, "LOCAL_RANK", 0, self.size - 1)
+        patience = _number(environment, "GRUPO_PATIENCE", 1)
+        lost_after = _number(environment, "GRUPO_LOST_AFTER", 1)
         limit = timedelta(seconds=patience + lost_after)
-        dist.init_process_group("gloo", timeout=JOIN_LIMIT)
-        self.groups: dict[Channel, dist.ProcessGroup] = {
-            "update": dist.new_group(backend="gloo", timeout=limit),
-            "generate": dist.new_group(backend="gloo", timeout=limit),
+        _join(environment)
+        self.groups: dict[Channel, ProcessGroup] = {
+            "update": _new_group("gloo", limit),
+            "generate": _new_group("gloo", limit),
         }
         self.device_group = self.groups["update"]
         if torch.cuda.is_available():
             self._choose_gpu()
-            self.device_group = dist.new_group(backend="nccl", timeout=limit)
+            self.device_group = _new_group("nccl", limit)
         self.presence = Presence(
             _connector(environment), self.rank, self.size, patience, lost_after
         )
@@ -103,13 +109,53 @@ class TorchRanks:
             raise RankLostError(self.presence.describe(phase)) from error
 
 
-def _connector(environment: Mapping[str, str]) -> Callable[[], dist.Store]:
+def _number(
+    environment: Mapping[str, str], name: str, smallest: int, largest: int | None = None
+) -> int:
+    """The whole number in a variable, or its default."""
+    text = environment.get(name) or DEFAULTS[name]
+    if text.isdecimal() and smallest <= int(text) and (largest is None or int(text) <= largest):
+        return int(text)
+    allowed = f"{smallest} or more" if largest is None else f"{smallest} to {largest}"
+    raise ConfigError(f"{name}: {text!r}. Allowed: a whole number, {allowed}.")
+
+
+def _join(environment: Mapping[str, str]) -> None:
+    """Start the process group, which waits until all ranks have started."""
+    try:
+        dist.init_process_group("gloo", timeout=JOIN_LIMIT)
+    except dist.DistNetworkError as error:
+        if "EADDRINUSE" in str(error):
+            raise ConfigError(
+                f"MASTER_PORT: {environment['MASTER_PORT']}, which another program uses. Allowed:"
+                " a free port, the same on all ranks."
+            ) from error
+        raise RankLostError(_not_started(environment, error)) from error
+    except dist.DistStoreError as error:
+        raise RankLostError(_not_started(environment, error)) from error
+
+
+def _not_started(environment: Mapping[str, str], error: Exception) -> str:
+    address = f"{environment['MASTER_ADDR']}:{environment['MASTER_PORT']}"
+    return (
+        f"Not all {environment['WORLD_SIZE']} ranks met at {address} within"
+        f" {JOIN_LIMIT.total_seconds():.0f} s: {printable_message(str(error).splitlines()[0])}"
+    )
+
+
+def _new_group(backend: str, limit: timedelta) -> ProcessGroup:
+    group = dist.new_group(backend=backend, timeout=limit)
+    assert isinstance(group, ProcessGroup)  # all ranks are members
+    return group
+
+
+def _connector(environment: Mapping[str, str]) -> Callable[[], Store]:
     """Opens connections to the store of the process group, below a prefix of this start."""
     address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
     attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
 
-    def connect() -> dist.Store:
-        store = dist.TCPStore(address, port, is_master=False, timeout=JOIN_LIMIT)
-        return dist.PrefixStore(f"grupo/{attempt}", store)
+    def connect() -> Store:
+        store = TCPStore(address, port, is_master=False, timeout=JOIN_LIMIT)
+        return PrefixStore(f"grupo/{attempt}", store)
 
     return connect
