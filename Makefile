@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)
 
-.PHONY: quickstart test test-slow test-browser test-sinks browser lint docs table claims clean
+.PHONY: quickstart test test-slow test-ranks test-browser test-sinks browser lint docs table claims clean
 
 quickstart: .venv/installed
 	$(BIN)/grupo train
@@ -30,6 +30,10 @@ test-trust: $(addprefix trust-part-,$(PART))
 trust-part-%: .venv/installed
 	TRUST_SHARE=$(SHARE) TRUST_SEED=$(SEED) SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest \
 		-m trust -n 2 --durations=3 tests/trust/test_$(subst -,_,$*).py
+
+# Runs of 1, 2 and 4 processes: the same results, kills, hangs, and resume at another number of ranks.
+test-ranks: .venv/installed
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow or not slow" tests/distributed
 
 # The pages of `grupo report` and `grupo watch` in a real browser.
 test-browser: .venv/installed browser

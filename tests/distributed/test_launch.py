@@ -75,7 +75,7 @@ def test_two_ranks_print_once_and_generate_what_one_process_generates(folder):
         assert "Traceback" not in err
     assert outputs[2].count("run2") == outputs[1].count("run1") > 0
     assert texts(folder / "run2") == texts(folder / "run1")
-    assert json.loads((folder / "run2" / "summary.json").read_text())["step"] == 2
+    assert json.loads((folder / "run2" / "summary.json").read_text())["steps"] == 2
 
 
 @pytest.mark.slow
