@@ -1,9 +1,10 @@
 """Ranks that torchrun started: collectives of `torch.distributed`, with named limits of waiting."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -52,7 +53,7 @@ class TorchRanks:
         patience = _number(environment, "GRUPO_PATIENCE", 1)
         lost_after = _number(environment, "GRUPO_LOST_AFTER", 1)
         limit = timedelta(seconds=patience + lost_after)
-        _join(environment)
+        _join(environment, self.rank, self.size)
         self.groups: dict[Channel, ProcessGroup] = {
             "update": _new_group("gloo", limit),
             "generate": _new_group("gloo", limit),
@@ -62,7 +63,7 @@ class TorchRanks:
             self._choose_gpu()
             self.device_group = _new_group("nccl", limit)
         self.presence = Presence(
-            _connector(environment), self.rank, self.size, patience, lost_after
+            partial(_store, environment), self.rank, self.size, patience, lost_after
         )
 
     def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
@@ -120,10 +121,11 @@ def _number(
     raise ConfigError(f"{name}: {text!r}. Allowed: a whole number, {allowed}.")
 
 
-def _join(environment: Mapping[str, str]) -> None:
+def _join(environment: Mapping[str, str], rank: int, size: int) -> None:
     """Start the process group, which waits until all ranks have started."""
     try:
-        dist.init_process_group("gloo", timeout=JOIN_LIMIT)
+        store = _store(environment, is_master=rank == 0 and not _has_launcher_store(environment))
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=JOIN_LIMIT)
     except dist.DistNetworkError as error:
         if "EADDRINUSE" in str(error):
             raise ConfigError(
@@ -133,6 +135,22 @@ def _join(environment: Mapping[str, str]) -> None:
         raise RankLostError(_not_started(environment, error)) from error
     except dist.DistStoreError as error:
         raise RankLostError(_not_started(environment, error)) from error
+
+
+def _has_launcher_store(environment: Mapping[str, str]) -> bool:
+    """Whether the store belongs to the launcher; otherwise to rank 0."""
+    return environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def _store(environment: Mapping[str, str], *, is_master: bool = False) -> Store:
+    """A connection to the store of the ranks.
+
+    Its keys are those of this start: torchrun keeps the store when it starts the ranks again.
+    """
+    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+    attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = TCPStore(address, port, is_master=is_master, timeout=JOIN_LIMIT, wait_for_workers=False)
+    return PrefixStore(f"grupo/{attempt}", store)
 
 
 def _not_started(environment: Mapping[str, str], error: Exception) -> str:
@@ -147,15 +165,3 @@ def _new_group(backend: str, limit: timedelta) -> ProcessGroup:
     group = dist.new_group(backend=backend, timeout=limit)
     assert isinstance(group, ProcessGroup)  # all ranks are members
     return group
-
-
-def _connector(environment: Mapping[str, str]) -> Callable[[], Store]:
-    """Opens connections to the store of the process group, below a prefix of this start."""
-    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
-    attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-
-    def connect() -> Store:
-        store = TCPStore(address, port, is_master=False, timeout=JOIN_LIMIT)
-        return PrefixStore(f"grupo/{attempt}", store)
-
-    return connect

@@ -48,7 +48,7 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }
-    os.environ["GRUPO_PATIENCE"] = str(request.get("patience", 60.0))
+    os.environ["GRUPO_PATIENCE"] = str(request.get("patience", 60))
     os.environ["GRUPO_LOST_AFTER"] = "5"
     if rank == request.get("signalled"):
         fault_injection.KILL_AT = request["at"]
