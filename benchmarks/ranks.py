@@ -44,9 +44,7 @@ def measure(workload: str, ranks: int, steps: int) -> list[dict[str, float]]:
             torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
             command[1:1] = torchrun
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr)
         lines = (run / "metrics.jsonl").read_text().splitlines()
@@ -60,8 +58,7 @@ def report(workload: str, sizes: Sequence[int], repeats: int, steps: int) -> Non
         for size in sizes:
             runs[size] += measure(workload, size, steps)
     seconds = {
-        size: {name: median(step[name] for step in runs[size]) for name in PHASES}
-        for size in sizes
+        size: {name: median(step[name] for step in runs[size]) for name in PHASES} for size in sizes
     }
     print(f"| ranks | {' | '.join(PHASES)} | efficiency of {' | of '.join(PHASES)} |")
     for size in sizes:

@@ -8,6 +8,7 @@ from tests.distributed.conftest import Written, largest_difference
 STEPS_OF_ALL = [  # that every rank passes; only the first one writes
     name for name in STEP_POINTS if not name.startswith(("run/summary", "step/logging", "run/b"))
 ]
+LAST_POINTS = ("save/removing:1",)  # of the last save
 FAST_POINTS = ("step/tasks_drawn:2", "step/accumulated:3")
 
 
@@ -32,7 +33,8 @@ def test_a_killed_rank_is_named_and_the_run_goes_on_with_the_same_bits(
     results = signalled_run(rank_processes, run, point, rank)
     assert results[rank]["signal"] == 9
     other = results[1 - rank]
-    assert "RankLostError" in other["error"]
+    # during the last save, which rank 0 writes, the other has nothing left to wait for
+    assert "RankLostError" in other["error"] or (not other["error"] and point in LAST_POINTS)
     assert other["seconds"] < 15
     if (run / "recipe.json").exists():
         results = rank_processes("resume", run, 2)
