@@ -3,7 +3,7 @@
     python -m benchmarks.models size-4M size-25M
     python -m benchmarks.ranks --workload size-4M --ranks 1 2 --repeats 5
 
-Runs with different numbers of ranks alternate; each rank has one thread. Efficiency is the median of
+Runs with different numbers of ranks alternate; each rank has one thread. Efficiency: the median of
 the seconds at one rank by those at N ranks with N times the prompts: 1 is perfect.
 """
 
