@@ -1,9 +1,10 @@
 """The processes that train together, each with a rank; a process of its own is rank 0 of 1."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # collectives of the thread that generates ahead must not mix with those of the thread that updates
 Channel = Literal["update", "generate"]
@@ -32,7 +33,7 @@ class Ranks(Protocol):
         """
         ...
 
-    def sum(self, tensors: Sequence[Tensor], phase: str) -> None:
+    def sum(self, tensors: "Sequence[Tensor]", phase: str) -> None:
         """Replace each tensor by its sum over the ranks, with the same bits on every rank."""
         ...
 
@@ -46,7 +47,7 @@ class SingleRank:
     def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
         return [data]
 
-    def sum(self, tensors: Sequence[Tensor], phase: str) -> None:
+    def sum(self, tensors: "Sequence[Tensor]", phase: str) -> None:
         pass
 
 

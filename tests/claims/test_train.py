@@ -14,6 +14,7 @@ from grupo.claims.train import HEAD_LEARNING_RATE, MAX_GRAD_NORM, TabularRun, tr
 from grupo.core.errors import ConfigError
 from grupo.core.rng import make_rng
 from grupo.core.timing import Stopwatch
+from grupo.distributed.base import SINGLE_RANK
 from grupo.models.base import AuxModels
 from grupo.optimizers import Adam
 from grupo.recipe import Recipe
@@ -73,6 +74,7 @@ def learner_of(run: TabularRun) -> Learner:
     learner.state.sampler_mismatch = 0.0
     learner.stopwatch = Stopwatch()
     learner.notes = []
+    learner.ranks = SINGLE_RANK
     return learner
 
 

@@ -82,5 +82,5 @@ def test_error_in_a_file_is_one_message_with_its_line(grupo, tmp_path):
     assert (code, out) == (2, "")
     assert err == (
         f"grupo: recipe: {path}, line 4: policy.dtype: 'fp16' does not fit."
-        " Allowed: float32 or bfloat16. Did you mean 'bfloat16'?\n"
+        " Allowed: float32 or bfloat16 or float64. Did you mean 'bfloat16'?\n"
     )

@@ -180,7 +180,7 @@ def test_valid_recipes_pass(recipe):
         ),
         (
             lambda: with_policy(dtype="float8"),
-            "CausalLM.dtype: 'float8'. Allowed: float32 or bfloat16.",
+            "CausalLM.dtype: 'float8'. Allowed: float32 or bfloat16 or float64.",
         ),
         (
             lambda: with_policy(device="tpu"),

@@ -35,7 +35,10 @@ def folder(folders, tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dtype": "bfloat61"}, "CausalLM.dtype: 'bfloat61'. Allowed: float32 or bfloat16."),
+        (
+            {"dtype": "bfloat61"},
+            "CausalLM.dtype: 'bfloat61'. Allowed: float32 or bfloat16 or float64.",
+        ),
         (
             {"device": "cpu0"},
             "device: 'cpu0' is not available. Did you mean 'cpu'? Allowed: auto, cpu",

@@ -171,7 +171,10 @@ def test_what_does_not_fit_is_named_with_file_and_field(load, tmp_path, line, me
         ("lora.rank = 0", "policy.lora.rank: 0. Allowed: 1 or more."),
         ("lora = 'Lora(0)'", "policy.lora: Lora.rank: 0. Allowed: 1 or more."),
         ("stop_strings = ['a', 3]", "policy.stop_strings[1]: 3 does not fit. Allowed: a string."),
-        ("dtype = 'fp16'", "policy.dtype: 'fp16' does not fit. Allowed: float32 or bfloat16."),
+        (
+            "dtype = 'fp16'",
+            "policy.dtype: 'fp16' does not fit. Allowed: float32 or bfloat16 or float64.",
+        ),
         ("type = 'SingleTurn'", "policy.type: 'SingleTurn' cannot be used here."),
     ],
 )
