@@ -9,9 +9,15 @@ _TEXTS = (  # as torch, C++ libraries and the system word them
     "can't allocate memory",
     "cannot allocate memory",
     "std::bad_alloc",
+    "status_alloc_failed",  # of cuBLAS, cuDNN, cuSPARSE and cuSOLVER
+    "failed to cuda calloc",  # of NCCL
+    "failed to cuda malloc",
 )
-_GPU_TEXTS = ("CUDA", "HIP", "XPU", "MPS")
-_TYPE_NAMES = ("RuntimeError", "OutOfMemoryError", "AcceleratorError", "SafetensorError")
+_GPU_TEXTS = ("CUDA", "Cuda", "CUBLAS", "CUDNN", "CUSPARSE", "CUSOLVER", "HIP", "XPU", "MPS")
+_TYPE_NAMES = (
+    *("RuntimeError", "OutOfMemoryError", "AcceleratorError", "DistBackendError"),
+    "SafetensorError",
+)
 HOST_ADVICE = (
     "This machine's memory does not suffice. Stop other processes, or start a run with"
     " a smaller model, policy.lora, or fewer prompts_per_step, a smaller group_size"

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from grupo.kernels.decode_state import DecodeState
-from grupo.kernels.hidden_states import HiddenStates
+from grupo.kernels.hidden_states import HiddenStates, select_rows
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.hf_attention import AttentionLayout, AttentionWithLSE
@@ -93,5 +93,4 @@ class HFBackend:
     def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
         layout = TreeAttention(packed)
         hidden = hf_attention.forward_packed(self.model, packed.token, packed.position, layout)
-        # the gradient of hidden[index] would be summed in an order that depends on the threads
-        return HiddenStates(hidden.index_select(0, index))
+        return HiddenStates(select_rows(hidden, index))

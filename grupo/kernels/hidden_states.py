@@ -11,6 +11,14 @@ from grupo.kernels.lm_head import LogitsHead
 Scores = tuple[Float[Tensor, "M"], Float[Tensor, "M"]]
 
 
+def select_rows(x: Float[Tensor, "n H"], index: Int[Tensor, "m"]) -> Float[Tensor, "m H"]:
+    """The rows x[index]; gradients of a row that is selected repeatedly are added in order.
+
+    On a CPU this is true of `index_select` only, on CUDA of indexing only.
+    """
+    return x[index] if x.is_cuda else x.index_select(0, index)
+
+
 @dataclass(frozen=True)
 class HiddenStates:
     """Last hidden states of M tokens.

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from grupo.core.errors import ConfigError
+from grupo.kernels.float32_precision import full_float32
 
 LogitsHead = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]  # for example an `LMHead`
 
@@ -62,6 +63,7 @@ def lm_head_of(model: PreTrainedModel) -> LMHead:
 
 
 @torch.no_grad()
+@full_float32()
 def _check_head(model: PreTrainedModel, lm_head: LMHead) -> None:
     # two rows that differ in their last token: a causal model's earlier logits are equal
     token = torch.tensor([[0, 1, 0, 1], [0, 1, 0, 0]], device=model.device)

@@ -175,6 +175,10 @@ class Policy(Protocol):
         """Row indices of micro-batches that fit in memory; every row occurs once."""
         ...
 
+    def release_memory(self) -> None:
+        """Return memory to the device that is allocated but not used."""
+        ...
+
     def halve_microbatch(self) -> str:
         """Halve the micro-batch; return a message, or "" if it cannot become smaller."""
         ...

@@ -69,6 +69,8 @@ class PackedEvaluator:
     ) -> HiddenStates:
         # tokens after a row's last requested column are not needed
         length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
+        if not len(row):  # models cannot evaluate an empty sequence
+            length[:1] = 1
         packed = pack(token, length).to(self.model.device)
         return self.backend.evaluate(packed, packed.token_index[row, column])
 

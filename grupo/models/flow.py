@@ -93,15 +93,15 @@ class FlowPolicy(TrainablePolicy):
 
     def __init__(self, spec: Flow) -> None:
         self.spec = spec
-        self.device = loading.resolve_device(spec.device)
-        self.backbone = backbone.load(spec.model, self.device)
+        device = loading.resolve_device(spec.device)
+        self.backbone = backbone.load(spec.model, device)
         module = self.backbone.module
         super().__init__(
             spec.model,
             backbone.add_adapters(module, spec.lora) if spec.lora else module,
             has_adapters=spec.lora is not None,
             tokens_per_microbatch=spec.tokens_per_microbatch,
-            dtype=loading.compute_dtype(spec.dtype, self.device),
+            dtype=loading.compute_dtype(spec.dtype, device),
         )
         t = self.backbone.timesteps(spec.num_steps)
         window = frozenset(spec.sde_window or range(spec.num_steps))

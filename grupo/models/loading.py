@@ -1,5 +1,6 @@
 """Loading of models and tokenizers from a folder or a hub, with clear errors."""
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from grupo.models.weight_files import check_no_pickle
 BFLOAT16_WARNING = (
     "This processor has no instructions for bfloat16: it computes in float32, faster."
 )
+# workspaces of cuBLAS with which the same product has the same bits in every stream
+CUBLAS_WORKSPACES = ":4096:8"
 CAUSAL = AutoModelForCausalLM
 MASKED = AutoModelForMaskedLM
 KIND_NAMES = {CAUSAL: "causal language model", MASKED: "masked language model"}
@@ -53,12 +56,20 @@ class Lora:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device of a name; "auto" is the first GPU, otherwise the CPU."""
+    """The device of a name; "auto" is the GPU of this rank, otherwise the CPU.
+
+    The GPU of a rank is that of its number on the machine, `LOCAL_RANK`, otherwise the first.
+    """
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
     allowed = ["auto", "cpu", *(["cuda", *gpus] if gpus else [])]
     if name not in allowed:
         raise ConfigError(f"device: {name!r} is not available. {suggest(name, allowed)}")
-    return torch.device((gpus or ["cpu"])[0] if name == "auto" else name)
+    if not gpus or name not in ("auto", "cuda", *gpus):
+        return torch.device("cpu")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACES)
+    # a launcher may show each process its own GPU only, which is then the first
+    local_rank = int(os.environ.get("LOCAL_RANK") or 0) % len(gpus)
+    return torch.device(name if name in gpus else gpus[local_rank])
 
 
 def compute_dtype(dtype: str, device: torch.device) -> torch.dtype:
@@ -73,8 +84,9 @@ def dtype_warning(dtype: str, device: torch.device) -> str:
 
 def has_bfloat16(device: torch.device) -> bool:
     """Whether the device has instructions for bfloat16."""
-    if device.type != "cpu":
-        return True
+    if device.type == "cuda":  # older GPUs convert each number to float32 and back
+        with torch.cuda.device(device):
+            return torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 

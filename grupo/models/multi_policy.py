@@ -120,6 +120,11 @@ class LoadedMultiPolicy:
         messages = [policy.halve_microbatch() for policy in self.policies]
         return next(filter(None, messages), "")
 
+    def release_memory(self) -> None:
+        """Return unused memory of all policies to their devices."""
+        for policy in self.policies:
+            policy.release_memory()
+
     def parameters(self) -> Sequence[nn.Parameter]:
         """Parameters of all policies."""
         return [parameter for policy in self.policies for parameter in policy.parameters()]

@@ -124,6 +124,16 @@ class TrainablePolicy:
         message = f"Out of memory: micro-batches hold {size} from now on."
         return message if self.max_rows > 1 else ""
 
+    def release_memory(self) -> None:
+        """Return memory that torch holds without using it: it may have the wrong block sizes."""
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module lives."""
+        return next(self.module.parameters()).device
+
     def make_batcher(
         self, engine: BatchHandler[RequestT, ReplyT]
     ) -> CountingBatcher[RequestT, ReplyT]:
@@ -141,6 +151,5 @@ class TrainablePolicy:
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Context manager in which the model computes in `dtype`."""
-        device = next(self.module.parameters()).device.type
         is_full = self.dtype in FULL_PRECISION
-        return nullcontext() if is_full else torch.autocast(device, self.dtype)
+        return nullcontext() if is_full else torch.autocast(self.device.type, self.dtype)

@@ -21,6 +21,11 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
                 f"policy.engine: {to_code(part)}. Allowed with several ranks: None; each rank"
                 " generates its share of the rollouts itself."
             )
+        if (device := getattr(part, "device", "")).startswith("cuda:"):
+            raise ConfigError(
+                f"device: {device!r}, which all {ranks.size} ranks would share. Allowed with"
+                ' several ranks: "auto", "cuda" (the GPU of the rank) or "cpu".'
+            )
     check_same_values(
         ranks,
         {

@@ -11,6 +11,10 @@ Result = TypeVar("Result")
 class HalvesMicrobatch(Protocol):
     """Can halve the size of its micro-batches; a policy is one."""
 
+    def release_memory(self) -> None:
+        """Return memory to the device that is allocated but not used."""
+        ...
+
     def halve_microbatch(self) -> str:
         """Halve the micro-batch; returns a message, "" if it cannot become smaller."""
         ...
@@ -26,7 +30,7 @@ def retry_on_oom(
 
     Args:
         fn: The work; its result is returned.
-        microbatcher: Its micro-batch is halved.
+        microbatcher: Its micro-batch is halved, and its unused memory is released.
         reset: Undoes what a failed call left behind, such as partial gradients.
         log: Receives a message for each retry.
 
@@ -40,5 +44,7 @@ def retry_on_oom(
             message = microbatcher.halve_microbatch() if is_out_of_memory(error) else ""
             if not message:
                 raise
-            reset()
-            log(message)
+        # the error is gone here, and with it the tensors of the failed call
+        reset()
+        microbatcher.release_memory()
+        log(message)

@@ -45,6 +45,9 @@ class PolicyOfLearner(LinearPolicy):
     def encode(self, rollouts):
         return {}
 
+    def release_memory(self) -> None:
+        pass
+
     def halve_microbatch(self) -> str:
         return ""
 

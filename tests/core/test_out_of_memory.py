@@ -32,6 +32,16 @@ HOST = {
 GPU = {
     "torch": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     "the driver": RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be"),
+    "cuBLAS": RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"),
+    "cuDNN": RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    "NCCL, of its own buffers": torch.distributed.DistBackendError(
+        "NCCL error in: NCCLUtils.cpp:94, unhandled system error. Last error: Failed to CUDA"
+        " calloc 10485760 bytes"
+    ),
+    "NCCL, of the driver": torch.distributed.DistBackendError(
+        "NCCL error in: NCCLUtils.cpp:94, unhandled cuda error. Last error: Cuda failure 2 'out of"
+        " memory'"
+    ),
 }
 OTHER = [
     KeyError("out of memory"),

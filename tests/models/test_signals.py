@@ -99,8 +99,9 @@ def test_signals_of_observations_and_padding_are_zero(llama):
     assert (pi.logp[batch.mask] < 0).all()
 
 
-def test_batch_without_actions_has_no_gradient(llama):
-    policy = llama.build()
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_batch_without_actions_has_no_gradient(folders, family):
+    policy = CausalLM(folders[family], max_new_tokens=9).build()
     prompt = policy.encode_observation(Rollout(), "Hi")
     batch = batch_of(policy, [Rollout((("Hi", Action((), (), prompt)),))] * 2)
     assert policy.signals(batch, NAMES).logp.shape == (2, 0)

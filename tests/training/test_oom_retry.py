@@ -1,5 +1,6 @@
 """Work that runs out of memory is repeated in half the micro-batch, without a trace."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
@@ -30,9 +31,12 @@ class Worker:
     def __init__(self, size: int, limit: int, fail: Callable[[], object]) -> None:
         self.size, self.limit, self.fail = size, limit, fail
         self.attempts, self.resets, self.messages = list[int](), list[int](), list[str]()
+        self.released, self.tensor_of_work = list[bool](), weakref.ref(Worker)
 
     def work(self) -> str:
         self.attempts.append(self.size)
+        tensor = torch.zeros(1)
+        self.tensor_of_work = weakref.ref(tensor)
         if self.size > self.limit:
             self.fail()
         return f"done by {self.size}"
@@ -40,6 +44,9 @@ class Worker:
     def halve_microbatch(self) -> str:
         self.size //= 2
         return f"by {self.size}" if self.size else ""
+
+    def release_memory(self) -> None:
+        self.released.append(self.tensor_of_work() is None)
 
     def __call__(self) -> str:
         return retry_on_oom(
@@ -71,6 +78,12 @@ def test_work_is_repeated_with_half_the_size_until_it_fits(fail):
     assert worker.attempts == [100, 50, 25]
     assert worker.resets == [50, 25]
     assert worker.messages == ["by 50", "by 25"]
+
+
+def test_memory_is_released_after_the_tensors_of_the_failed_work_are_gone():
+    worker = Worker(100, 30, ERRORS["torch on a CPU"])
+    worker()
+    assert worker.released == [True, True]
 
 
 def test_work_that_fits_runs_once():

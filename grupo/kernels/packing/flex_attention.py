@@ -30,8 +30,10 @@ def _compiled_flex() -> FlexKernel:
 
 def default_kernel(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     """flex_attention, compiled for any length on CUDA and uncompiled elsewhere."""
-    kernel: FlexKernel = _compiled_flex() if q.is_cuda else flex_attention
-    return kernel(q, k, v, **options)
+    if not q.is_cuda:
+        return flex_attention(q, k, v, **options)  # pyright: ignore[reportReturnType]
+    with torch.cuda.device(q.device):  # Triton launches on the current device
+        return _compiled_flex()(q, k, v, **options)
 
 
 @dataclass(frozen=True)

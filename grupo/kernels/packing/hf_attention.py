@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
+from grupo.kernels.float32_precision import full_float32
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
@@ -71,6 +72,7 @@ def switch_to_packed_attention(model: PreTrainedModel) -> None:
 
 
 @torch.no_grad()
+@full_float32()
 def try_packed_attention(model: PreTrainedModel) -> bool:
     """Switches the model to packed attention if its hidden states stay the same.
 
