@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -22,7 +22,6 @@ from grupo.kernels.prefill import prefill
 from grupo.kernels.prefix_cache import PrefixCache
 
 MAX_CONTEXT_TOKENS = 1 << 17  # tokens of prefixes and answers in one batch
-FINISH_REASONS = "end", "stop", "length"  # in order of precedence
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class LocalEngine:
         self, requests: Sequence[Request], waiting: list[int]
     ) -> Iterator[tuple[int, Reply]]:
         batch = _DecodeBatch(self, requests, self._take_requests(requests, waiting))
-        while len(batch.rows):
+        while batch.answers:
             yield from batch.sample_tokens()
             batch.decode_step()
             if waiting and (taken := self._take_requests(requests, waiting, batch)):
@@ -83,7 +82,7 @@ class LocalEngine:
 
         Takes none if these are few compared with the batch, because adding rows costs time.
         """
-        rows = len(batch.rows) if batch else 0
+        rows = len(batch.answers) if batch else 0
         room = self.max_context_tokens - (batch.context_tokens if batch else 0)
         count = 0
         prompts = set[tuple[int, ...]]()
@@ -102,34 +101,40 @@ class LocalEngine:
         return taken
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """One row for each request that is being answered.
+@dataclass
+class _Answer:
+    """The answer to one request so far, in a row of the batch.
 
     Args:
-        request_index: the request that a row answers.
-        rng_key: of the request's random stream.
-        max_new_tokens: the most tokens that the row may generate.
-        prompt_length: number of tokens of the request.
+        request_index: the request that is answered.
+        max_new_tokens: the most tokens of the answer.
+        tokens: the tokens generated so far.
+        logp: their log-probabilities.
         is_active: whether the answer has not ended.
-        final_length: tokens of an answer that has ended.
-        tokens: generated so far, right-padded with 0.
-        logp: log-probabilities of these tokens.
+    """
+
+    request_index: int
+    max_new_tokens: int
+    tokens: list[int] = field(default_factory=list)
+    logp: list[float] = field(default_factory=list)
+    is_active: bool = True
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Tensors with one row for each answer.
+
+    Args:
+        rng_key: of the request's random stream.
+        prompt_length: number of tokens of the request.
+        token: the newest token.
         logits: of the next token.
     """
 
-    request_index: Int[Tensor, "R"]
     rng_key: Int[Tensor, "R"]
-    max_new_tokens: Int[Tensor, "R"]
     prompt_length: Int[Tensor, "R"]
-    is_active: Bool[Tensor, "R"]
-    final_length: Int[Tensor, "R"]
-    tokens: Int[Tensor, "R L"]
-    logp: Float[Tensor, "R L"]
+    token: Int[Tensor, "R"]
     logits: Float[Tensor, "R V"]
-
-    def __len__(self) -> int:
-        return len(self.request_index)
 
     def select(self, index: Int[Tensor, "r"]) -> "_Rows":
         """Some of the rows."""
@@ -142,7 +147,11 @@ class _Rows:
 
 
 class _DecodeBatch:
-    """Rows that are decoded together."""
+    """Answers that are decoded together.
+
+    The program reads one small tensor per step, the tokens with their log-probabilities, and knows
+    everything else itself: a GPU has no work while the program waits for it.
+    """
 
     def __init__(
         self, engine: LocalEngine, requests: Sequence[Request], indices: Sequence[int]
@@ -155,12 +164,19 @@ class _DecodeBatch:
         self.stop_checker = StopChecker(engine.stop_conditions.for_request(first), engine.tokenizer)
         self.max_new_tokens = max(engine.stop_conditions.remaining_tokens(r) for r in requests)
         self.decode_state = DecodeState(engine.prefix_cache, self.max_new_tokens, device)
+        self.answers: list[_Answer] = []
         self.rows = self._prefilled_rows(indices)
 
     @property
     def context_tokens(self) -> int:
         """The most tokens of prefixes and answers that the current rows can reach."""
-        return sum(map(len, self.decode_state.prefix_slots)) + int(self.rows.max_new_tokens.sum())
+        prefixes = sum(map(len, self.decode_state.prefix_slots))
+        return prefixes + sum(answer.max_new_tokens for answer in self.answers)
+
+    @property
+    def num_active(self) -> int:
+        """Number of answers that have not ended."""
+        return sum(answer.is_active for answer in self.answers)
 
     def add_requests(self, indices: Sequence[int]) -> None:
         """Prefills the prompts of some requests and adds a row for each request."""
@@ -173,80 +189,68 @@ class _DecodeBatch:
         prompts = list(dict.fromkeys(r.tokens for r in requests))
         prompt_number = {prompt: i for i, prompt in enumerate(prompts)}
         logits, slots = prefill(engine.backend, engine.lm_head, engine.prefix_cache, prompts)
-        prefix_index = self._tensor([prompt_number[r.tokens] for r in requests])
-        self.decode_state.add_rows(slots, prefix_index)
-        remaining = [engine.stop_conditions.remaining_tokens(r) for r in requests]
-        tokens = prefix_index.new_zeros(len(requests), self.max_new_tokens)
+        prefixes = [prompt_number[r.tokens] for r in requests]
+        self.decode_state.add_rows(slots, prefixes)
+        remaining = map(engine.stop_conditions.remaining_tokens, requests)
+        self.answers += map(_Answer, indices, remaining)
         return _Rows(
-            request_index=self._tensor(indices),
             rng_key=self._tensor([r.rng_key for r in requests]),
-            max_new_tokens=self._tensor(remaining),
             prompt_length=self._tensor([len(r.tokens) for r in requests]),
-            is_active=torch.ones_like(prefix_index, dtype=torch.bool),
-            final_length=torch.zeros_like(prefix_index),
-            tokens=tokens,
-            logp=torch.zeros(tokens.shape, device=tokens.device),
-            logits=logits[prefix_index],
+            token=self._tensor([0] * len(requests)),
+            logits=logits[self._tensor(prefixes)],
         )
 
     def sample_tokens(self) -> Iterator[tuple[int, Reply]]:
         """Samples one token in every row; yields the replies that end with it."""
         rows = self.rows
-        length = self.decode_state.num_generated
-        u = uniform(rows.rng_key, rows.prompt_length + length)
+        u = uniform(rows.rng_key, rows.prompt_length + self.decode_state.num_generated)
         token, logp = self.sampling.sample(rows.logits, u)
-        rows.tokens.scatter_(1, length[:, None], token[:, None])
-        rows.logp.scatter_(1, length[:, None], logp[:, None].to(rows.logp))
-        ended = self.stop_checker.by_token(token)
-        full = length + 1 >= rows.max_new_tokens
-        stopped = torch.zeros_like(ended)
-        if self.stop_checker.stop_conditions.stop_strings:
-            lengths = (length + 1).tolist()
-            answers = [row[:n] for row, n in zip(rows.tokens.tolist(), lengths, strict=True)]
-            stopped = self.stop_checker.by_text(answers, token.device)
-        finished = rows.is_active & (ended | stopped | full)
-        if finished.any():
-            reason_index = torch.where(ended, 0, torch.where(stopped, 1, 2))
-            yield from self._finish(finished, reason_index)
+        self.rows = replace(rows, token=token)
+        # float64 holds both without rounding
+        columns = torch.stack([token.double(), logp.float().double()]).tolist()
+        for answer, new_token, new_logp in zip(self.answers, *columns, strict=True):
+            if answer.is_active:
+                answer.tokens.append(int(new_token))
+                answer.logp.append(new_logp)
+        yield from self._end_answers()
 
     def decode_step(self) -> None:
         """Evaluates the sampled tokens.
 
         Finished rows are removed first if they are an eighth of the batch, because that copies it.
         """
-        if self.rows.is_active.sum() * 8 <= len(self.rows) * 7:
+        if self.num_active * 8 <= len(self.answers) * 7:
             self._evict_finished()
-        if len(self.rows):
+        if self.answers:
             engine = self.engine
             length = self.decode_state.num_generated
-            token = self.rows.tokens.gather(1, length[:, None])[:, 0]
             # a finished row may have reached the end of the context
             last_position = engine.stop_conditions.context_length - 1
             position = (self.rows.prompt_length + length).clamp(max=last_position)
-            logits = engine.backend.decode(token, position, self.decode_state, engine.lm_head)
+            logits = engine.backend.decode(
+                self.rows.token, position, self.decode_state, engine.lm_head
+            )
             self.rows = replace(self.rows, logits=logits)
             self.decode_state.advance()
 
-    def _finish(self, finished: Tensor, reason_index: Tensor) -> Iterator[tuple[int, Reply]]:
-        is_active = self.rows.is_active & ~finished
-        length = self.decode_state.num_generated + 1
-        final_length = torch.where(finished, length, self.rows.final_length)
-        self.rows = replace(self.rows, is_active=is_active, final_length=final_length)
-        for row in finished.nonzero()[:, 0].tolist():
-            n = int(final_length[row])
-            tokens = self.rows.tokens[row, :n].tolist()
-            logp = self.rows.logp[row, :n].tolist()
-            reason = FINISH_REASONS[int(reason_index[row])]
-            yield int(self.rows.request_index[row]), Reply(tuple(tokens), tuple(logp), reason)
+    def _end_answers(self) -> Iterator[tuple[int, Reply]]:
+        """Yields the replies of the answers that end with their newest token."""
+        active = [answer for answer in self.answers if answer.is_active]
+        reasons = self.stop_checker.finish_reasons([answer.tokens for answer in active])
+        for answer, reason in zip(active, reasons, strict=True):
+            if reason or len(answer.tokens) >= answer.max_new_tokens:
+                answer.is_active = False
+                reply = Reply(tuple(answer.tokens), tuple(answer.logp), reason or "length")
+                yield answer.request_index, reply
 
     def _evict_finished(self) -> None:
         """Removes finished rows; the prefix cache takes their keys and values."""
-        rows = self.rows
-        finished = (~rows.is_active).nonzero()[:, 0].tolist()
-        tokens = [rows.tokens[row, : rows.final_length[row]].tolist() for row in finished]
+        finished = [row for row, answer in enumerate(self.answers) if not answer.is_active]
+        active = [row for row, answer in enumerate(self.answers) if answer.is_active]
+        tokens = [self.answers[row].tokens for row in finished]
         self.decode_state.save_to_prefix_cache(finished, tokens)
-        active = rows.is_active.nonzero()[:, 0]
-        self.rows = rows.select(active)
+        self.answers = [self.answers[row] for row in active]
+        self.rows = self.rows.select(self._tensor(active))
         self.decode_state.select_rows(active)
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:

@@ -74,8 +74,9 @@ class Sampling:
         p = logits.softmax(-1)
         token = _inverse_cdf(p, u)
         token_p = p.gather(1, token[:, None])[:, 0]
-        if (token_p == 0).any():  # rounding may raise a cumulative sum at a truncated token
-            token = torch.where(token_p == 0, p.argmax(-1), token)
+        impossible = token_p == 0  # rounding may raise a cumulative sum at a truncated token
+        if p.is_cuda or impossible.any():  # the program would wait for a GPU to read this
+            token = torch.where(impossible, p.argmax(-1), token)
             token_p = p.gather(1, token[:, None])[:, 0]
         return token, token_p.log()
 

@@ -23,6 +23,12 @@ class StopChecker:
     stop_conditions: StopConditions
     tokenizer: PreTrainedTokenizerBase
 
+    def finish_reasons(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Why each row ends with its newest token, as in a `Reply`; "" if it does not end."""
+        eos = self.stop_conditions.eos_token_ids
+        pairs = zip(rows, self._has_stop_string(rows), strict=True)
+        return ["end" if row[-1] in eos else "stop" * stopped for row, stopped in pairs]
+
     def by_token(self, token: Int[Tensor, "R"]) -> Bool[Tensor, "R"]:
         """Whether each row's newest token is a stop token."""
         ended = [token == end for end in self.stop_conditions.eos_token_ids or (-1,)]

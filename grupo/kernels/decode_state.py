@@ -1,7 +1,9 @@
 """State of rows that are decoded together: shared prefixes are stored once, suffixes per row."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -29,9 +31,12 @@ class DecodeState:
         none = torch.zeros(0, dtype=torch.long, device=device)
         self.prefix_cache = prefix_cache
         self.max_new_tokens = max_new_tokens
-        self.prefix_slots: list[Tensor] = []  # in the prefix cache, of each prefix
+        self.prefix_slots: list[Sequence[int]] = []  # in the prefix cache, of each prefix
         self.prefix_index = none  # (R,) the prefix that a row continues
         self.num_generated = none  # (R,) before the current token
+        # the same numbers for the program, which would have to wait for the device to read them
+        self.prefix_of_row: list[int] = []
+        self.generated_of_row: list[int] = []
         self.prefix_kv: dict[int, LayerKV] = {}  # by layer
         self.suffix_kv: dict[int, LayerKV] = {}  # by layer
         self.masks: dict[float, Tensor | None] = {}  # of the current step, by window
@@ -79,40 +84,50 @@ class DecodeState:
     def advance(self) -> None:
         """Counts the current token of every row as generated."""
         # a finished row keeps generating until it is removed, and must stay within its buffer
-        self.num_generated = (self.num_generated + 1).clamp(max=self.max_new_tokens - 1)
-        self.max_generated = min(self.max_generated + 1, self.max_new_tokens - 1)
+        last = self.max_new_tokens - 1
+        self.num_generated = (self.num_generated + 1).clamp(max=last)
+        self.generated_of_row = [min(n + 1, last) for n in self.generated_of_row]
+        self.max_generated = min(self.max_generated + 1, last)
         self.masks = {}
 
-    def select_rows(self, rows: Int[Tensor, "r"]) -> None:
+    def select_rows(self, rows: Sequence[int]) -> None:
         """Keeps the given rows, and the prefixes that they continue."""
-        self.prefix_index = self.prefix_index[rows]
-        self.num_generated = self.num_generated[rows]
-        self.activation_index = self.activation_index[rows]
-        if not len(rows):
+        index = self._tensor(rows)
+        self.num_generated = self.num_generated[index]
+        self.activation_index = self.activation_index[index]
+        self.generated_of_row = [self.generated_of_row[row] for row in rows]
+        prefixes = [self.prefix_of_row[row] for row in rows]
+        if not rows:
+            self.prefix_index = index
+            self.prefix_of_row = []
             self.prefix_slots = []
             self.prefix_kv = {}
             self.suffix_kv = {}
             return
-        used, self.prefix_index = self.prefix_index.unique(return_inverse=True)
+        used = sorted(set(prefixes))
+        number = {prefix: i for i, prefix in enumerate(used)}
+        self.prefix_of_row = [number[prefix] for prefix in prefixes]
         if len(used) < len(self.prefix_slots):
-            self.prefix_slots = [self.prefix_slots[i] for i in used.tolist()]
+            self.prefix_slots = [self.prefix_slots[i] for i in used]
             width = max(map(len, self.prefix_slots))
-            self.prefix_kv = kv_tensors.map_kv(self.prefix_kv, lambda x: x[used, :, :width])
-        self.suffix_kv = kv_tensors.map_kv(self.suffix_kv, lambda x: x[rows])
+            kept = self._tensor(used)
+            self.prefix_kv = kv_tensors.map_kv(self.prefix_kv, lambda x: x[kept, :, :width])
+        self.suffix_kv = kv_tensors.map_kv(self.suffix_kv, lambda x: x[index])
         self._group_by_prefix()
 
-    def add_rows(self, slots: Sequence[Tensor], prefix_index: Int[Tensor, "n"]) -> None:
+    def add_rows(self, slots: Sequence[Sequence[int]], prefixes: Sequence[int]) -> None:
         """Adds rows that have not generated any token.
 
         Args:
             slots: slots of each new prefix, as `prefill` returns them.
-            prefix_index: which of these prefixes each new row continues.
+            prefixes: which of these prefixes each new row continues.
         """
         before = len(self.prefix_slots)
-        rows = len(prefix_index)
+        rows = len(prefixes)
         self.prefix_slots = [*self.prefix_slots, *slots]
-        self.prefix_index = torch.cat([self.prefix_index, prefix_index + before])
-        self.num_generated = torch.cat([self.num_generated, torch.zeros_like(prefix_index)])
+        self.prefix_of_row += [prefix + before for prefix in prefixes]
+        self.generated_of_row += [0] * rows
+        self.num_generated = pad(self.num_generated, (0, rows))
         self.activation_index = pad(self.activation_index, (0, 0, 0, rows), value=NOT_CACHED)
         self.suffix_kv = kv_tensors.map_kv(
             self.suffix_kv, lambda x: torch.cat([x, x.new_zeros(rows, *x.shape[1:])])
@@ -120,8 +135,9 @@ class DecodeState:
         old = self.prefix_kv
         self.prefix_kv = {}
         self._group_by_prefix()
+        padded = self._padded_slots(slots)
         for layer, kv in old.items():
-            new = self._load_prefix_kv(layer, self.prefix_slots[before:])
+            new = self._load_prefix_kv(layer, padded)
             self.prefix_kv[layer] = kv_tensors.concat_rows(kv, new)
 
     def save_to_prefix_cache(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> None:
@@ -136,12 +152,12 @@ class DecodeState:
         for row, generated in zip(rows, tokens, strict=True):
             if self.prefix_cache.is_full:
                 break
-            path = self.prefix_slots[int(self.prefix_index[row])].tolist()
+            path = self.prefix_slots[self.prefix_of_row[row]]
             before = self.prefix_cache.size
             slots = self.prefix_cache.insert(path, generated[:-1])
             source += [(row, i) for i, slot in enumerate(slots) if slot >= before]
         if source:
-            row, column = torch.tensor(source, device=self.num_generated.device).T
+            row, column = self._tensor(source).T
             new = range(first_new, self.prefix_cache.size)
             indices = self.activation_index[row, column].tolist()
             self.prefix_cache.store_activation_index(new, indices)
@@ -151,20 +167,27 @@ class DecodeState:
 
     def _group_by_prefix(self) -> None:
         """Numbers the rows within their prefixes: all rows of a prefix share one product."""
-        count = torch.bincount(self.prefix_index, minlength=len(self.prefix_slots))
-        order = self.prefix_index.argsort(stable=True)
-        first = (count.cumsum(0) - count)[self.prefix_index[order]]
-        self.row_in_prefix = torch.empty_like(order)
-        self.row_in_prefix[order] = torch.arange(len(order), device=order.device) - first
-        self.max_rows_per_prefix = int(count.max())
-        self.is_dense = bool(
-            (count == self.max_rows_per_prefix).all() and (order[1:] > order[:-1]).all()
-        )
-        self.prefix_length = torch.tensor([len(s) for s in self.prefix_slots], device=order.device)
-        self.max_generated = int(self.num_generated.max())
-        self.equal_generated = bool((self.num_generated == self.max_generated).all())
-        self.ragged_prefixes = bool((self.prefix_length != self.prefix_length.max()).any())
+        rows_of_prefix = [0] * len(self.prefix_slots)
+        row_in_prefix: list[int] = []
+        for prefix in self.prefix_of_row:
+            row_in_prefix.append(rows_of_prefix[prefix])
+            rows_of_prefix[prefix] += 1
+        lengths = [len(slots) for slots in self.prefix_slots]
+        self.prefix_index = self._tensor(self.prefix_of_row)
+        self.row_in_prefix = self._tensor(row_in_prefix)
+        self.prefix_length = self._tensor(lengths)
+        self.max_rows_per_prefix = max(rows_of_prefix)
+        in_order = all(a <= b for a, b in pairwise(self.prefix_of_row))
+        self.is_dense = in_order and min(rows_of_prefix) == self.max_rows_per_prefix
+        self.prefix_width = max(lengths)
+        self.ragged_prefixes = min(lengths) < self.prefix_width
+        self.max_generated = max(self.generated_of_row)
+        self.equal_generated = min(self.generated_of_row) == self.max_generated
+        self.all_slots: Tensor | None = None  # of all prefixes, once they are needed
         self.masks = {}
+
+    def _tensor(self, numbers: Sequence[Any]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self.num_generated.device)
 
     def _prefix_scores(self, q: Tensor, keys: Tensor) -> Tensor:
         """Scores (R, K, H/K, P) of every row's prefix."""
@@ -190,13 +213,17 @@ class DecodeState:
 
     def _get_prefix_kv(self, layer: int) -> LayerKV:
         if layer not in self.prefix_kv:
-            self.prefix_kv[layer] = self._load_prefix_kv(layer, self.prefix_slots)
+            if self.all_slots is None:
+                self.all_slots = self._padded_slots(self.prefix_slots)
+            self.prefix_kv[layer] = self._load_prefix_kv(layer, self.all_slots)
         return self.prefix_kv[layer]
 
-    def _load_prefix_kv(self, layer: int, slots: Sequence[Tensor]) -> LayerKV:
-        width = int(self.prefix_length.max())
-        padded = torch.stack([pad(s, (0, width - len(s))) for s in slots])
-        k, v = self.prefix_cache.read_kv(layer, padded)
+    def _padded_slots(self, slots: Sequence[Sequence[int]]) -> Int[Tensor, "p P"]:
+        """Slots of some prefixes, right-padded with 0."""
+        return self._tensor([[*s, *[0] * (self.prefix_width - len(s))] for s in slots])
+
+    def _load_prefix_kv(self, layer: int, padded_slots: Tensor) -> LayerKV:
+        k, v = self.prefix_cache.read_kv(layer, padded_slots)
         return k.transpose(1, 2).contiguous(), v.transpose(1, 2).contiguous()
 
     def _append_kv(self, layer: int, k: Tensor, v: Tensor) -> LayerKV:
@@ -225,7 +252,7 @@ class DecodeState:
 
     def _masked_positions(self, window: float) -> Bool[Tensor, "R c"] | None:
         """Positions of prefix and suffix that a row does not see; None if it sees all."""
-        width = int(self.prefix_length.max())
+        width = self.prefix_width
         generated = self.max_generated + 1
         within_window = width + generated <= window
         if within_window and self.equal_generated and not self.ragged_prefixes:

@@ -11,6 +11,7 @@ from torch import Tensor
 from grupo.kernels.native import log_softmax
 
 BLOCK_NUMEL = 1 << 19  # numbers that fit into a processor's cache
+GPU_BLOCK_NUMEL = 1 << 26  # numbers that keep a GPU busy; a block has three copies, 256 MiB each
 
 
 def logp_and_entropy(
@@ -116,9 +117,7 @@ class _TorchKernel:
             x = x if self.temperature == 1 else x / self.temperature
             torch.softmax(x, -1, out=p[rows])
             lse[rows] = x.amax(-1) - p[rows].amax(-1).log()
-            mean[rows] = torch.linalg.vecdot(p[rows], x)
-            if mean[rows].isnan().any():  # a logit of -inf adds nothing
-                mean[rows] = (p[rows] * x.masked_fill(p[rows] == 0, 0.0)).sum(-1)
+            mean[rows] = _mean_logit(p[rows], x)
         logp = logits.gather(1, token[:, None])[:, 0].to(dtype) / self.temperature - lse
         entropy = lse - mean
         return logp, entropy, (p, entropy)
@@ -140,11 +139,20 @@ class _TorchKernel:
             p.scatter_add_(1, token[:, None], grad_logp)
 
 
+def _mean_logit(p: Tensor, x: Tensor) -> Tensor:
+    """The sum of p * x over each row; a logit of -inf adds nothing."""
+    if x.is_cuda:  # the program would wait for a GPU to read whether there is any
+        return torch.linalg.vecdot(p, x.clamp(min=torch.finfo(x.dtype).min))
+    mean = torch.linalg.vecdot(p, x)
+    return (p * x.masked_fill(p == 0, 0.0)).sum(-1) if mean.isnan().any() else mean
+
+
 def _row_indices(x: Tensor) -> Tensor:
     return torch.arange(len(x))
 
 
 def _row_blocks(x: Tensor) -> Iterator[slice]:
-    """Blocks of rows that fit into a processor's cache; on other devices all rows at once."""
-    size = max(1, BLOCK_NUMEL // x.shape[1]) if x.device.type == "cpu" else len(x)
+    """Blocks of rows; those of a CPU fit into its cache."""
+    numel = BLOCK_NUMEL if x.device.type == "cpu" else GPU_BLOCK_NUMEL
+    size = max(1, numel // x.shape[1])
     return (slice(i, i + size) for i in range(0, len(x), size))

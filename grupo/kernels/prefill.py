@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from jaxtyping import Float
@@ -86,14 +87,15 @@ class PrefillState:
         self, prefix: CachedPrefix, layer: int, q: Tensor, config: AttentionConfig
     ) -> AttentionBlock:
         position = torch.arange(len(prefix.slots), device=q.device)
-        key_position = position if self.tree.max_row_length > config.window else None
+        windowed = config.window < inf and self.tree.max_row_length > config.window
+        key_position = position if windowed else None
         k, v = self.prefix_cache.read_kv(layer, prefix.slots)
         return self.tree.prefix_block(prefix.queries, q, k, v, key_position, config)
 
 
 def prefill(
     backend: Backend, lm_head: LMHead, prefix_cache: PrefixCache, prompts: Sequence[Prompt]
-) -> tuple[Float[Tensor, "P V"], list[Tensor]]:
+) -> tuple[Float[Tensor, "P V"], list[list[int]]]:
     """Logits at the end of each prompt, and the slots of its tokens in the prefix cache.
 
     The last token of a prompt is always computed, because no logits are read from a cache.
@@ -118,7 +120,7 @@ def prefill(
     state = PrefillState(TreeAttention(packed), prefix_cache, new_slots.to(device), prefixes)
     last_index = torch.tensor([int(prepared.token_index[p][-1]) for p in prompts], device=device)
     logits = backend.prefill(packed.token, packed.position, state, last_index, lm_head)
-    return logits, [torch.tensor(slots[prompt], device=device) for prompt in prompts]
+    return logits, [slots[prompt] for prompt in prompts]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from grupo.kernels.packing import native_attention
@@ -85,7 +85,7 @@ class TreeAttention:
         for s in self.shared_segments:
             queries = slice(s.end, s.subtree_end)
             keys = slice(s.begin, s.end)
-            windowed = self.max_row_length > config.window
+            windowed = config.window < inf and self.max_row_length > config.window
             key_position = self.packed.position[keys] if windowed else None
             block = self.prefix_block(queries, q, k[keys], v[keys], key_position, config)
             blocks.append((queries, keys, block))
@@ -118,10 +118,19 @@ class TreeAttention:
 
 @dataclass(frozen=True)
 class SelfBlock:
-    """Several right-padded segments, each attending to itself."""
+    """Several right-padded segments, each attending to itself.
 
-    index: Int[Tensor, "B L"]  # into the packed tokens
-    is_token: Tensor  # (B, L): False for padding
+    Args:
+        index: of the packed tokens, also of padding.
+        is_token: False for padding.
+        token_index: `index` without padding.
+        token_place: its places in the flattened `index`.
+    """
+
+    index: Int[Tensor, "B L"]
+    is_token: Bool[Tensor, "B L"]
+    token_index: Int[Tensor, "n"]
+    token_place: Int[Tensor, "n"]
 
     def block(self, q: TokenHeads, k: TokenHeads, v: TokenHeads, window: float) -> AttentionBlock:
         width = self.index.shape[1]
@@ -143,11 +152,19 @@ class SelfBlock:
         """Gradient of the outputs, with 0 for padding."""
         return _transpose_heads(grad_out[self.index] * self.is_token[..., None, None])
 
+    def write(self, x: Tensor, block_x: Tensor) -> None:
+        """Write numbers (B, H, L, ...) of the block to the packed tokens x (M, H, ...)."""
+        x[self.token_index] = _transpose_heads(block_x).flatten(0, 1)[self.token_place].to(x)
+
 
 def _self_block(segments: Sequence[Segment], device: torch.device) -> SelfBlock:
-    begin, end = torch.tensor([(s.begin, s.end) for s in segments], device=device).T[:, :, None]
-    index = begin + torch.arange(int((end - begin).max()), device=device)
-    return SelfBlock(index.minimum(end - 1), index < end)
+    """The block of some segments; its sizes are known before a GPU has computed anything."""
+    begin, end = torch.tensor([(s.begin, s.end) for s in segments]).T[:, :, None]
+    index = begin + torch.arange(int((end - begin).max()))
+    is_token = index < end
+    place = is_token.flatten().nonzero()[:, 0]
+    parts = index.minimum(end - 1), is_token, index.flatten()[place], place
+    return SelfBlock(*(part.to(device) for part in parts))
 
 
 def _window_mask(distance: Tensor, window: float, like: Tensor) -> Tensor:
@@ -197,9 +214,8 @@ def attend_blocks(
     lse = q.new_empty(q.shape[:2], dtype=wide)
     for self_block in self_blocks:
         block_out, block_lse = kernel.forward(self_block.block(q, k, v, config.window))
-        is_token = self_block.is_token
-        out[self_block.index[is_token]] = _transpose_heads(block_out)[is_token].to(wide)
-        lse[self_block.index[is_token]] = _transpose_heads(block_lse)[is_token].to(wide)
+        self_block.write(out, block_out)
+        self_block.write(lse, block_lse)
     for queries, block in prefix_blocks:
         block_out, block_lse = kernel.forward(block)
         if block.mask is not None:  # queries that see no key of the block
@@ -228,12 +244,11 @@ def _blocks_backward(
     totals = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     for self_block in tree.self_blocks:
         index = self_block.index
-        is_token = self_block.is_token
         merged = _transpose_heads(out[index]), _transpose_heads(lse[index])
         block = self_block.block(q, k, v, config.window)
         grads = kernel.backward(self_block.masked_grad(grad_out), block, *merged)
         for total, grad in zip(totals, grads, strict=True):
-            total[index[is_token]] = _transpose_heads(grad)[is_token]
+            self_block.write(total, grad)
     for queries, keys, block in tree.prefix_blocks(q, k, v, config):
         block_grad_out, *merged = (_transpose_heads(x[queries][None]) for x in (grad_out, out, lse))
         grads = kernel.backward(block_grad_out, block, *merged)

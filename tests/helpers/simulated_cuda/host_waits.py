@@ -1,0 +1,62 @@
+"""Counts of the places at which a program waits for a CUDA device."""
+
+import traceback
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# operations whose result has a size that only the device knows, or is read by the program
+READS = {
+    "aten::_local_scalar_dense",
+    "aten::nonzero",
+    "aten::masked_select",
+    "aten::bincount",
+    "aten::equal",
+    "aten::_unique2",
+    "aten::unique_dim",
+    "aten::unique_consecutive",
+}
+
+
+class HostWaits(TorchDispatchMode):
+    """Counts waits of this thread for results of CUDA tensors, by line of the library.
+
+    A wait is a copy to the CPU, a number that is read, and a size that depends on values, such as
+    that of the rows that a mask selects.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = Counter[str]()
+
+    @property
+    def count(self) -> int:
+        return self.lines.total()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if waits := _number_of_waits(func, args, result):
+            frames = [f for f in traceback.extract_stack() if "/grupo/" in f.filename]
+            place = f"{frames[-1].filename.split('/grupo/')[-1]}:{frames[-1].lineno}"
+            self.lines[f"{place} {func._schema.name}"] += waits
+        return result
+
+
+def _number_of_waits(func: Any, args: Any, result: Any) -> int:
+    name = func._schema.name
+    first = args[0] if args and isinstance(args[0], Tensor) else None
+    if name == "aten::copy_":
+        return int(first is not None and first.is_cpu and args[1].is_cuda)
+    if name == "aten::repeat_interleave":
+        return int(first is not None and first.is_cuda)
+    if first is None or not first.is_cuda:
+        return 0
+    if name == "aten::_to_copy":
+        return int(isinstance(result, Tensor) and result.is_cpu)
+    if name.rstrip("_") in ("aten::index", "aten::index_put", "aten::_index_put_impl"):
+        masks = [x for x in args[1] if isinstance(x, Tensor) and x.dtype == torch.bool]
+        return sum(mask.is_cuda for mask in masks)
+    return int(name in READS)
