@@ -20,7 +20,7 @@ from benchmarks.gpu_machine import (
 from benchmarks.gpu_replay import GraphSampler
 from benchmarks.gpu_sizes import ModelShape
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
-from grupo.inference.local import MAX_CONTEXT_TOKENS
+from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
@@ -74,7 +74,7 @@ def engine_replies(
     head = LMHead(model.get_output_embeddings())
     stop = StopConditions(request.new_tokens, ())
     engine: Any = PackedEvaluator(HFBackend(model)).engine(head, tokenizer, stop)
-    local_engine = replace(engine.engine, max_context_tokens=context_tokens)
+    local_engine = replace(engine.engine, limits=MemoryLimits(context_tokens))
     return generate_all(replace(engine, engine=local_engine), request.requests)
 
 

@@ -5,7 +5,7 @@ The parts are counted, not fitted; `benchmarks/estimates.py` compares their sum 
 
 from dataclasses import dataclass, fields
 
-from grupo.inference.local import MAX_CONTEXT_TOKENS
+from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS
 from grupo.kernels.llama.activation_cache import MAX_ELEMENTS as MAX_ACTIVATIONS
 from grupo.kernels.llama.logit_cache import MAX_ELEMENTS as MAX_LOGITS
 from grupo.models.causal_lm import CausalLM

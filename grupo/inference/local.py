@@ -4,6 +4,7 @@ The random numbers of a row belong to its rollout and do not depend on the other
 or on when it runs.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,16 +13,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from grupo.core.out_of_memory import is_out_of_memory
 from grupo.core.rng import uniform
 from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
+from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
 from grupo.inference.stop_conditions import StopChecker
 from grupo.kernels.backend import Backend
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.lm_head import LMHead
-from grupo.kernels.prefill import prefill
+from grupo.kernels.prefill import prefill_in_parts
 from grupo.kernels.prefix_cache import PrefixCache
 
-MAX_CONTEXT_TOKENS = 1 << 17  # tokens of prefixes and answers in one batch
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class LocalEngine:
         lm_head: the model's head.
         tokenizer: decodes answers in the search for stop strings.
         stop_conditions: of all answers.
-        max_context_tokens: tokens of prefixes and answers in one batch.
+        limits: of its memory; halved when memory does not suffice.
         prefix_cache: cleared between calls if it is full.
     """
 
@@ -44,7 +47,7 @@ class LocalEngine:
     lm_head: LMHead
     tokenizer: PreTrainedTokenizerBase
     stop_conditions: StopConditions
-    max_context_tokens: int = MAX_CONTEXT_TOKENS
+    limits: MemoryLimits = field(default_factory=MemoryLimits)
     prefix_cache: PrefixCache = field(default_factory=lambda: PrefixCache(MAX_CONTEXT_TOKENS))
 
     def __post_init__(self) -> None:
@@ -63,7 +66,33 @@ class LocalEngine:
             # requests are taken from the end: the longest first, equal prompts together
             waiting.sort(key=lambda i: (len(r := requests[i].tokens), r, requests[i].rng_key))
             if waiting:
-                yield from self._generate(requests, waiting)
+                yield from self._generate_with_retries(requests, waiting)
+
+    def _generate_with_retries(
+        self, requests: Sequence[Request], waiting: Sequence[int]
+    ) -> Iterator[tuple[int, Reply]]:
+        """Repeats what runs out of memory in smaller batches.
+
+        A repeated answer is the same, because its random numbers do not depend on the batch.
+        """
+        unanswered = dict.fromkeys(waiting)
+        while unanswered:
+            message = ""
+            try:
+                for index, reply in self._generate(requests, list(unanswered)):
+                    del unanswered[index]
+                    yield index, reply
+            except (MemoryError, RuntimeError) as error:
+                message = self.limits.halve() if is_out_of_memory(error) else ""
+                if not message:
+                    raise
+            # the error is gone here, and with it the tensors of the failed batch
+            if message:
+                logger.warning("%s", message)
+                self.prefix_cache.clear()
+                self.backend.reset(self.prefix_cache)
+                if self.backend.model.device.type == "cuda":
+                    torch.cuda.empty_cache()
 
     def _generate(
         self, requests: Sequence[Request], waiting: list[int]
@@ -83,7 +112,7 @@ class LocalEngine:
         Takes none if these are few compared with the batch, because adding rows costs time.
         """
         rows = len(batch.answers) if batch else 0
-        room = self.max_context_tokens - (batch.context_tokens if batch else 0)
+        room = self.limits.context_tokens - (batch.context_tokens if batch else 0)
         count = 0
         prompts = set[tuple[int, ...]]()
         for i in reversed(waiting):
@@ -188,7 +217,9 @@ class _DecodeBatch:
         requests = [self.requests[i] for i in indices]
         prompts = list(dict.fromkeys(r.tokens for r in requests))
         prompt_number = {prompt: i for i, prompt in enumerate(prompts)}
-        logits, slots = prefill(engine.backend, engine.lm_head, engine.prefix_cache, prompts)
+        pairs = engine.limits.prefill_pairs if engine.backend.model.device.type == "cuda" else None
+        prefill_args = engine.backend, engine.lm_head, engine.prefix_cache, prompts
+        logits, slots = prefill_in_parts(*prefill_args, pairs)
         prefixes = [prompt_number[r.tokens] for r in requests]
         self.decode_state.add_rows(slots, prefixes)
         remaining = map(engine.stop_conditions.remaining_tokens, requests)

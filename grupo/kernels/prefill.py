@@ -93,6 +93,49 @@ class PrefillState:
         return self.tree.prefix_block(prefix.queries, q, k, v, key_position, config)
 
 
+def prefill_in_parts(
+    backend: Backend,
+    lm_head: LMHead,
+    prefix_cache: PrefixCache,
+    prompts: Sequence[Prompt],
+    max_pairs: int | None,
+) -> tuple[Float[Tensor, "P V"], list[list[int]]]:
+    """As `prefill`, with a limit of the pairs of tokens whose attention is computed at once.
+
+    A prompt with more pairs is read in pieces, each after those before it in the prefix cache.
+
+    Args:
+        backend: evaluates the model.
+        lm_head: the model's head.
+        prefix_cache: where the keys and values are.
+        prompts: the prompts.
+        max_pairs: the limit; None for none.
+    """
+    if max_pairs is None:
+        return prefill(backend, lm_head, prefix_cache, prompts)
+    parts: list[list[Prompt]] = []
+    room = 0
+    for prompt in prompts:
+        cached = len(prefix_cache.lookup(prompt[:-1]))
+        piece = max(1, max_pairs // len(prompt))
+        for end in range(cached + piece, len(prompt), piece):
+            prefill(backend, lm_head, prefix_cache, [prompt[:end]])
+            cached = end
+        pairs = (len(prompt) - cached) * len(prompt)
+        if pairs > room:
+            parts.append([])
+            room = max_pairs
+        parts[-1].append(prompt)
+        room -= pairs
+    logits: list[Tensor] = []
+    all_slots: list[list[int]] = []
+    for part in parts:
+        part_logits, slots = prefill(backend, lm_head, prefix_cache, part)
+        logits.append(part_logits.clone())  # a backend may write the next ones to the same memory
+        all_slots += slots
+    return torch.cat(logits), all_slots
+
+
 def prefill(
     backend: Backend, lm_head: LMHead, prefix_cache: PrefixCache, prompts: Sequence[Prompt]
 ) -> tuple[Float[Tensor, "P V"], list[list[int]]]:

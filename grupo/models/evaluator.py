@@ -1,7 +1,7 @@
 """Evaluators: forward passes of a language model over rows of tokens, packed or padded."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import torch
@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.inference.local import LocalEngine
+from grupo.inference.memory_limits import MemoryLimits
 from grupo.kernels.backend import Backend, HFBackend
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.llama.detect import native_backend
@@ -56,13 +57,14 @@ class PackedEvaluator:
     """Evaluates rows as one packed sequence without padding; shared prefixes are computed once."""
 
     backend: Backend
+    limits: MemoryLimits = field(default_factory=MemoryLimits, compare=False)
 
     @property
     def model(self) -> PreTrainedModel:
         return self.backend.model
 
     def with_model(self, model: PreTrainedModel) -> Evaluator:
-        return self if model is self.model else PackedEvaluator(backend_for(model))
+        return self if model is self.model else replace(self, backend=backend_for(model))
 
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
@@ -96,7 +98,7 @@ class PackedEvaluator:
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
     ) -> Engine:
-        engine = LocalEngine(self.backend, head, tokenizer, stop_conditions)
+        engine = LocalEngine(self.backend, head, tokenizer, stop_conditions, self.limits)
         return PromptLogprobEngine(engine, self, head, stop_conditions)
 
     @property

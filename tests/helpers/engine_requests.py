@@ -13,7 +13,8 @@ from transformers import MistralConfig
 
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
-from grupo.inference.local import MAX_CONTEXT_TOKENS, LocalEngine
+from grupo.inference.local import LocalEngine
+from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.causal_lm import CausalLM, CausalPolicy
@@ -65,7 +66,7 @@ def engine_of(
         policy.lm_head,
         policy.chat_tokenizer.tokenizer,
         replace(STOP_CONDITIONS, **stop_conditions),
-        max_context_tokens,
+        MemoryLimits(max_context_tokens),
         PrefixCache(cache_capacity),
     )
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from grupo.core.rng import derive_key, uniform
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
 from grupo.inference.local import LocalEngine
+from grupo.inference.memory_limits import MemoryLimits
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalPolicy
 from tests.helpers import tiny_lm
@@ -80,7 +81,7 @@ def test_reply_does_not_depend_on_the_order_of_requests(engine):
 
 @pytest.mark.parametrize("max_context_tokens", [1, 100, 400])
 def test_reply_does_not_depend_on_the_size_of_a_batch(engine, max_context_tokens):
-    local = replace(engine.local, max_context_tokens=max_context_tokens)
+    local = replace(engine.local, limits=MemoryLimits(max_context_tokens))
     replies = replace(engine, local=local)(REQUESTS)
     assert [r.tokens for r in replies] == [r.tokens for r in engine(REQUESTS)]
 
