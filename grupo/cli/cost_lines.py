@@ -8,6 +8,7 @@ from grupo.config.time_estimate import estimate_step_seconds, measure_speed
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
+from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.recipe import Recipe
 from grupo.toy import quickstart
 
@@ -37,7 +38,14 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
         compute_bytes=dtype.itemsize,
         gradient_checkpointing=policy.gradient_checkpointing,
     )
-    memory = estimate_memory(recipe, model, step, dtype.itemsize, on_cpu=device.type == "cpu")
+    memory = estimate_memory(
+        recipe,
+        model,
+        step,
+        dtype.itemsize,
+        on_cpu=device.type == "cpu",
+        logits_per_chunk=logits_per_chunk_of(device),
+    )
     return [
         f"memory, estimated: {memory}, besides the libraries'",
         f"time, estimated: about {seconds:,.2g} s per step with answers of {step.answer} tokens",

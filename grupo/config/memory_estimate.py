@@ -94,7 +94,13 @@ def step_size(recipe: Recipe, prompt: int, context_length: int) -> StepSize:
 
 
 def estimate_memory(
-    recipe: Recipe, model: ModelSize, step: StepSize, compute_bytes: int, *, on_cpu: bool
+    recipe: Recipe,
+    model: ModelSize,
+    step: StepSize,
+    compute_bytes: int,
+    *,
+    on_cpu: bool,
+    logits_per_chunk: int = LOGITS_PER_CHUNK,
 ) -> MemoryEstimate:
     """The peak memory of a run.
 
@@ -104,6 +110,7 @@ def estimate_memory(
         step: The size of a step.
         compute_bytes: Bytes of a number in the policy's compute dtype on its device.
         on_cpu: Whether the device is the CPU.
+        logits_per_chunk: Logits that the device computes at once.
     """
     policy = recipe.policy
     assert isinstance(policy, CausalLM)
@@ -124,7 +131,9 @@ def estimate_memory(
         gradients=FLOAT32 * trained,
         optimizer=recipe.optimizer.state_bytes * trained,
         activations=_activations(policy, model, tokens, compute_bytes, uses_kernels=uses_kernels),
-        logits=_logits(model, step, tokens, compute_bytes, uses_kernels=uses_kernels),
+        logits=_logits(
+            model, step, tokens, compute_bytes, logits_per_chunk, uses_kernels=uses_kernels
+        ),
         kv_cache=compute_bytes * min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model),
         kernel_cache=FLOAT32 * _kernel_cache(model, step) * uses_kernels,
     )
@@ -152,14 +161,20 @@ def _activations(
 
 
 def _logits(
-    model: ModelSize, step: StepSize, tokens: int, compute_bytes: int, *, uses_kernels: bool
+    model: ModelSize,
+    step: StepSize,
+    tokens: int,
+    compute_bytes: int,
+    logits_per_chunk: int,
+    *,
+    uses_kernels: bool,
 ) -> float:
     """Bytes of the logits held at once: those saved for the backward pass, a chunk, its gradient.
 
     Those of a smaller compute dtype are there beside their copy in float32.
     """
     count = min(tokens, step.answer_tokens) * model.vocab_size
-    chunk = min(count, LOGITS_PER_CHUNK)
+    chunk = min(count, logits_per_chunk)
     if uses_kernels:  # the saved ones are in the kernels' cache
         return FLOAT32 * chunk
     in_compute_dtype = compute_bytes * chunk if compute_bytes < FLOAT32 else 0

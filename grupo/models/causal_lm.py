@@ -276,6 +276,11 @@ class CausalPolicy(TrainablePolicy):
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
         """`logp` and the signals in `names` of every action, (N, T), 0 where masked."""
+        with self.reused_casts():
+            return scatter_to_batch(batch, self._token_values(batch, names))
+
+    def _token_values(self, batch: Batch, names: Collection[str]) -> dict[str, Tensor]:
+        """`logp` and the signals in `names` of every action, in the order of the mask."""
         own = self.distributions(batch)
         per_token = (name for name in names if name in TOKEN_SIGNALS or is_comparison(name))
         compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
@@ -285,9 +290,9 @@ class CausalPolicy(TrainablePolicy):
         for name in sorted(self.aux_heads.names.intersection(names)):
             values[name] = self.aux_heads.predict(name, own.hidden.values)
         if "disagreement" in names:
-            column = batch.mask.nonzero()[:, 1].to(own.hidden.values.device)
+            column = batch.mask.nonzero()[:, 1]
             values["disagreement"] = disagreement(own, column, len(batch.mask))
-        return scatter_to_batch(batch, values)
+        return values
 
     def distributions(self, batch: Batch) -> TokenDistributions:
         """Token distributions of a batch's actions, in the order of its mask."""

@@ -28,7 +28,7 @@ from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.context import context_tokens
 from grupo.models.evaluator import PaddedEvaluator
 from grupo.models.scorers import scatter_to_batch
-from grupo.models.token_statistics import LOGITS_PER_CHUNK, TokenDistributions
+from grupo.models.token_statistics import TokenDistributions, logits_per_chunk_of
 
 SOFT_SIGNALS = ("logp", "entropy")
 
@@ -173,7 +173,8 @@ class SoftThinkingPolicy(CausalPolicy):
     ) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy, with a bounded chunk of logits at a time."""
         inputs = (hidden, token, mixture_token, mixture_score, is_soft)
-        size = max(1, LOGITS_PER_CHUNK // len(self.chat_tokenizer.tokenizer))
+        limit = logits_per_chunk_of(hidden.device)
+        size = max(1, limit // len(self.chat_tokenizer.tokenizer))
         chunks = list(zip(*(x.split(size) for x in inputs), strict=True))
         if len(chunks) == 1:
             return self._chunk_logp_and_entropy(*chunks[0])

@@ -20,9 +20,18 @@ from grupo.kernels.log_softmax import logp_and_entropy
 
 # logits computed at once, 128 MiB in float32: few chunks, so few sums of gradients
 LOGITS_PER_CHUNK = 1 << 25
+GPU_BYTES_PER_LOGIT = 256  # of a GPU's memory, for each logit computed at once: 2^29 for 141 GB
 # logits kept for the backward pass instead of being recomputed, 512 MiB in float32
 MAX_SAVED_LOGITS = 1 << 27
 ONE_PASS_SIGNALS: tuple[str, ...] = "logp", "entropy"  # computed in one pass over the logits
+
+
+def logits_per_chunk_of(device: torch.device) -> int:
+    """Logits computed at once on a device: those of a large GPU keep it busy with one product."""
+    if device.type != "cuda":
+        return LOGITS_PER_CHUNK
+    fitting = torch.cuda.get_device_properties(device).total_memory // GPU_BYTES_PER_LOGIT
+    return max(LOGITS_PER_CHUNK, 1 << fitting.bit_length() - 1)
 
 
 def logp_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
@@ -115,7 +124,7 @@ def token_signals(
     distributions: TokenDistributions,
     names: Collection[str] = ("logp",),
     other_distributions: Mapping[str, TokenDistributions] = {},
-    logits_per_chunk: int = LOGITS_PER_CHUNK,
+    logits_per_chunk: int = 0,
 ) -> dict[str, Float[Tensor, "M"]]:
     """Signals of each token by name; gradients flow to `distributions` only.
 
@@ -126,7 +135,7 @@ def token_signals(
         distributions: the policy's distributions.
         names: signals to compute; `jsd@ref` compares with `other_distributions["ref"]`.
         other_distributions: distributions of auxiliary models for the same tokens.
-        logits_per_chunk: logits of each model in memory at once.
+        logits_per_chunk: logits of each model in memory at once; 0: as the device's memory allows.
     """
     one_pass = _needs_one_pass(distributions, other_distributions, names)
     if one_pass and (scores := _fused_scores(distributions)):
@@ -135,7 +144,7 @@ def token_signals(
     hidden = distributions.hidden.values
     with torch.no_grad():
         vocab_size = distributions.head(hidden[:1]).shape[-1]
-    size = max(1, logits_per_chunk // vocab_size)
+    size = max(1, (logits_per_chunk or logits_per_chunk_of(hidden.device)) // vocab_size)
     models = (distributions, *other_distributions.values())
     chunks = [
         (own, dict(zip(other_distributions, others, strict=True)))
@@ -149,16 +158,23 @@ def token_signals(
 
 @torch.no_grad()
 def disagreement(
-    distributions: TokenDistributions, column_index: Int[Tensor, "M"], group_size: int
+    distributions: TokenDistributions, column: Int[Tensor, "M"], group_size: int
 ) -> Float[Tensor, "M"]:
     """Divergence of a group's rows from their mean at each column, in nats, equal for all rows.
 
     mean_i sum_v k3 between log pi_i and the mean of the log-probabilities, whose difference is
     clamped to 11; a row that has ended counts as uniform. TW-GRPO, Dang et al., arXiv:2505.24718.
+
+    Args:
+        distributions: those of a group's tokens.
+        column: of each token, on the CPU.
+        group_size: number of rows, also of those that have ended.
     """
-    values = torch.zeros(len(column_index), device=distributions.hidden.values.device)
-    for column in column_index.unique():
-        here = column_index == column
+    device = distributions.hidden.values.device
+    values = torch.zeros(len(column), device=device)
+    order = column.argsort(stable=True)
+    counts = column[order].unique_consecutive(return_counts=True)[1].tolist()
+    for here in order.to(device).split(counts):
         hidden = HiddenStates(distributions.hidden.values[here])
         logp = replace(distributions, hidden=hidden, token=distributions.token[here]).logp()
         logp = logp.clamp(min=-50.0)  # truncated tokens are -inf

@@ -153,3 +153,15 @@ class TrainablePolicy:
         """Context manager in which the model computes in `dtype`."""
         is_full = self.dtype in FULL_PRECISION
         return nullcontext() if is_full else torch.autocast(self.device.type, self.dtype)
+
+    def reused_casts(self) -> AbstractContextManager[Any]:
+        """Context manager in which weights are cast once for several uses of `autocast`.
+
+        Only without gradients: with them, those of all uses would be added in the smaller dtype.
+        """
+        is_reused = self.dtype not in FULL_PRECISION and not torch.is_grad_enabled()
+        # torch keeps the casts until the outermost context ends, also if that one casts nothing
+        is_enabled = torch.is_autocast_enabled(self.device.type)
+        return (
+            torch.autocast(self.device.type, self.dtype, is_enabled) if is_reused else nullcontext()
+        )

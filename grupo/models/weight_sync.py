@@ -7,7 +7,7 @@ is taken when a step is queued, and loaded when that step generates.
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -71,8 +71,8 @@ class CopiedWeights(SharedWeights):
 
     def __init__(self, model: "PreTrainedModel", engine_factory: EngineFactory) -> None:
         self.trained_model = model
-        model_copy: Any = copy.deepcopy(model).requires_grad_(False)
-        super().__init__(model_copy, engine_factory)
+        # parameters require gradients as before: autocast keeps the casts of no others
+        super().__init__(copy.deepcopy(model), engine_factory)
 
     def snapshot(self) -> Weights:
         return {name: x.detach().clone() for name, x in self.trained_model.named_parameters()}

@@ -40,3 +40,11 @@ def test_an_update_does_not_wait_before_its_loss_is_read(checkpointing, llama):
         signals = policy.signals(batch, ("logp", "entropy"))
         (signals.logp.sum() + signals["entropy"].sum()).backward()
     assert waits.count == 0, waits.lines
+
+
+def test_the_disagreement_of_a_group_is_computed_without_waiting(llama):
+    policy = make_policy(llama)
+    batch = tiny_lm.answer_batch(policy)
+    with HostWaits() as waits:
+        policy.signals(batch, ("disagreement",))
+    assert waits.count == 0, waits.lines

@@ -11,6 +11,7 @@ import torch
 from grupo.core.errors import ConfigError
 from grupo.kernels.float32_precision import full_float32
 from grupo.models import loading
+from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.training.check_ranks import check_ranks
 from tests.helpers import training_recipes
 
@@ -82,3 +83,13 @@ def test_several_ranks_cannot_share_one_gpu():
     ranks: Any = SimpleNamespace(size=2)
     with pytest.raises(ConfigError, match="device: 'cuda:1', which all 2 ranks would share"):
         check_ranks(recipe.replace(policy=replace(recipe.policy, main_policy=main)), ranks)
+
+
+@pytest.mark.parametrize(
+    ("device", "gigabytes", "bits"),
+    [("cuda", 141, 29), ("cuda", 80, 28), ("cuda", 8, 25), ("cpu", 141, 25)],
+)
+def test_a_large_gpu_computes_many_logits_at_once(device, gigabytes, bits, monkeypatch):
+    memory = SimpleNamespace(total_memory=gigabytes * 10**9)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: memory)
+    assert logits_per_chunk_of(torch.device(device)) == 1 << bits

@@ -1,11 +1,17 @@
 """bfloat16 is used where the device has it; otherwise float32, with a warning."""
 
+from collections import Counter
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from grupo.models import token_statistics
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import BFLOAT16_WARNING, Lora
-from tests.helpers.tiny_lm import answer_batch
+from tests.helpers.tiny_lm import answer_batch, generate
 
 LORAS = pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 
@@ -53,3 +59,48 @@ def test_native_bfloat16_is_used(folders, lora):
     off = (rounded.signals(batch).logp - exact.signals(batch).logp)[batch.mask].abs()
     assert 1e-4 < off.max() < 0.5
     assert not rounded.warnings
+
+
+class WeightCasts(TorchDispatchMode):
+    """Counts how often each weight of a model is cast to bfloat16."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.names = {p.data_ptr(): name for name, p in model.named_parameters()}
+        self.counts = Counter[str]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func._schema.name == "aten::_to_copy" and result.dtype == torch.bfloat16:
+            self.counts[self.names.get(args[0].data_ptr(), "")] += 1
+        del self.counts[""]
+        return result
+
+
+@pytest.mark.usefixtures("bfloat16_here")
+@pytest.mark.parametrize("is_detached", [False, True])
+def test_generation_casts_each_weight_once(is_detached, folders):
+    policy = CausalLM(folders["llama"], dtype="bfloat16", max_new_tokens=9).build()
+    if is_detached:
+        policy.detach_sampler()
+    model: Any = policy.weight_sync
+    with WeightCasts(model.model) as casts:
+        generate(policy)
+    assert len(casts.counts) == 15  # of two layers with seven matrices each, and the head
+    assert set(casts.counts.values()) == {1}
+
+
+@pytest.mark.usefixtures("bfloat16_here")
+def test_scoring_casts_each_weight_once(folders, monkeypatch):
+    monkeypatch.setattr(token_statistics, "LOGITS_PER_CHUNK", 300)  # the head runs many times
+    policy = CausalLM(folders["llama"], dtype="bfloat16", max_new_tokens=9).build()
+    batch = answer_batch(policy)
+    names = ("logp", "collision")
+    with WeightCasts(policy.hf_model) as casts, torch.no_grad():
+        scores = policy.signals(batch, names)
+    assert set(casts.counts.values()) == {1}
+    with WeightCasts(policy.hf_model) as casts:
+        signals = policy.signals(batch, names)
+    assert casts.counts["lm_head.weight"] > 2
+    for name in names:
+        assert torch.equal(signals[name].detach(), scores[name])
