@@ -21,6 +21,9 @@ class Vllm:
         port: of a started server, on 127.0.0.1; 0 takes any free port.
         dtype: in which vLLM computes and weights are transferred.
         max_model_len: context length of vLLM, in tokens; 0: that of the model.
+        devices: numbers of the GPUs of a started server, such as "1" or "2,3"; "": those of this
+            process.
+        sleep: release the server's memory while the policy is updated.
         gpu_memory_utilization: fraction of the device's memory for a started server.
         server_options: more command line options of a started server.
         folder: where weights are transferred; "": the system's folder for temporary files.
@@ -36,6 +39,8 @@ class Vllm:
     port: int = 0
     dtype: DtypeName = "float32"
     max_model_len: Annotated[int, Ge(0), "0: as the model"] = 0
+    devices: str = ""
+    sleep: bool = False
     gpu_memory_utilization: PositiveProbability = 0.5
     server_options: tuple[str, ...] = ()
     folder: str = ""
@@ -46,6 +51,10 @@ class Vllm:
 
     def __post_init__(self) -> None:
         check_field(self, "url", bool(self.url or self.python), "an address, or python")
+        is_list = all(number.isdecimal() for number in self.devices.split(",") if self.devices)
+        check_field(self, "devices", is_list, 'numbers of GPUs, such as "1" or "2,3"')
+        is_used = bool(self.python or not self.devices)
+        check_field(self, "devices", is_used, "with python; a running server has its own GPUs")
 
     def check(self) -> None:
         """Raise `ConfigError` if the HTTP client is not installed."""

@@ -56,6 +56,7 @@ class VllmEngine:
             if spec.python
             else ExternalServer(spec.url, spec.request_timeout)
         )
+        self.is_asleep = False
         self.lock = threading.Lock()
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
@@ -83,6 +84,16 @@ class VllmEngine:
                 weights, DTYPES[self.spec.dtype], self.weights_file
             )
             self._retrying(lambda: "weights wait to be loaded")(self._ensure_ready)
+
+    def release_memory(self) -> None:
+        """Lets the server release its memory until weights are loaded, if it shall sleep."""
+        if not self.spec.sleep or self.is_asleep:
+            return
+        with self.lock:
+            with suppress(TransientServerError):  # a server that died holds no memory
+                # the weights are loaded anew in any case: level 2 keeps no copy of them
+                self._post("/sleep?level=2")
+            self.is_asleep = True
 
     def close(self) -> None:
         """Ends the server if this engine started it."""
@@ -127,8 +138,21 @@ class VllmEngine:
     def _ensure_ready(self) -> None:
         """Waits for the server and loads the current weights if it does not hold them."""
         self.server.wait_ready()
-        if not self._has_current_weights():
+        if self.is_asleep:
+            self._wake_up()
+        elif not self._has_current_weights():
             self._push_weights()
+
+    def _wake_up(self) -> None:
+        """Loads the weights first: they and the KV cache would not fit beside a second copy."""
+        self._post("/wake_up?tags=weights")
+        self._push_weights()
+        self._post("/wake_up?tags=kv_cache")
+        self.is_asleep = False
+
+    def _post(self, path: str) -> None:
+        body = {"path": path}
+        send_one(self.server.url, body, protocol.post_empty, timeout=self.spec.startup_timeout)
 
     def _has_current_weights(self) -> bool:
         """Whether all workers hold the current weights.
@@ -186,11 +210,16 @@ class VllmEngine:
         shutil.copy(Path(__file__).with_name("vllm_worker.py"), self.folder)
         return ManagedServer(
             server_command(self.spec, model, self.stop_conditions.context_length),
-            SERVER_ENVIRONMENT | {"PYTHONPATH": str(self.folder)},
+            server_environment(self.spec) | {"PYTHONPATH": str(self.folder)},
             self.folder,
             port=self.spec.port,
             startup_timeout=self.spec.startup_timeout,
         )
+
+
+def server_environment(spec: Vllm) -> Mapping[str, str]:
+    """Variables of a started server."""
+    return SERVER_ENVIRONMENT | ({"CUDA_VISIBLE_DEVICES": spec.devices} if spec.devices else {})
 
 
 def server_command(spec: Vllm, model: str, max_model_len: int) -> tuple[str, ...]:
@@ -211,6 +240,7 @@ def server_command(spec: Vllm, model: str, max_model_len: int) -> tuple[str, ...
         *(spec.python, "-m", "vllm.entrypoints.openai.api_server"),
         *(word for option in options.items() for word in option),
         "--disable-uvicorn-access-log",
+        *(("--enable-sleep-mode",) if spec.sleep else ()),
         *spec.server_options,
     )
 

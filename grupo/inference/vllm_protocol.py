@@ -136,6 +136,11 @@ async def call_workers(client: HTTPClient, call: JsonBody) -> Sequence[Mapping[s
     return results
 
 
+async def post_empty(client: HTTPClient, body: JsonBody) -> None:
+    """Posts an empty body to the path under "path"."""
+    await client(body["path"], {})
+
+
 def write_weights(weights: Mapping[str, Tensor], dtype: torch.dtype, file: Path) -> str:
     """Writes weights to the file that the server loads; returns their checksum."""
     tensors = {name: _to_cpu(tensor, dtype) for name, tensor in weights.items()}

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.dtypes import FULL_PRECISION, DtypeName
+from grupo.core.dtypes import DTYPES, FULL_PRECISION, DtypeName
 from grupo.core.errors import ConfigError
 from grupo.core.in_memory import MissingObject
 from grupo.core.loader_errors import loader_errors
@@ -241,6 +241,11 @@ class CausalPolicy(TrainablePolicy):
 
     def detach_sampler(self) -> None:
         """Generate from a copy of the weights, so that training can run at the same time."""
+        if self.spec.engine and self.spec.engine.sleep:
+            raise ConfigError(
+                "sleep: True. Allowed with max_staleness above 0: False, because the server"
+                " generates while the policy is updated."
+            )
         if not self.spec.engine:
             self.weight_sync = CopiedWeights(self.hf_model, self.make_engine)
 
@@ -381,7 +386,7 @@ class CausalPolicy(TrainablePolicy):
         with optional_dependency("aiohttp", "vllm"):
             from grupo.inference.vllm_engine import VllmEngine
         server = VllmEngine(self.spec.engine, str(self.spec.model), self.stop_conditions)
-        return ServerWeights(self, server)
+        return ServerWeights(self, server, DTYPES[self.spec.engine.dtype])
 
     @property
     def logits_head(self) -> LogitsHead:

@@ -54,6 +54,11 @@ class WeightSyncByRole:
         for role, sync in self.by_role.items():
             sync.load(select_role(role, weights))
 
+    def release_memory(self) -> None:
+        """Release memory that only generation needs; nothing is generated until `load`."""
+        for sync in self.by_role.values():
+            sync.release_memory()
+
     def close(self) -> None:
         """Release the resources of all engines."""
         for sync in self.by_role.values():

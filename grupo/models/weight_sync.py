@@ -33,6 +33,10 @@ class WeightSync(Protocol):
         """Generate with these weights from now on."""
         ...
 
+    def release_memory(self) -> None:
+        """Release memory that only generation needs; nothing is generated until `load`."""
+        ...
+
     def close(self) -> None:
         """Release the engine's resources; nothing is generated afterwards."""
         ...
@@ -62,6 +66,9 @@ class SharedWeights:
     def engine(self) -> Engine:
         return self.engine_factory(self.model)
 
+    def release_memory(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -90,23 +97,47 @@ class WeightServer(Engine, Protocol):
         """Generate with these weights from now on."""
         ...
 
+    def release_memory(self) -> None:
+        """Release the server's memory until `load`, if it shall."""
+        ...
+
     def close(self) -> None:
         """End the server if the engine started it."""
         ...
 
 
 class ServerWeights:
-    """Generation on a server, which receives merged weights by their names in transformers."""
+    """Generation on a server, which receives merged weights by their names in transformers.
 
-    def __init__(self, policy: TrainablePolicy, server: WeightServer) -> None:
+    Args:
+        policy: the trained policy.
+        server: generates.
+        dtype: of the weights on the server.
+    """
+
+    def __init__(self, policy: TrainablePolicy, server: WeightServer, dtype: torch.dtype) -> None:
         self.policy = policy
         self.server = server
+        self.dtype = dtype
 
     def snapshot(self) -> Weights:
-        return {name: x.clone() for name, x in self.policy.merged_model().state_dict().items()}
+        """A copy in the memory of this machine; names of tied weights share one."""
+        copies: dict[tuple[int, torch.Size], Tensor] = {}
+        weights: dict[str, Tensor] = {}
+        for name, x in self.policy.merged_model().state_dict().items():
+            key = x.data_ptr(), x.shape
+            if key not in copies:
+                dtype = self.dtype if x.is_floating_point() else x.dtype
+                copies[key] = x.to("cpu", dtype, copy=True)
+            weights[name] = copies[key]
+        return weights
 
     def load(self, weights: Weights) -> None:
+        self.policy.release_memory()  # the server may share the device
         self.server.load(weights)
+
+    def release_memory(self) -> None:
+        self.server.release_memory()
 
     def engine(self) -> Engine:
         return self.server

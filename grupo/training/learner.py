@@ -167,6 +167,7 @@ class Learner:
                 key=derive_key(self.recipe.seed, "held-out"),
                 ranks=self.ranks,
             )
+            self.policy.weight_sync.release_memory()
         usage = sum_counts(exchange_json(self.ranks, usage, f"evaluation {label}"))
         seconds = of_rank_0(self.ranks, stopwatch.elapsed, f"evaluation {label}")
         self.state.record_evaluation(label, result, seconds, usage)
@@ -210,6 +211,7 @@ class Learner:
         with self.stopwatch.lap("score"):
             generate_step = self._make_step_generator(method, self.state.step)
             pending = generate_step(self.state.history.tasks_drawn, Future())
+            self.policy.weight_sync.release_memory()
         # rewards are computed while the policy generates: only the rest of the time is waiting
         generation_seconds = self.policy.generation_seconds - generated_before
         self.stopwatch.seconds["generate"] += generation_seconds

@@ -61,5 +61,8 @@ class DrawingEngine:
     def load(self, weights: Mapping[str, object]) -> None:
         pass
 
+    def release_memory(self) -> None:
+        pass
+
     def close(self) -> None:
         pass

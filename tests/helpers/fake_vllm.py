@@ -67,6 +67,7 @@ class FakeServer:
         self.facts = {"dtype": "float32", "logprobs": "processed_logprobs", "unsupported": ""}
         self.completion_bodies: list[dict[str, Any]] = []
         self.loaded_versions: list[str] = []
+        self.calls: list[str] = []  # of loading, sleeping and waking, in order
         self.lock = threading.Lock()
         self.start(port)
 
@@ -91,6 +92,7 @@ class FakeServer:
     def rpc(self, method: str, args: list[str]) -> dict[str, str]:
         """Calls a method of the worker extension."""
         if method == "grupo_load":
+            self.calls.append("load")
             result = self.load_weights(*args)
             self.version = result.get("version", "")
             self.loaded_versions.append(self.version)
@@ -120,6 +122,9 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/collective_rpc":
             self.respond(200, {"results": [self.fake.rpc(body["method"], body["args"])]})
+        elif self.path.startswith(("/sleep", "/wake_up")):
+            self.fake.calls.append(self.path)
+            self.respond(200, None)
         else:
             with self.fake.lock:
                 number = len(self.fake.completion_bodies)

@@ -22,6 +22,9 @@ class SharedFlowWeights:
     def load(self, weights: Mapping[str, Tensor]) -> None:
         pass
 
+    def release_memory(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
