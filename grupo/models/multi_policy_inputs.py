@@ -1,6 +1,7 @@
 """Data of several policies in one structure: weights, weight sync and inputs of rows, by role."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,10 @@ class WeightSyncByRole:
         """Generate with these weights from now on."""
         for role, sync in self.by_role.items():
             sync.load(select_role(role, weights))
+
+    def context(self) -> AbstractContextManager[Any]:
+        """A context manager that does nothing: each policy enters its own."""
+        return nullcontext()
 
     def release_memory(self) -> None:
         """Release memory that only generation needs; nothing is generated until `load`."""

@@ -142,7 +142,7 @@ class TrainablePolicy:
         def timed(requests: Sequence[RequestT]) -> Iterator[tuple[int, ReplyT]]:
             seconds_before = self.generation_seconds
             start = time.perf_counter()
-            with self.autocast():
+            with self.weight_sync.context(), self.autocast():
                 for reply in engine(requests):
                     self.generation_seconds = seconds_before + time.perf_counter() - start
                     yield reply

@@ -7,12 +7,14 @@ is taken when a step is queued, and loaded when that step generates.
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from grupo.inference.base import Engine
+from grupo.models.generation_stream import GenerationStream
 from grupo.models.trainable import TrainablePolicy
 
 if TYPE_CHECKING:  # its import takes two seconds, which recipes need not wait for
@@ -31,6 +33,10 @@ class WeightSync(Protocol):
 
     def load(self, weights: Weights) -> None:
         """Generate with these weights from now on."""
+        ...
+
+    def context(self) -> AbstractContextManager[Any]:
+        """Context manager in which the engine generates."""
         ...
 
     def release_memory(self) -> None:
@@ -66,6 +72,9 @@ class SharedWeights:
     def engine(self) -> Engine:
         return self.engine_factory(self.model)
 
+    def context(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
     def release_memory(self) -> None:
         pass
 
@@ -80,14 +89,22 @@ class CopiedWeights(SharedWeights):
         self.trained_model = model
         # parameters require gradients as before: autocast keeps the casts of no others
         super().__init__(copy.deepcopy(model), engine_factory)
+        self.stream = GenerationStream(model.device)
 
     def snapshot(self) -> Weights:
-        return {name: x.detach().clone() for name, x in self.trained_model.named_parameters()}
+        copies = {name: x.detach().clone() for name, x in self.trained_model.named_parameters()}
+        self.stream.wait()
+        return copies
 
     @torch.no_grad()
     def load(self, weights: Weights) -> None:
-        for name, parameter in self.model.named_parameters():
-            parameter.copy_(weights[name])
+        with self.stream():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(weights[name])
+            self.stream.wait()  # the snapshot may be deleted afterwards
+
+    def context(self) -> AbstractContextManager[Any]:
+        return self.stream()
 
 
 class WeightServer(Engine, Protocol):
@@ -141,6 +158,9 @@ class ServerWeights:
 
     def engine(self) -> Engine:
         return self.server
+
+    def context(self) -> AbstractContextManager[Any]:
+        return nullcontext()
 
     def close(self) -> None:
         self.server.close()

@@ -123,3 +123,34 @@ def test_gradients_are_added_in_order(checkpointing, llama):
 def test_a_missing_device_is_a_config_error():
     with pytest.raises(ConfigError, match="device: 'cuda:2' is not available"):
         loading.resolve_device("cuda:2")
+
+
+def test_detached_generation_has_a_stream_of_its_own(llama, monkeypatch):
+    streams = []
+    decode = HFBackend.decode
+
+    def record(*args: Any) -> Any:
+        streams.append(torch.cuda.current_stream())
+        return decode(*args)
+
+    monkeypatch.setattr(HFBackend, "decode", record)
+    policy = CausalLM(llama, device="cuda", max_new_tokens=6).build()
+    tiny_lm.generate(policy)
+    assert set(streams) == {torch.cuda.default_stream()}
+    policy.detach_sampler()
+    streams.clear()
+    tiny_lm.generate(policy)
+    own: Any = policy.weight_sync
+    assert set(streams) == {own.stream.stream}
+    assert torch.cuda.current_stream() is torch.cuda.default_stream()
+
+
+def test_weights_are_handed_over_when_both_streams_have_ended_their_work(llama):
+    policy = CausalLM(llama, device="cuda", max_new_tokens=6).build()
+    policy.detach_sampler()
+    own, default = policy.weight_sync.stream.stream, torch.cuda.default_stream()
+    before = own.num_waits, default.num_waits
+    weights = policy.weight_sync.snapshot()
+    assert (own.num_waits, default.num_waits) == (before[0], before[1] + 1)
+    policy.weight_sync.load(weights)
+    assert (own.num_waits, default.num_waits) == (before[0] + 1, before[1] + 1)

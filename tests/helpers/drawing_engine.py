@@ -1,6 +1,7 @@
 """An inference engine without a model, which counts every token that it draws."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any
 
@@ -60,6 +61,9 @@ class DrawingEngine:
 
     def load(self, weights: Mapping[str, object]) -> None:
         pass
+
+    def context(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def release_memory(self) -> None:
         pass

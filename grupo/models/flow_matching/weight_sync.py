@@ -2,12 +2,15 @@
 
 import copy
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from grupo.models.flow_matching.backbone import VelocityField
+from grupo.models.generation_stream import GenerationStream
 
 
 class SharedFlowWeights:
@@ -21,6 +24,9 @@ class SharedFlowWeights:
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
         pass
+
+    def context(self) -> AbstractContextManager[Any]:
+        return nullcontext()
 
     def release_memory(self) -> None:
         pass
@@ -36,13 +42,21 @@ class CopiedFlowWeights(SharedFlowWeights):
         self.trained_module = velocity_field.module
         module = copy.deepcopy(velocity_field.module).requires_grad_(False)
         super().__init__(replace(velocity_field, module=module))
+        self.stream = GenerationStream(next(module.parameters()).device)
 
     def snapshot(self) -> Mapping[str, Tensor]:
         parameters = self.trained_module.named_parameters()
-        return {name: x.detach().clone() for name, x in parameters if x.requires_grad}
+        copies = {name: x.detach().clone() for name, x in parameters if x.requires_grad}
+        self.stream.wait()
+        return copies
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
         parameters = dict(self.velocity_field.module.named_parameters())
-        for name, x in weights.items():
-            parameters[name].copy_(x)
+        with self.stream():
+            for name, x in weights.items():
+                parameters[name].copy_(x)
+            self.stream.wait()  # the snapshot may be deleted afterwards
+
+    def context(self) -> AbstractContextManager[Any]:
+        return self.stream()

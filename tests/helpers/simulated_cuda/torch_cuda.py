@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,21 +35,31 @@ def on_device(device: Any) -> Iterator[None]:
 
 
 class Stream:
-    """A stream on which all work has ended."""
+    """A stream on which all work has ended; it counts how often the program waited for it."""
 
     def __init__(self, device: Any = None, **options: Any) -> None:
         self.device = torch.device("cuda", index_of(device))
+        self.num_waits = 0
 
     def wait_stream(self, stream: "Stream") -> None:
         pass
 
     def synchronize(self) -> None:
-        pass
+        self.num_waits += 1
+
+
+DEFAULT_STREAM = Stream("cuda:0")
+CURRENT_STREAM = ContextVar("CURRENT_STREAM", default=DEFAULT_STREAM)
 
 
 @contextmanager
 def in_stream(stream: Stream) -> Iterator[None]:
-    yield
+    before = CURRENT_STREAM.get()
+    CURRENT_STREAM.set(stream)
+    try:
+        yield
+    finally:
+        CURRENT_STREAM.set(before)
 
 
 def clone_storage(storage: torch.UntypedStorage) -> torch.UntypedStorage:
@@ -77,8 +88,8 @@ FUNCTIONS = {
         name="simulated", total_memory=MEMORY, major=9, minor=0, multi_processor_count=1
     ),
     "Stream": Stream,
-    "current_stream": Stream,
-    "default_stream": Stream,
+    "current_stream": lambda device=None: CURRENT_STREAM.get(),
+    "default_stream": lambda device=None: DEFAULT_STREAM,
     "stream": in_stream,
 }
 
