@@ -68,7 +68,8 @@ class GraphSampler:
         self.prompts = list(dict.fromkeys(request.tokens for request in requests))
         self.length = len(self.prompts[0])
         index = {prompt: i for i, prompt in enumerate(self.prompts)}
-        self.prompt_index = torch.tensor([index[r.tokens] for r in requests], device=model.device)
+        self.prompt_of_row = [index[r.tokens] for r in requests]
+        self.prompt_index = torch.tensor(self.prompt_of_row, device=model.device)
         self.key = torch.tensor([r.rng_key for r in requests], device=model.device)
         self.token = torch.zeros_like(self.key)  # the latest token of each row
         self.tokens = self.key.new_zeros(len(requests), new)
@@ -82,7 +83,7 @@ class GraphSampler:
         self.decoding = StaticDecodeState(self.new, self.key.device)
         backend, prefix_cache = HFBackend(self.model), self.decoding.prefix_cache
         logits, slots = prefill(backend, self.head, prefix_cache, self.prompts)
-        self.decoding.add_rows(slots, self.prompt_index)
+        self.decoding.add_rows(slots, self.prompt_of_row)
         assert self.decoding.is_dense, "prompts differ in their number of rows"
         assert not self.decoding.ragged_prefixes, "prompts differ in length"
         self._sample_tokens(logits[self.prompt_index], self.decoding.cell)
@@ -114,7 +115,8 @@ class GraphSampler:
         self._sample_tokens(self.head(hidden), cell)
 
     def _sample_tokens(self, logits: Tensor, cell: Tensor) -> None:
-        token, logp = self.sampling.sample(logits, uniform(self.key, self.length + cell))
+        position = (self.length + cell).expand(len(self.key))
+        token, logp = self.sampling.sample(logits, uniform(self.key, position))
         self.token.copy_(token)
         self.tokens.index_copy_(1, cell, token[:, None])
         self.logp.index_copy_(1, cell, logp[:, None].to(self.logp))

@@ -28,7 +28,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [*training_recipes.CHANGES])
+FAST = (
+    *("grpo", "kl", "async", "lora", "bfloat16", "aux models", "turns", "roles async", "ema"),
+    *("masked", "soft", "flow", "flow deviations"),
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in training_recipes.CHANGES],
+)
 def test_a_recipe_trains_on_cuda(name: str, models: Path, tmp_path: Path):
     recipe = training_recipes.recipe(name, str(models))
     recipe = recipe.replace(policy=on_cuda(recipe.policy), max_steps=2, save_every=1)

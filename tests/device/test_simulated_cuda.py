@@ -1,4 +1,4 @@
-"""The library on a simulated CUDA device; files `on_*.py` hold the tests."""
+"""The library on simulated CUDA devices: the tests in `on_*.py` run in a process that has them."""
 
 import subprocess
 import sys
@@ -8,12 +8,12 @@ import pytest
 
 from tests.helpers import simulated_cuda
 
-FILES = sorted(Path(__file__).parent.glob("on_*.py"))
+FILES = sorted(map(str, Path(__file__).parent.glob("on_*.py")))
 
 
 @pytest.mark.skipif(not simulated_cuda.has_compiler(), reason="needs a C++ compiler")
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_on_a_simulated_cuda_device(file: Path):
-    command = [sys.executable, "-m", "tests.helpers.simulated_cuda", str(file)]
+@pytest.mark.parametrize("selection", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_on_simulated_cuda_devices(selection: str):
+    command = [sys.executable, "-m", "tests.helpers.simulated_cuda", *FILES, "-m", selection]
     result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-2000:]

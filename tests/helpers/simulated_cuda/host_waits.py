@@ -39,8 +39,9 @@ class HostWaits(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if waits := _number_of_waits(func, args, result):
-            frames = [f for f in traceback.extract_stack() if "/grupo/" in f.filename]
-            place = f"{frames[-1].filename.split('/grupo/')[-1]}:{frames[-1].lineno}"
+            stack = traceback.extract_stack()[:-1]
+            frame = next((f for f in reversed(stack) if "/grupo/" in f.filename), stack[-1])
+            place = f"{frame.filename.split('/grupo/')[-1]}:{frame.lineno}"
             self.lines[f"{place} {func._schema.name}"] += waits
         return result
 

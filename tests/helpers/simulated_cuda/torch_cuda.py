@@ -91,6 +91,7 @@ FUNCTIONS = {
     "current_stream": lambda device=None: CURRENT_STREAM.get(),
     "default_stream": lambda device=None: DEFAULT_STREAM,
     "stream": in_stream,
+    "graph_pool_handle": lambda: None,
 }
 
 
