@@ -50,11 +50,14 @@ def optimizer_step(
 
 @torch.no_grad()
 def _sample_entries(parameters: Sequence[Tensor]) -> Tensor:
-    """Evenly spaced entries of each matrix; of the vectors if there is no matrix."""
+    """Evenly spaced entries of each matrix; of the vectors if there is no matrix.
+
+    Policies of several roles may live on several devices: the entries are on that of the first.
+    """
     matrices = [p for p in parameters if p.ndim > 1] or parameters
     # an odd stride: an even one would read a single column of a square matrix
     samples = (p.flatten()[:: p.numel() // PROBE_SIZE | 1][:PROBE_SIZE] for p in matrices)
-    return torch.cat([entries.float() for entries in samples])
+    return torch.cat([entries.float().to(matrices[0].device) for entries in samples])
 
 
 def _descent_cosine(change: Tensor, gradient: Tensor) -> dict[str, float]:
