@@ -217,7 +217,7 @@ class VllmEngine:
         )
 
 
-def server_environment(spec: Vllm) -> Mapping[str, str]:
+def server_environment(spec: Vllm) -> dict[str, str]:
     """Variables of a started server."""
     return SERVER_ENVIRONMENT | ({"CUDA_VISIBLE_DEVICES": spec.devices} if spec.devices else {})
 
