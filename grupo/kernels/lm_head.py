@@ -42,6 +42,25 @@ class LMHead:
         return self.softcap * torch.tanh(logits / self.softcap) if self.softcap else logits
 
 
+@dataclass(frozen=True)
+class AutocastHead:
+    """A head that is computed in another type than that of its weights.
+
+    Args:
+        head: the head.
+        device_type: device of its weights.
+        dtype: type of the computation.
+    """
+
+    head: LMHead
+    device_type: str
+    dtype: torch.dtype
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        with torch.autocast(self.device_type, self.dtype):
+            return self.head(hidden)
+
+
 def lm_head_of(model: PreTrainedModel) -> LMHead:
     """The head of a model, checked against the model's own logits.
 

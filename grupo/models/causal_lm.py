@@ -24,7 +24,7 @@ from grupo.core.validation import PromptLimit, check_context_room
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
-from grupo.kernels.lm_head import LogitsHead, lm_head_of
+from grupo.kernels.lm_head import AutocastHead, LogitsHead, lm_head_of
 from grupo.models import loading, padding
 from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import AuxHeads
@@ -43,7 +43,6 @@ from grupo.models.scorers import DistributionScorer, scatter_to_batch
 from grupo.models.start_weights import StartWeights, trainable_module
 from grupo.models.token_statistics import (
     TOKEN_SIGNALS,
-    HeadInContext,
     TokenDistributions,
     disagreement,
     token_signals,
@@ -253,7 +252,8 @@ class CausalPolicy(TrainablePolicy):
         """Return an inference engine for the model, or for a copy of it."""
         head = replace(self.lm_head, output=model.get_output_embeddings())
         evaluator = self.evaluator.with_model(model)
-        return evaluator.engine(head, self.chat_tokenizer.tokenizer, self.stop_conditions)
+        with self.autocast():  # caches are for the type in which the engine generates
+            return evaluator.engine(head, self.chat_tokenizer.tokenizer, self.stop_conditions)
 
     def actor(self, key: int) -> CausalActor:
         """Return a sampler's handle on the policy, with random streams derived from `key`."""
@@ -393,4 +393,4 @@ class CausalPolicy(TrainablePolicy):
         """The LM head, computed in the policy's dtype."""
         if self.dtype in FULL_PRECISION:
             return self.lm_head
-        return HeadInContext(self.autocast, self.lm_head)
+        return AutocastHead(self.lm_head, self.device.type, self.dtype)

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
 from grupo.kernels.llama.layers import LayerWeights
+from grupo.kernels.llama.products import Products
 from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.prefix_trie import PackedTokens
@@ -25,10 +26,11 @@ class LayerStack(Protocol):
     activation_cache: ActivationCache
     scratch: ScratchBuffers
 
-    @property
-    def weights_version(self) -> WeightsVersion: ...
+    def weights_version(self, dtype: torch.dtype) -> WeightsVersion: ...
 
-    def layer_ops(self, like: Tensor, position: Tensor) -> LayerOps: ...
+    def products(self, version: WeightsVersion) -> Products: ...
+
+    def layer_ops(self, like: Tensor, position: Tensor, products: Products) -> LayerOps: ...
 
     def forward(
         self,
@@ -37,6 +39,7 @@ class LayerStack(Protocol):
         attention: AttentionWithLSE,
         activations: Sequence[Tensor],
         output_index: OutputIndex,
+        products: Products,
     ) -> Tensor: ...
 
 
@@ -59,15 +62,17 @@ class CachedForward(torch.autograd.Function):
         *weights: Tensor,
     ) -> Tensor:
         cache = backend.activation_cache
+        products = backend.products(weights_version)
         if activation_index is None:
             sizes = [backend.activation_layout.width] * len(backend.layers) + [x.shape[1]]
             activations = tuple(x.new_empty(len(x), size) for size in sizes)
             layout = TreeAttention(packed)
-            hidden = backend.forward(x, packed.position, layout, activations, output_index)
+            args = x, packed.position, layout, activations, output_index, products
+            hidden = backend.forward(*args)
         else:
             activations = cache.buffers
             rows = activation_index if output_index is None else activation_index[output_index]
-            ops = backend.layer_ops(x, packed.position)
+            ops = backend.layer_ops(x, packed.position, products)
             hidden = ops.norm(activations[-1][rows], backend.final_norm_weight)
         ctx.save_for_backward(*weights)
         ctx.backend = backend
@@ -87,7 +92,8 @@ class CachedForward(torch.autograd.Function):
         packed = ctx.packed
         output_index = ctx.output_index
         tree = TreeAttention(packed)
-        ops = backend.layer_ops(ctx.activations[-1], packed.position)
+        products = backend.products(ctx.weights_version)
+        ops = backend.layer_ops(ctx.activations[-1], packed.position, products)
         last = len(backend.layers) - 1
         output = _activations(ctx, last + 1)
         output = output if output_index is None else output[output_index]
@@ -107,7 +113,7 @@ class CachedForward(torch.autograd.Function):
 def _check_valid(ctx: Any) -> None:
     """Raises RuntimeError if weights or cached activations have changed since the forward."""
     _ = ctx.saved_tensors  # torch raises an error for the writes that it counts
-    if ctx.backend.weights_version != ctx.weights_version:
+    if ctx.backend.weights_version(ctx.weights_version.dtype) != ctx.weights_version:
         raise RuntimeError("weights that a gradient needs have been written, e.g. by an optimizer")
     cached = ctx.activation_index is not None
     if cached and ctx.backend.activation_cache.generation != ctx.generation:

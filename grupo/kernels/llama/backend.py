@@ -2,12 +2,14 @@
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from grupo.kernels import native
 from grupo.kernels.backend import HFBackend, PrefillLayout
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.hidden_states import HiddenStates
@@ -18,8 +20,9 @@ from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
 from grupo.kernels.llama.hidden_states import NativeHiddenStates
 from grupo.kernels.llama.layers import llama_layers, model_shape
 from grupo.kernels.llama.logit_cache import LogitCache
+from grupo.kernels.llama.products import BFloat16Products, FullProducts, Products
 from grupo.kernels.llama.weights_version import WeightsVersion
-from grupo.kernels.lm_head import LMHead, LogitsHead
+from grupo.kernels.lm_head import AutocastHead, LMHead, LogitsHead
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.prefix_trie import PackedTokens
@@ -64,19 +67,48 @@ class NativeLlamaBackend:
             library, self.shape, self.scratch, self.activation_cache.capacity
         )
         self.decode_layers: LayerArray | None = None
+        self.multiplies_bfloat16 = bool(native.call(library, "has_bfloat16", self.shape))
+        self.full_products = FullProducts(self.final_norm_weight.dtype)
+        # weights rounded to bfloat16, and their version
+        self.rounded: tuple[WeightsVersion, Products] | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether the modules have no hooks, checkpointing or autocast that C code would skip."""
         checkpointing = any(m.gradient_checkpointing for m in self.checkpointed_modules)
-        return not (any(self.hooks) or checkpointing or torch.is_autocast_enabled("cpu"))
+        return not (any(self.hooks) or checkpointing) and self._has_products()
+
+    def _has_products(self) -> bool:
+        """Whether there are products in the type of autocast, if it is enabled."""
+        if not torch.is_autocast_enabled("cpu"):
+            return True
+        is_bfloat16 = torch.get_autocast_dtype("cpu") == torch.bfloat16
+        is_float32 = self.final_norm_weight.dtype == torch.float32
+        return is_bfloat16 and is_float32 and self.multiplies_bfloat16
 
     @property
-    def weights_version(self) -> WeightsVersion:
-        """Version of all weights that cached activations and logits depend on."""
+    def dtype(self) -> torch.dtype:
+        """Type in which matrices are multiplied here: that of autocast, or that of the weights."""
+        if torch.is_autocast_enabled("cpu"):
+            return torch.get_autocast_dtype("cpu")
+        return self.full_products.dtype
+
+    def products(self, version: WeightsVersion) -> Products:
+        """How to multiply with weights of that version."""
+        if version.dtype != torch.bfloat16:
+            return self.full_products
+        if self.rounded is None or self.rounded[0] != version:
+            self.rounded = version, BFloat16Products()
+        return self.rounded[1]
+
+    def weights_version(self, dtype: torch.dtype) -> WeightsVersion:
+        """Version of all weights that cached activations and logits depend on.
+
+        `dtype`: type in which they are multiplied.
+        """
         head: Any = self.model.get_output_embeddings()
         weights = *self.weights, self.embedding_weight, *(head.parameters() if head else ())
-        return WeightsVersion.of(dict.fromkeys(weights))  # the head may be the embedding
+        return WeightsVersion.of(dict.fromkeys(weights), dtype)  # the head may be the embedding
 
     @property
     def embedding_weight(self) -> Tensor:
@@ -86,9 +118,9 @@ class NativeLlamaBackend:
         self.prefix_cache = prefix_cache
         self.decode_layers = None
         self.prefix_cache.activation_index.clear()
-        version = self.weights_version
+        version = self.weights_version(self.dtype)
         self.activation_cache.clear(version)
-        self.logit_cache.clear(version)
+        self.logit_cache.clear(version, self.products(version))
 
     def prefill(
         self,
@@ -100,67 +132,86 @@ class NativeLlamaBackend:
     ) -> Tensor:
         if not self.is_plain:
             return self.hf_backend.prefill(token, position, layout, last_index, lm_head)
-        x = self.base_model.embed_tokens(token)
-        first, activations = self._allocate_activations(x)
-        if first is not None:
-            # outside `last_index` gradients are 0, but 0 times uninitialised memory may be nan
-            activations[-1].zero_()
-            activations[-2][:, self.activation_layout.residual.start :] = 0
-        hidden = self.forward(x, position, layout, activations, last_index)
-        if first is None:
-            return self._logits(lm_head, hidden, None)
-        self.activation_cache.has_output[first + last_index] = True
-        layout.store_activation_index(first)
-        return self._logits(lm_head, hidden, first + last_index)
+        products = self._generation_products()
+        with without_autocast():
+            x = self.base_model.embed_tokens(token)
+            first, activations = self._allocate_activations(x)
+            if first is not None:
+                # outside `last_index` gradients are 0, but 0 times uninitialised memory may be nan
+                activations[-1].zero_()
+                activations[-2][:, self.activation_layout.residual.start :] = 0
+            hidden = self.forward(x, position, layout, activations, last_index, products)
+            if first is None:
+                return self._logits(lm_head, hidden, None)
+            self.activation_cache.has_output[first + last_index] = True
+            layout.store_activation_index(first)
+            return self._logits(lm_head, hidden, first + last_index)
 
     def decode(
         self, token: Tensor, position: Tensor, decode_state: DecodeState, lm_head: LMHead
     ) -> Tensor:
         if not self.is_plain:
             return self.hf_backend.decode(token, position, decode_state, lm_head)
-        x = self.base_model.embed_tokens(token)
-        first, activations = self._allocate_activations(x)
-        ops = self.layer_ops(x, position)
-        self.decode_layers = self.decode_layers or prepare_layers(ops, self.layers)
-        decode_step(ops, self.decode_layers, x, decode_state, activations[: len(self.layers)])
-        hidden = ops.norm(x, self.final_norm_weight)
-        if first is None:
-            return self._logits(lm_head, hidden, None)
-        activations[-1][:] = x
-        self.activation_cache.has_output[first : first + len(x)] = True
-        decode_state.store_activation_index(first)
-        return self._logits(lm_head, hidden, torch.arange(first, first + len(x)))
+        products = self._generation_products()
+        with without_autocast():
+            x = self.base_model.embed_tokens(token)
+            first, activations = self._allocate_activations(x)
+            ops = self.layer_ops(x, position, products)
+            self.decode_layers = self.decode_layers or prepare_layers(ops, self.layers)
+            decode_step(ops, self.decode_layers, x, decode_state, activations[: len(self.layers)])
+            hidden = ops.norm(x, self.final_norm_weight)
+            if first is None:
+                return self._logits(lm_head, hidden, None)
+            activations[-1][:] = x
+            self.activation_cache.has_output[first : first + len(x)] = True
+            decode_state.store_activation_index(first)
+            return self._logits(lm_head, hidden, torch.arange(first, first + len(x)))
 
     def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
         if not self.is_plain:
             return self.hf_backend.evaluate(packed, index)
+        version = self.weights_version(self.dtype)
+        with without_autocast():
+            return self._evaluate(packed, index, version)
+
+    def _evaluate(
+        self, packed: PackedTokens, index: Tensor, version: WeightsVersion
+    ) -> HiddenStates:
         x = self.base_model.embed_tokens(packed.token)
         output_index, inverse = _unique_index(index, len(packed.token))
         if not torch.is_grad_enabled():
             layout = TreeAttention(packed)
-            scratch = self._scratch_activations(x)
-            hidden = self.forward(x, packed.position, layout, scratch, output_index)
-            return self._hidden_states(hidden.index_select(0, inverse), None)
-        version = self.weights_version
+            args = packed.position, layout, self._scratch_activations(x), output_index
+            hidden = self.forward(x, *args, self.products(version))
+            return self._hidden_states(hidden.index_select(0, inverse), None, version.dtype)
         cached = self._cached_activation_index(packed, index, version)
         hidden: Any = CachedForward.apply(
             self, packed, version, cached, output_index, x, *self.weights
         )
         # the gradient of hidden[inverse] would be summed in an order that depends on the threads
         hidden = hidden.index_select(0, inverse)
-        return self._hidden_states(hidden, None if cached is None else cached[index])
+        rows = None if cached is None else cached[index]
+        return self._hidden_states(hidden, rows, version.dtype)
+
+    def _generation_products(self) -> Products:
+        """Products with the weights of the last `reset`."""
+        products = self.logit_cache.products
+        if products.dtype == self.dtype:
+            return products
+        return self.products(self.weights_version(self.dtype))
 
     def plain_weight(self, head: LogitsHead) -> Tensor | None:
         """The head's weight if the head is a plain product without hooks, otherwise None."""
-        if not isinstance(head, LMHead) or not self.is_plain or any(_hooks(head.output)):
+        inner = head.head if isinstance(head, AutocastHead) else head
+        if not isinstance(inner, LMHead) or not self.is_plain or any(_hooks(inner.output)):
             return None
-        return head.weight
+        return inner.weight
 
-    def current_logit_cache(self) -> LogitCache:
-        """The logit cache, cleared if the weights have changed."""
-        version = self.weights_version
+    def current_logit_cache(self, dtype: torch.dtype) -> LogitCache:
+        """The logit cache, cleared if the weights or the type of products have changed."""
+        version = self.weights_version(dtype)
         if self.logit_cache.weights_version != version:
-            self.logit_cache.clear(version)
+            self.logit_cache.clear(version, self.products(version))
         return self.logit_cache
 
     def forward(
@@ -170,6 +221,7 @@ class NativeLlamaBackend:
         attention: AttentionWithLSE,
         activations: Sequence[Tensor],
         output_index: OutputIndex,
+        products: Products,
     ) -> Tensor:
         """Evaluates all layers and the final norm on embeddings x (M, h).
 
@@ -179,8 +231,9 @@ class NativeLlamaBackend:
             attention: among the tokens, and to cached prefixes.
             activations: buffer of each layer, filled in, and optionally one for the output.
             output_index: tokens of which the output is returned; None: all.
+            products: how matrices are multiplied.
         """
-        ops = self.layer_ops(x, position)
+        ops = self.layer_ops(x, position, products)
         for i, layer in enumerate(self.layers):
             index = output_index if i + 1 == len(self.layers) else None
             x = ops.forward(i, layer, activations[i], x, attention, index)
@@ -188,12 +241,14 @@ class NativeLlamaBackend:
             activations[-1][slice(None) if output_index is None else output_index] = x
         return ops.norm(x, self.final_norm_weight)
 
-    def layer_ops(self, like: Tensor, position: Tensor) -> LayerOps:
+    def layer_ops(self, like: Tensor, position: Tensor, products: Products) -> LayerOps:
         """Operations for tokens at the given positions, in the dtype of `like`."""
         cos, sin = self.base_model.rotary_emb(like, position[None])
         angles = cos[0].contiguous(), sin[0].contiguous()
         self.shape.threads = torch.get_num_threads()
-        return LayerOps(self.library, self.shape, self.activation_layout, self.scratch, *angles)
+        return LayerOps(
+            self.library, self.shape, self.activation_layout, self.scratch, *angles, products
+        )
 
     def _logits(self, lm_head: LMHead, hidden: Tensor, activation_index: Tensor | None) -> Tensor:
         """Logits of sampled tokens, cached for their rows in the activation cache."""
@@ -202,9 +257,11 @@ class NativeLlamaBackend:
             return lm_head(hidden)
         return self.logit_cache.logits(weight, hidden, activation_index)
 
-    def _hidden_states(self, values: Tensor, activation_index: Tensor | None) -> HiddenStates:
+    def _hidden_states(
+        self, values: Tensor, activation_index: Tensor | None, dtype: torch.dtype
+    ) -> HiddenStates:
         generation = self.activation_cache.generation
-        return NativeHiddenStates(values, self, activation_index, generation)
+        return NativeHiddenStates(values, self, activation_index, generation, dtype)
 
     def _allocate_activations(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
         """First row and buffers in the activation cache; if it is full, None and scratch memory."""
@@ -239,6 +296,11 @@ class NativeLlamaBackend:
             ancestors.append((segment.subtree_end, slots[-1] if slots else before))
         found = torch.tensor(rows, dtype=torch.long)
         return found if cache.has_output[found[index]].all() else None
+
+
+def without_autocast() -> AbstractContextManager[Any]:
+    """Context manager in which products have the types of their operands."""
+    return torch.autocast("cpu", enabled=False)
 
 
 def _unique_index(index: Tensor, count: int) -> tuple[OutputIndex, Tensor]:

@@ -36,7 +36,7 @@ class DecodeStepArgs(Structure):
     """`DecodeStepArgs` of `decode.c`: one more token in every row."""
 
     _fields_ = (
-        *[(name, c_int64) for name in ("rows", "capacity", "width")],
+        *[(name, c_int64) for name in ("rows", "capacity", "width", "rounded")],
         *[(name, c_void_p) for name in ("num_generated", "prefix_index", "prefix_length")],
         *[(name, c_void_p) for name in ("cos", "sin")],
         *[(name, c_void_p) for name in ("suffix_k", "suffix_v", "prefix_k", "prefix_v")],

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from grupo.kernels import native
@@ -11,8 +12,8 @@ from grupo.kernels.llama import ctypes_structs
 from grupo.kernels.llama.ctypes_structs import DecodeStepArgs, pointer_array
 from grupo.kernels.llama.forward_backward import LayerOps
 from grupo.kernels.llama.layers import LayerWeights
+from grupo.kernels.llama.panels import pack_panels
 
-PANEL = 16  # the largest number of weight rows in a panel of `gemm_panels.h`
 PROJECTIONS = "q", "k", "v", "o", "gate", "up", "down"
 
 
@@ -25,11 +26,14 @@ def prepare_layers(layer_ops: LayerOps, layers: Sequence[LayerWeights]) -> Layer
     for i, layer in enumerate(layers):
         prepared[i] = layer.pointers
         for name in PROJECTIONS:
-            weight = layer.weights[name]
-            n, k = weight.shape
-            padded = -(-n // PANEL) * PANEL
-            panels = layer_ops.scratch.get(f"{name}{i}", padded, k, weight.detach())
-            layer_ops.call_native("panels", n, k, weight, panels)
+            panels = pack_panels(
+                layer_ops.library,
+                layer_ops.shape,
+                layer_ops.scratch,
+                f"{name}{i}",
+                layer.weights[name],
+                layer_ops.products.dtype,
+            )
             setattr(prepared[i], name, native.data_pointer(panels))
     return prepared
 
@@ -64,6 +68,7 @@ def decode_step(
     addresses = [*map(native.data_pointer, tensors), *map(ctypes.addressof, arrays)]
     capacity = flat[0][0].shape[2]
     width = flat[0][2].shape[2]
-    args = DecodeStepArgs(len(x), capacity, width, *addresses)
+    is_rounded = layer_ops.products.dtype == torch.bfloat16
+    args = DecodeStepArgs(len(x), capacity, width, is_rounded, *addresses)
     if layer_ops.call_native("decode", layers, args, x):
         raise MemoryError("out of memory in a decode step")

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from grupo.kernels import native
 from grupo.kernels.llama import ctypes_structs
 from grupo.kernels.llama.activation_cache import ActivationLayout, ScratchBuffers
 from grupo.kernels.llama.layers import LayerWeights
+from grupo.kernels.llama.products import Products
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.tree_attention import TreeAttention
 
@@ -31,6 +31,7 @@ class LayerOps:
         scratch: buffers for intermediate results.
         cos: cosines (M, d) of the rotary angles.
         sin: sines (M, d) of the rotary angles.
+        products: how matrices are multiplied.
     """
 
     library: ctypes.CDLL
@@ -39,6 +40,7 @@ class LayerOps:
     scratch: ScratchBuffers
     cos: Tensor
     sin: Tensor
+    products: Products
 
     def forward(
         self,
@@ -71,9 +73,10 @@ class LayerOps:
     ) -> None:
         columns = self.activation_layout
         activations[:, columns.x] = x
-        normed = self._norm_scratch(activations[:, columns.x], layer.norm)
+        normed = self._normed_operand(activations[:, columns.x], layer.norm)
         for name in "qkv":
-            _project(activations[:, getattr(columns, name)], normed, layer, name)
+            out = activations[:, getattr(columns, name)]
+            self.products.linear(normed, layer.weights[name], out, layer.weights.get(f"{name}b"))
         qkv = self._rotated_qkv(layer, activations)
         out, lse = attention.attend_with_lse(layer_index, *qkv, layer.attention_config)
         activations[:, columns.attn_out] = out.flatten(1)
@@ -84,11 +87,14 @@ class LayerOps:
         x = activations[:, columns.x]
         attn_out = activations[:, columns.attn_out]
         residual = activations[:, columns.residual]
-        torch.addmm(x, attn_out, layer.o.mT, out=residual)
-        normed = self._norm_scratch(residual, layer.norm2)
+        products = self.products
+        products.linear(products.operand(attn_out), layer.o, residual, x)
+        normed = self._normed_operand(residual, layer.norm2)
         for name in ("gate", "up"):
-            _project(activations[:, getattr(columns, name)], normed, layer, name)
-        return torch.addmm(residual, self._swiglu(activations), layer.down.mT)
+            products.linear(normed, layer.weights[name], activations[:, getattr(columns, name)])
+        out = torch.empty_like(residual, memory_format=torch.contiguous_format)
+        products.linear(products.operand(self._swiglu(activations)), layer.down, out, residual)
+        return out
 
     def backward(
         self,
@@ -113,15 +119,18 @@ class LayerOps:
     def _mlp_backward(
         self, layer: LayerWeights, activations: Tensor, grad: Tensor
     ) -> tuple[Tensor, WeightGrads]:
+        products = self.products
         act = self._swiglu(activations)
         residual = activations[:, self.activation_layout.residual]
-        weight_grads = {"down": grad.mT @ act}
-        torch.mm(grad, layer.down, out=act)
-        grad_gate_up = self._swiglu_backward(activations, act)
+        grad_operand = products.operand(grad)
+        weight_grads = {"down": products.weight_gradient(grad_operand, products.operand(act))}
+        products.input_gradient((grad_operand, layer.down), out=act)
+        grad_gate_up = products.operand(self._swiglu_backward(activations, act))
         normed = self._norm_scratch(residual, layer.norm2)
-        weight_grads["gate"], weight_grads["up"] = (grad_gate_up.mT @ normed).split(self.shape.I)
+        gate_up = products.weight_gradient(grad_gate_up, products.operand(normed))
+        weight_grads["gate"], weight_grads["up"] = gate_up.split(self.shape.I)
         grad_gate, grad_up = grad_gate_up.split(self.shape.I, 1)
-        torch.mm(grad_gate, layer.gate, out=normed).addmm_(grad_up, layer.up)
+        products.input_gradient((grad_gate, layer.gate), (grad_up, layer.up), out=normed)
         dx, weight_grads["norm2"] = self.norm_backward(residual, layer.norm2, normed, grad)
         return dx, weight_grads
 
@@ -134,8 +143,11 @@ class LayerOps:
         attn_out = activations[:, columns.attn_out]
         heads = (s.H, s.d)
         sizes = [s.H * s.d, s.K * s.d, s.K * s.d]
-        weight_grads = {"o": grad.mT @ attn_out}
-        grad_out = torch.mm(grad, layer.o, out=self._scratch_buffer("attn_out", s.H * s.d, x))
+        products = self.products
+        grad_operand = products.operand(grad)
+        weight_grads = {"o": products.weight_gradient(grad_operand, products.operand(attn_out))}
+        grad_out = self._scratch_buffer("attn_out", s.H * s.d, x)
+        products.input_gradient((grad_operand, layer.o), out=grad_out)
         saved = attn_out.unflatten(1, heads), activations[:, columns.lse]
         qkv = self._rotated_qkv(layer, activations)
         rotated_grads = tree.backward(
@@ -143,13 +155,16 @@ class LayerOps:
         )
         grad_qkv, norm_grads = self._rotary_backward(layer, activations, rotated_grads)
         normed = self._norm_scratch(x, layer.norm)
-        weight_grads |= dict(zip("qkv", (grad_qkv.mT @ normed).split(sizes), strict=True))
+        grad_operand = products.operand(grad_qkv)
+        qkv_grad = products.weight_gradient(grad_operand, products.operand(normed))
+        weight_grads |= dict(zip("qkv", qkv_grad.split(sizes), strict=True))
         weight_grads |= norm_grads
         if "qb" in layer.weights:
             bias_grads = grad_qkv.sum(0).split(sizes)
             weight_grads |= dict(zip(("qb", "kb", "vb"), bias_grads, strict=True))
-        grad_q, grad_k, grad_v = grad_qkv.split(sizes, 1)
-        torch.mm(grad_q, layer.q, out=normed).addmm_(grad_k, layer.k).addmm_(grad_v, layer.v)
+        weights = (layer.q, layer.k, layer.v)
+        terms = zip(grad_operand.split(sizes, 1), weights, strict=True)
+        products.input_gradient(*terms, out=normed)
         dx, weight_grads["norm"] = self.norm_backward(x, layer.norm, normed, grad)
         return dx, weight_grads
 
@@ -172,6 +187,9 @@ class LayerOps:
 
     def _norm_scratch(self, x: Tensor, weight: Tensor) -> Tensor:
         return self._norm_into(x, weight, self._scratch_buffer("norm_out", x.shape[1], x))
+
+    def _normed_operand(self, x: Tensor, weight: Tensor) -> Tensor:
+        return self.products.operand(self._norm_scratch(x, weight))
 
     def _scratch_buffer(self, name: str, width: int, like: Tensor) -> Tensor:
         return self.scratch.get(name, len(like), width, like)
@@ -217,12 +235,3 @@ class LayerOps:
     def call_native(self, name: str, *args: Any) -> Any:
         """Calls a C function whose first argument is the model's shape."""
         return native.call(self.library, name, self.shape, *args)
-
-
-def _project(out: Tensor, x: Float[Tensor, "M n"], layer: LayerWeights, name: str) -> None:
-    weight = layer.weights[name].mT
-    bias = layer.weights.get(f"{name}b")
-    if bias is None:
-        torch.mm(x, weight, out=out)
-    else:
-        torch.addmm(bias, x, weight, out=out)

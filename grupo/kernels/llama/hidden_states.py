@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -21,8 +22,8 @@ class CachedHead(Protocol):
         """The head's weight if the head is a plain product without hooks, otherwise None."""
         ...
 
-    def current_logit_cache(self) -> LogitCache:
-        """The logit cache, cleared if the weights have changed."""
+    def current_logit_cache(self, dtype: torch.dtype) -> LogitCache:
+        """The logit cache, cleared if the weights or the type of products have changed."""
         ...
 
 
@@ -34,11 +35,13 @@ class NativeHiddenStates(HiddenStates):
         backend: the backend that computed the hidden states.
         activation_index: row of each token in the activation cache; None if any is not cached.
         generation: of the activation cache that the rows belong to.
+        dtype: type in which matrices were multiplied.
     """
 
     backend: CachedHead
     activation_index: Int[Tensor, "M"] | None
     generation: int
+    dtype: torch.dtype
 
     def score(self, head: LogitsHead, token: Int[Tensor, "M"], temperature: float) -> Scores | None:
         weight = self.backend.plain_weight(head)
@@ -46,5 +49,5 @@ class NativeHiddenStates(HiddenStates):
             return None
         is_current = self.backend.activation_cache.generation == self.generation
         rows = self.activation_index if is_current else None
-        scorer = CachedTokenScorer(self.backend.current_logit_cache(), weight, rows)
+        scorer = CachedTokenScorer(self.backend.current_logit_cache(self.dtype), weight, rows)
         return scorer(self.values, token, temperature)

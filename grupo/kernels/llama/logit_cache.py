@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from grupo.kernels import native
 from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
-from grupo.kernels.llama.decode_step import PANEL
+from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from grupo.kernels.llama.products import FullProducts, Products
 from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.native import log_softmax
 from grupo.kernels.prefix_cache import NOT_CACHED
@@ -47,13 +47,17 @@ class LogitCache:
         # by activation row; the last entry belongs to NOT_CACHED
         self.logit_index = torch.full((num_activations + 1,), NOT_CACHED)
         self.generation = 0  # increases whenever rows become invalid
-        self.clear(None)
+        self.clear(None, FullProducts(torch.float32))
 
-    def clear(self, weights_version: WeightsVersion | None) -> None:
+    def clear(self, weights_version: WeightsVersion | None, products: Products) -> None:
         """Removes all logits.
 
-        `weights_version`: weights that later logits are computed with; None: they are never valid.
+        Args:
+            weights_version: weights that later logits are computed with; None: they are never
+                valid.
+            products: how they are multiplied.
         """
+        self.products = products
         self.used = 0
         self.weights_version = weights_version
         self.generation += 1
@@ -84,14 +88,7 @@ class LogitCache:
         """Logits of tokens, cached if there is room and the tokens' activations are cached."""
         room = None if activation_index is None else self.allocate(len(hidden), weight)
         first, out = room or (NOT_CACHED, hidden.new_empty(len(hidden), len(weight)))
-        self.shape.threads = torch.get_num_threads()
-        sizes = weight.shape
-        if self.panels is None:
-            padded = -(-len(weight) // PANEL) * PANEL
-            self.panels = self.scratch.get("head", padded, sizes[1], weight.detach())
-            native.call(self.library, "panels", self.shape, *sizes, weight, self.panels)
-        args = self.shape, len(out), *sizes, hidden.contiguous(), self.panels, out
-        native.call(self.library, "matmul_panels", *args)
+        self._multiply(hidden, weight, out)
         if activation_index is not None and room:
             self.logit_index[activation_index] = torch.arange(first, self.used)
         return out
@@ -117,7 +114,17 @@ class LogitCache:
 
     def compute_logits(self, hidden: Tensor, weight: Tensor, out: Tensor) -> Tensor:
         """Logits of tokens without cached logits."""
+        if self.products.dtype == torch.bfloat16:  # the logits of a token in any batch are equal
+            self._multiply(hidden, weight, out)
+            return out
         return torch.mm(hidden, weight.mT, out=out)
+
+    def _multiply(self, hidden: Tensor, weight: Tensor, out: Tensor) -> None:
+        self.shape.threads = torch.get_num_threads()
+        if self.panels is None:
+            args = self.library, self.shape, self.scratch
+            self.panels = pack_panels(*args, "head", weight, self.products.dtype)
+        multiply_panels(self.library, self.shape, hidden, self.panels, out)
 
     def scratch_rows(self, rows: Tensor, weight: Tensor) -> Tensor:
         """A reusable buffer for the logits of some rows, or for their gradient."""
@@ -222,6 +229,7 @@ class _ScoreTokens(torch.autograd.Function):
         _, needs_hidden, needs_weight, _ = ctx.needs_input_grad
         args.check_valid()
         cache = args.logit_cache
+        products = cache.products
         dhidden = torch.empty_like(hidden) if needs_hidden else None
         dweight = None
         for chunk in cache.iter_logits(hidden, weight, args.logit_index):
@@ -229,11 +237,12 @@ class _ScoreTokens(torch.autograd.Function):
             grad = cache.scratch_rows(rows, weight)
             inputs = [x[rows] for x in (*saved, *grads)]
             args.call("logp_and_entropy_backward", chunk, *inputs, grad)
+            grad = products.operand(grad)
             if dhidden is not None:
-                dhidden[rows] = grad @ weight
-            if needs_weight and dweight is None:
-                dweight = grad.mT @ hidden[rows]
-            elif dweight is not None:
-                dweight.addmm_(grad.mT, hidden[rows])
+                out = hidden.new_empty(len(rows), hidden.shape[1])
+                dhidden[rows] = products.input_gradient((grad, weight), out=out)
+            if needs_weight:
+                product = products.weight_gradient(grad, products.operand(hidden[rows]))
+                dweight = product if dweight is None else dweight.add_(product)
         args.release_temporary()
         return None, dhidden, dweight, None

@@ -19,17 +19,19 @@ class WeightsVersion:
     Args:
         writes: address and number of counted in-place operations of each weight.
         checksums: sum of the bits of each weight as 64-bit integers.
+        dtype: type in which they are multiplied.
     """
 
     writes: tuple[tuple[int, int], ...]
     checksums: tuple[int, ...]
+    dtype: torch.dtype
 
     @classmethod
-    def of(cls, weights: Iterable[Tensor]) -> "WeightsVersion":
+    def of(cls, weights: Iterable[Tensor], dtype: torch.dtype = torch.float32) -> "WeightsVersion":
         """The version of some weights; reads each of them once."""
         weights = tuple(weights)
         writes = tuple((weight.data_ptr(), weight._version) for weight in weights)
-        return cls(writes, tuple(map(_checksum, weights)))
+        return cls(writes, tuple(map(_checksum, weights)), dtype)
 
 
 def _checksum(weight: Tensor) -> int:

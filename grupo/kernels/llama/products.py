@@ -1,0 +1,107 @@
+"""Matrix products of the layers: in the weights' type, or in bfloat16 with sums in float32."""
+
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+class Products(Protocol):
+    """Products of activations with weights, whose results have the weights' type."""
+
+    dtype: torch.dtype
+
+    def operand(self, x: Tensor) -> Tensor:
+        """Activations or gradients as the other methods take them."""
+        ...
+
+    def linear(
+        self,
+        x: Float[Tensor, "M n"],
+        weight: Float[Tensor, "m n"],
+        out: Float[Tensor, "M m"],
+        added: Tensor | None = None,
+    ) -> None:
+        """Write `x @ weight.T`, plus `added`, into `out`; `x` is an operand."""
+        ...
+
+    def input_gradient(
+        self, *terms: tuple[Float[Tensor, "M m"], Float[Tensor, "m n"]], out: Float[Tensor, "M n"]
+    ) -> Tensor:
+        """Write the sum of `grad @ weight` into `out`; the gradients are operands."""
+        ...
+
+    def weight_gradient(
+        self, grad: Float[Tensor, "M m"], x: Float[Tensor, "M n"]
+    ) -> Float[Tensor, "m n"]:
+        """`grad.T @ x` of two operands."""
+        ...
+
+
+class FullProducts:
+    """Products in the type of the weights.
+
+    Args:
+        dtype: Type of the weights.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+
+    def operand(self, x: Tensor) -> Tensor:
+        return x
+
+    def linear(self, x: Tensor, weight: Tensor, out: Tensor, added: Tensor | None = None) -> None:
+        if added is None:
+            torch.mm(x, weight.mT, out=out)
+        else:
+            torch.addmm(added, x, weight.mT, out=out)
+
+    def input_gradient(self, *terms: tuple[Tensor, Tensor], out: Tensor) -> Tensor:
+        (grad, weight), *others = terms
+        torch.mm(grad, weight, out=out)
+        for grad, weight in others:
+            out.addmm_(grad, weight)
+        return out
+
+    def weight_gradient(self, grad: Tensor, x: Tensor) -> Tensor:
+        return grad.mT @ x
+
+
+class BFloat16Products:
+    """Products of operands that are rounded to bfloat16, with sums in float32.
+
+    Each weight is rounded once. As under autocast, a product is rounded before it is added.
+    """
+
+    dtype = torch.bfloat16
+
+    def __init__(self) -> None:
+        self.rounded: dict[int, Tensor] = {}  # weights by address
+
+    def operand(self, x: Tensor) -> Tensor:
+        return x.to(torch.bfloat16)
+
+    def _weight(self, weight: Tensor) -> Tensor:
+        address = weight.data_ptr()
+        if address not in self.rounded:
+            self.rounded[address] = weight.detach().to(torch.bfloat16)
+        return self.rounded[address]
+
+    def linear(self, x: Tensor, weight: Tensor, out: Tensor, added: Tensor | None = None) -> None:
+        product = torch.mm(x, self._weight(weight).mT)
+        if added is None:
+            out.copy_(product)
+        else:
+            torch.add(added, product, out=out)
+
+    def input_gradient(self, *terms: tuple[Tensor, Tensor], out: Tensor) -> Tensor:
+        (grad, weight), *others = terms
+        out.copy_(torch.mm(grad, self._weight(weight)))
+        for grad, weight in others:
+            out.add_(torch.mm(grad, self._weight(weight)))
+        return out
+
+    def weight_gradient(self, grad: Tensor, x: Tensor) -> Tensor:
+        return torch.mm(grad.mT, x).float()
