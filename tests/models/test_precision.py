@@ -77,10 +77,18 @@ class WeightCasts(TorchDispatchMode):
         return result
 
 
+def hf_policy(folders):
+    """A policy in bfloat16 whose layers the Hugging Face modules compute."""
+    spec = CausalLM(
+        folders["llama"], dtype="bfloat16", max_new_tokens=9, gradient_checkpointing=True
+    )
+    return spec.build()
+
+
 @pytest.mark.usefixtures("bfloat16_here")
 @pytest.mark.parametrize("is_detached", [False, True])
 def test_generation_casts_each_weight_once(is_detached, folders):
-    policy = CausalLM(folders["llama"], dtype="bfloat16", max_new_tokens=9).build()
+    policy = hf_policy(folders)
     if is_detached:
         policy.detach_sampler()
     model: Any = policy.weight_sync
@@ -93,7 +101,7 @@ def test_generation_casts_each_weight_once(is_detached, folders):
 @pytest.mark.usefixtures("bfloat16_here")
 def test_scoring_casts_each_weight_once(folders, monkeypatch):
     monkeypatch.setattr(token_statistics, "LOGITS_PER_CHUNK", 300)  # the head runs many times
-    policy = CausalLM(folders["llama"], dtype="bfloat16", max_new_tokens=9).build()
+    policy = hf_policy(folders)
     batch = answer_batch(policy)
     names = ("logp", "collision")
     with WeightCasts(policy.hf_model) as casts, torch.no_grad():

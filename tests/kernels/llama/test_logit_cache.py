@@ -141,7 +141,7 @@ def test_backward_raises_after_logits_were_overwritten(inputs):
     hidden, weight, token = inputs
     cache = logit_cache()
     logp, _ = CachedTokenScorer(cache, weight, None)(hidden, token, 1.0)
-    cache.clear(None)
+    cache.clear(None, cache.products)
     with pytest.raises(RuntimeError, match="another engine was started"):
         logp.sum().backward()
 
@@ -151,7 +151,7 @@ def test_without_room_logits_are_recomputed_and_equal(llama):
     cached = with_cached_activations(llama, batch)
     cache = backend_of(llama).logit_cache
     cache.max_elements = 0
-    cache.clear(cache.weights_version)
+    cache.clear(cache.weights_version, cache.products)
     with count_calls() as counts:
         recomputed = signals_and_grads(llama, batch)
     assert counts == {"head": 2}  # forward and backward
