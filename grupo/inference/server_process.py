@@ -1,4 +1,4 @@
-"""Inference servers: one that the user runs, or one that this process starts and ends."""
+"""A server that this process starts when it is needed, replaces when it fails, and ends."""
 
 import os
 import re
@@ -10,7 +10,6 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -21,57 +20,12 @@ from grupo.inference.http_client import (
     HTTPClient,
     JsonBody,
     TransientServerError,
-    check_url,
     send_one,
 )
 
 POLL_INTERVAL = 0.25  # seconds between two health checks
 HEALTH_TIMEOUT = 5.0  # seconds that one health check may take
 ERROR_PATTERN = re.compile(r"\b(\w*(?:Error|Exception): .+|Error loading .+)")
-
-
-class Server(Protocol):
-    """A server at a `url`."""
-
-    url: str
-
-    def wait_ready(self) -> None:
-        """Waits until the server answers; raises TransientServerError if it does not."""
-        ...
-
-    def handle_failure(self) -> str:
-        """Prepares a new attempt after a failure; returns what is known about the cause."""
-        ...
-
-    def close(self) -> None:
-        """Ends the server if this process started it."""
-        ...
-
-
-class ExternalServer:
-    """A server that the user runs: after a failure, the engine waits until it is back.
-
-    Args:
-        url: http://host:port.
-        request_timeout: longest time without an answer, in seconds.
-    """
-
-    def __init__(self, url: str, request_timeout: float) -> None:
-        check_url(url)
-        self.url = url
-        self.request_timeout = request_timeout
-
-    def wait_ready(self) -> None:
-        if not _poll_until(self.request_timeout, lambda: is_healthy(self.url)):
-            raise TransientServerError(
-                f"vllm at {self.url} did not answer /health for {self.request_timeout:g} s"
-            )
-
-    def handle_failure(self) -> str:
-        return ""
-
-    def close(self) -> None:
-        pass
 
 
 class ManagedServer:
@@ -161,13 +115,14 @@ class ManagedServer:
 def is_healthy(url: str) -> bool:
     """Whether the server at `url` answers its health check."""
     try:
-        send_one(url, {}, _request_health, timeout=HEALTH_TIMEOUT)
+        send_one(url, {}, request_health, timeout=HEALTH_TIMEOUT)
     except (TransientServerError, EngineError):
         return False
     return True
 
 
-async def _request_health(client: HTTPClient, _: JsonBody) -> None:
+async def request_health(client: HTTPClient, _: JsonBody) -> None:
+    """Returns if the server answers its health check."""
     await client("/health")
 
 

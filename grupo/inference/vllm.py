@@ -1,7 +1,7 @@
 """Settings of a vLLM server as inference engine; `grupo.inference.vllm_engine` uses it."""
 
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 
@@ -10,13 +10,15 @@ from grupo.core.dtypes import DtypeName
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import PositiveInt, PositiveProbability, Seconds
 
+WeightTransferName = Literal["file", "process_group"]
+
 
 @component
 class Vllm:
-    """A vLLM server: the running one at `url`, or one that is started with `python`.
+    """vLLM servers: the running ones at `urls`, or one that is started with `python`.
 
     Args:
-        url: of a running server; ignored with `python`.
+        urls: of running servers, which share the requests; ignored with `python`.
         python: interpreter of an environment with vLLM, to start a server with.
         port: of a started server, on 127.0.0.1; 0 takes any free port.
         dtype: in which vLLM computes and weights are transferred.
@@ -26,15 +28,17 @@ class Vllm:
         sleep: release the server's memory while the policy is updated.
         gpu_memory_utilization: fraction of the device's memory for a started server.
         server_options: more command line options of a started server.
-        folder: where weights are transferred; "": the system's folder for temporary files.
-        max_concurrency: requests in flight.
+        weight_transfer: "file", in `folder`, or "process_group": from memory to memory.
+        folder: of the file; "": the system's folder for temporary files. All servers must see it.
+        max_concurrency: requests in flight at each server.
         request_timeout: longest time without any answer before the server counts as failed, in
             seconds.
         startup_timeout: longest time for starting and for loading weights, in seconds.
-        max_failures: failures in a row, without an answer between them, that end the run.
+        max_failures: failures in a row, without an answer between them, after which a server is
+            given up; the run ends when none is left.
     """
 
-    url: str = "http://127.0.0.1:8000"
+    urls: tuple[str, ...] = ("http://127.0.0.1:8000",)
     python: str = ""
     port: int = 0
     dtype: DtypeName = "float32"
@@ -43,6 +47,7 @@ class Vllm:
     sleep: bool = False
     gpu_memory_utilization: PositiveProbability = 0.5
     server_options: tuple[str, ...] = ()
+    weight_transfer: WeightTransferName = "file"
     folder: str = ""
     max_concurrency: PositiveInt = 128
     request_timeout: Seconds = 600.0
@@ -50,7 +55,9 @@ class Vllm:
     max_failures: PositiveInt = 3
 
     def __post_init__(self) -> None:
-        check_field(self, "url", bool(self.url or self.python), "an address, or python")
+        check_field(self, "urls", bool(self.urls or self.python), "an address, or python")
+        distinct = {url.rstrip("/") for url in self.urls}
+        check_field(self, "urls", len(distinct) == len(self.urls), "each server once")
         is_list = all(number.isdecimal() for number in self.devices.split(",") if self.devices)
         check_field(self, "devices", is_list, 'numbers of GPUs, such as "1" or "2,3"')
         is_used = bool(self.python or not self.devices)

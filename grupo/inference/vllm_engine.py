@@ -1,47 +1,56 @@
-"""The inference engine of a vLLM server: loads weights, sends requests, retries."""
+"""The inference engine of vLLM servers: loads weights, sends requests, retries."""
 
-import logging
+import asyncio
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    wait_fixed,
-)
+import torch
 from torch import Tensor
 
 from grupo.core.dtypes import DTYPES
+from grupo.core.errors import ConfigError
+from grupo.inference import background, vllm_worker
 from grupo.inference import vllm_protocol as protocol
+from grupo.inference.background import Put
 from grupo.inference.base import Reply, Request, StopConditions, check_generate_only
-from grupo.inference.http_client import EngineError, TransientServerError, send_all, send_one
-from grupo.inference.server_process import ExternalServer, ManagedServer, Server
+from grupo.inference.http_client import EngineError, HTTPClient, open_session
+from grupo.inference.request_routing import PromptHomes
+from grupo.inference.server_process import ManagedServer
+from grupo.inference.server_sharing import UNSHARED, ServerSharing
 from grupo.inference.vllm import Vllm
+from grupo.inference.vllm_command import server_command, server_environment
+from grupo.inference.vllm_jobs import GenerateJob, LoadJob
+from grupo.inference.vllm_pool import ServerPool
+from grupo.inference.vllm_processes import ExternalServer, ServerProcess, StartedServer
+from grupo.inference.vllm_server import VllmServer
+from grupo.inference.weight_sender import ProcessGroupTransfer
+from grupo.inference.weight_transfer import FileTransfer, PublishedWeights, WeightTransfer
 
-RETRY_INTERVAL = 0.25  # seconds between a failure and the next attempt
-SERVER_ENVIRONMENT = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
-logger = logging.getLogger(__name__)
+THREAD = "vllm"
 
 
 class VllmEngine:
     """Generates with the weights that were loaded last.
 
     Args:
-        spec: the server's settings.
+        spec: the servers' settings.
         model: path or name of the model, for a server that is started.
         stop_conditions: of all answers.
+        device: of the trained policy.
     """
 
-    def __init__(self, spec: Vllm, model: str, stop_conditions: StopConditions) -> None:
+    def __init__(
+        self,
+        spec: Vllm,
+        model: str,
+        stop_conditions: StopConditions,
+        device: torch.device = torch.device("cpu"),
+    ) -> None:
         self.spec = spec
         context_length = stop_conditions.context_length
         if spec.max_model_len:
@@ -49,20 +58,27 @@ class VllmEngine:
         self.stop_conditions = replace(stop_conditions, context_length=context_length)
         self.folder = Path(tempfile.mkdtemp(prefix="grupo-", dir=spec.folder or None))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        self.weights_file = self.folder / "weights.safetensors"
-        self.weights_version = ""  # checksum of the loaded weights; "" before the first load
-        self.server: Server = (
-            self._managed_server(model)
+        processes: list[ServerProcess] = (
+            [StartedServer(self._managed_server(model))]
             if spec.python
-            else ExternalServer(spec.url, spec.request_timeout)
+            else [ExternalServer(url, spec.request_timeout) for url in spec.urls]
         )
-        self.is_asleep = False
+        self.pool = ServerPool(spec, [VllmServer(spec, process) for process in processes])
+        self.homes = PromptHomes()
+        self.transfer = self._make_transfer(device)
+        self.weights = PublishedWeights()
+        self.sharing = UNSHARED
         self.lock = threading.Lock()
+
+    @property
+    def weights_version(self) -> str:
+        """Checksum of the loaded weights; "" before the first load."""
+        return self.weights.version
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answers every request; an empty reply if the context is full.
 
-        Calls are serialised: the next one waits until this one has ended or was closed. When the
+        Calls are serialised: the next one waits until this one has ended or was closed. When a
         server fails, replies that have arrived are kept and only the missing ones are requested
         again.
         """
@@ -75,139 +91,89 @@ class VllmEngine:
             }
             yield from ((i, Reply()) for i in range(len(requests)) if i not in missing)
             if missing:
-                yield from self._retry_until_answered(missing, len(requests))
+                yield from self._generate(missing)
+
+    def share(self, sharing: ServerSharing) -> None:
+        """Use the servers together with other processes, of which one hands over the weights."""
+        self.sharing = sharing
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Generates with these weights from now on; their names are those of transformers."""
+        """Generates with these weights from now on; their names are those of transformers.
+
+        With several processes, returns when the servers have the weights of the sender.
+        """
         with self.lock:
-            self.weights_version = protocol.write_weights(
-                weights, DTYPES[self.spec.dtype], self.weights_file
-            )
-            self._retrying(lambda: "weights wait to be loaded")(self._ensure_ready)
+            if self.sharing.is_sender:
+                self._load_as_sender(weights)
+            else:
+                self.weights = PublishedWeights.from_data(self.sharing.receive())
+                self._load_on_servers()
 
     def release_memory(self) -> None:
-        """Lets the server release its memory until weights are loaded, if it shall sleep."""
-        if not self.spec.sleep or self.is_asleep:
+        """Lets the servers release their memory until weights are loaded, if they shall sleep."""
+        if not self.spec.sleep or not self.sharing.is_sender:
             return
         with self.lock:
-            with suppress(TransientServerError):  # a server that died holds no memory
-                # the weights are loaded anew in any case: level 2 keeps no copy of them
-                self._post("/sleep?level=2")
-            self.is_asleep = True
+            background.run(self._sleep, THREAD)
 
     def close(self) -> None:
         """Ends the server if this engine started it."""
-        self.server.close()
+        self.transfer.close()
+        for server in self.pool.servers:
+            server.process.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _retry_until_answered(
-        self, missing: dict[int, Request], total: int
-    ) -> Iterator[tuple[int, Reply]]:
-        for attempt in self._retrying(lambda: f"{len(missing)} of {total} requests are unanswered"):
-            with attempt, closing(self._send_round(dict(missing))) as replies:
-                for i, reply in replies:
-                    attempt.retry_state.attempt_number = 1  # only failures in a row count
-                    del missing[i]
-                    yield i, reply
+    def _load_as_sender(self, weights: Mapping[str, Tensor]) -> None:
+        try:
+            self.weights = self.transfer.publish(weights)
+            self._load_on_servers()
+        except (ConfigError, EngineError) as error:
+            self.sharing.send_error(error)
+            raise
+        self.sharing.send(self.weights.to_data())
 
-    def _send_round(
-        self, requests: Mapping[int, Request]
-    ) -> Generator[tuple[int, Reply], None, None]:
-        """Sends all requests once; yields replies until all have arrived or the server fails."""
-        self._ensure_ready()
-        spec = self.spec
-        url = self.server.url
-        bodies = {
-            i: protocol.request_body(r, self.stop_conditions, self.weights_version)
-            for i, r in requests.items()
-        }
-        replies = send_all(
-            url,
-            bodies,
-            protocol.request_completion,
-            max_concurrency=spec.max_concurrency,
-            request_timeout=spec.request_timeout,
-        )
-        with closing(replies):
-            yield from replies
-        # a server that died after the last reply is noticed by the next call
-        with suppress(TransientServerError):
-            if not self._has_current_weights():
-                raise EngineError(f"vllm at {url} received other weights during the call.")
+    def _load_on_servers(self) -> None:
+        self.homes.clear()
+        pool = self.pool
 
-    def _ensure_ready(self) -> None:
-        """Waits for the server and loads the current weights if it does not hold them."""
-        self.server.wait_ready()
-        if self.is_asleep:
-            self._wake_up()
-        elif not self._has_current_weights():
-            self._push_weights()
+        async def load() -> None:
+            job = LoadJob(pool.servers, needs_all=not pool.has_loaded)
+            await pool.run(job, self.weights)
+            pool.has_loaded = True
 
-    def _wake_up(self) -> None:
-        """Loads the weights first: they and the KV cache would not fit beside a second copy."""
-        self._post("/wake_up?tags=weights")
-        self._push_weights()
-        self._post("/wake_up?tags=kv_cache")
-        self.is_asleep = False
+        background.run(load, THREAD)
 
-    def _post(self, path: str) -> None:
-        body = {"path": path}
-        send_one(self.server.url, body, protocol.post_empty, timeout=self.spec.startup_timeout)
-
-    def _has_current_weights(self) -> bool:
-        """Whether all workers hold the current weights.
-
-        Raises ConfigError if the server computes differently than it must.
-        """
-        workers = self._call_workers("grupo_facts", timeout=self.spec.request_timeout)
-        for facts in workers:
-            protocol.check_facts(facts, self.spec.dtype, self.server.url)
-        return {facts["version"] for facts in workers} == {self.weights_version}
-
-    def _push_weights(self) -> None:
-        server = f"vllm at {self.server.url}"
-        if not self.weights_version:
-            raise EngineError(
-                f"{server} holds weights of another run, and this one has loaded none."
+    def _generate(self, requests: Mapping[int, Request]) -> Iterator[tuple[int, Reply]]:
+        async def generate(put: Put[tuple[int, Reply]]) -> None:
+            job = GenerateJob(
+                requests,
+                self.pool.servers,
+                self.spec,
+                self.stop_conditions,
+                self.weights,
+                self.homes,
+                put,
             )
-        results = self._call_workers(
-            "grupo_load", str(self.weights_file), timeout=self.spec.startup_timeout
-        )
-        for result in results:
-            if "error" in result:
-                self.server.handle_failure()  # its weights are a mixture of old and new ones
-                raise EngineError(f"{server} cannot load the weights: {result['error']}")
-            if result["version"] != self.weights_version:
-                versions = f"blake2b {result['version']}, {self.weights_version} was written"
-                raise EngineError(f"{server} loaded other weights than were written: {versions}.")
+            await self.pool.run(job, self.weights)
 
-    def _call_workers(self, method: str, *args: str, timeout: float) -> Sequence[Mapping[str, Any]]:
-        call = {"method": method, "args": args}
-        return send_one(self.server.url, call, protocol.call_workers, timeout=timeout)
+        return background.stream(generate, THREAD)
 
-    def _retrying(self, status: Callable[[], str]) -> Retrying:
-        """Repeats what fails because of the server; raises EngineError after `max_failures`.
+    async def _sleep(self) -> None:
+        async def sleep(server: VllmServer) -> None:
+            async with open_session(1) as session:
+                await server.sleep(HTTPClient(server.url, session))
 
-        Each failure is logged with its cause and the status at that time.
-        """
+        await asyncio.gather(*(sleep(s) for s in self.pool.servers if not s.is_asleep))
 
-        def failure_line(state: RetryCallState) -> str:
-            return f"{_fault_of(state)}; {status()}.{self.server.handle_failure()}"
-
-        def give_up(state: RetryCallState) -> None:
-            line = f"{failure_line(state)} Gave up after {state.attempt_number} failures in a row."
-            raise EngineError(line) from _fault_of(state)
-
-        return Retrying(
-            retry=retry_if_exception_type(TransientServerError),
-            stop=stop_after_attempt(self.spec.max_failures),
-            wait=wait_fixed(RETRY_INTERVAL),
-            before_sleep=lambda state: logger.warning("%s Retrying.", failure_line(state)),
-            retry_error_callback=give_up,
-        )
+    def _make_transfer(self, device: torch.device) -> WeightTransfer:
+        dtype = DTYPES[self.spec.dtype]
+        if self.spec.weight_transfer == "file":
+            return FileTransfer(self.folder / "weights.safetensors", dtype)
+        url = "http://127.0.0.1" if self.spec.python else self.spec.urls[0]
+        return ProcessGroupTransfer(url, dtype, device)
 
     def _managed_server(self, model: str) -> ManagedServer:
-        shutil.copy(Path(__file__).with_name("vllm_worker.py"), self.folder)
+        shutil.copy(vllm_worker.__file__, self.folder)
         return ManagedServer(
             server_command(self.spec, model, self.stop_conditions.context_length),
             server_environment(self.spec) | {"PYTHONPATH": str(self.folder)},
@@ -215,36 +181,3 @@ class VllmEngine:
             port=self.spec.port,
             startup_timeout=self.spec.startup_timeout,
         )
-
-
-def server_environment(spec: Vllm) -> dict[str, str]:
-    """Variables of a started server."""
-    return SERVER_ENVIRONMENT | ({"CUDA_VISIBLE_DEVICES": spec.devices} if spec.devices else {})
-
-
-def server_command(spec: Vllm, model: str, max_model_len: int) -> tuple[str, ...]:
-    """The command that starts a server; `{port}` stands for the port."""
-    options = {
-        "--model": model,
-        "--host": "127.0.0.1",
-        "--port": "{port}",
-        "--dtype": spec.dtype,
-        "--load-format": "safetensors",  # "auto" would fall back to pickles
-        **({"--max-model-len": str(max_model_len)} if max_model_len < 1 << 30 else {}),
-        "--gpu-memory-utilization": str(spec.gpu_memory_utilization),
-        "--generation-config": "vllm",
-        "--logprobs-mode": protocol.LOGPROBS_MODE,
-        "--worker-extension-cls": "vllm_worker.WeightLoaderExtension",
-    }
-    return (
-        *(spec.python, "-m", "vllm.entrypoints.openai.api_server"),
-        *(word for option in options.items() for word in option),
-        "--disable-uvicorn-access-log",
-        *(("--enable-sleep-mode",) if spec.sleep else ()),
-        *spec.server_options,
-    )
-
-
-def _fault_of(state: RetryCallState) -> BaseException | None:
-    """The exception that ended the last attempt."""
-    return state.outcome.exception() if state.outcome else None

@@ -1,20 +1,15 @@
-"""The protocol with a vLLM server: request bodies, checks of replies, transfer of weights."""
+"""The protocol with a vLLM server: request bodies, checks of replies, calls of workers."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
-
-import torch
-from torch import Tensor
 
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.http_client import HTTPClient, JsonBody, TransientServerError
 from grupo.inference.sampling_params import Sampling
-from grupo.storage import safetensors
+from grupo.inference.vllm_worker import EXTENSION_VERSION
 
 LOGPROBS_MODE = "processed_logprobs"  # after temperature and truncation
 MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this value
@@ -37,7 +32,12 @@ def check_sampling(sampling: Sampling) -> None:
 
 def check_facts(facts: Mapping[str, str], dtype: str, url: str) -> None:
     """Raises ConfigError if a worker's facts show that the server computes differently."""
-    expected = {"dtype": dtype, "logprobs": LOGPROBS_MODE, "unsupported": ""}
+    expected = {
+        "extension": EXTENSION_VERSION,
+        "dtype": dtype,
+        "logprobs": LOGPROBS_MODE,
+        "unsupported": "",
+    }
     for name, value in expected.items():
         if facts.get(name) != value:
             problem = f"{name} is {facts.get(name)!r}, expected {value!r}"
@@ -139,29 +139,3 @@ async def call_workers(client: HTTPClient, call: JsonBody) -> Sequence[Mapping[s
 async def post_empty(client: HTTPClient, body: JsonBody) -> None:
     """Posts an empty body to the path under "path"."""
     await client(body["path"], {})
-
-
-def write_weights(weights: Mapping[str, Tensor], dtype: torch.dtype, file: Path) -> str:
-    """Writes weights to the file that the server loads; returns their checksum."""
-    tensors = {name: _to_cpu(tensor, dtype) for name, tensor in weights.items()}
-    safetensors.check_tensors(tensors, "weights")
-    file.unlink(missing_ok=True)  # frees the disk space of the old weights first
-    with file.open("wb") as stream:
-        stream.writelines(safetensors.file_chunks(tensors))
-    return checksum(tensors)
-
-
-def checksum(tensors: Mapping[str, Tensor]) -> str:
-    """BLAKE2b of names, dtypes, shapes and bytes, in the alphabetical order of names."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        kind = str(tensor.dtype).removeprefix("torch.")
-        digest.update(f"{name} {kind} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _to_cpu(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    target = dtype if tensor.is_floating_point() else tensor.dtype
-    return tensor.detach().to("cpu", target).contiguous()

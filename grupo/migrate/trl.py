@@ -141,7 +141,8 @@ def _policy(source: OptionValues, length: int) -> dict[str, Any]:
             "targets": source.get("lora_target_modules", "all-linear"),
         }
     if source.flag("use_vllm") and source.get("vllm_mode", "colocate") == "server":
-        policy["engine"] = {"url": source.get("vllm_server_base_url", "http://127.0.0.1:8000")}
+        url = source.get("vllm_server_base_url", "http://127.0.0.1:8000")
+        policy["engine"] = {"urls": (url,)}
     source.used |= {
         "use_vllm",
         "vllm_gpu_memory_utilization",

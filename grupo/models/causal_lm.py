@@ -385,7 +385,9 @@ class CausalPolicy(TrainablePolicy):
             return SharedWeights(self.hf_model, self.make_engine)
         with optional_dependency("aiohttp", "vllm"):
             from grupo.inference.vllm_engine import VllmEngine
-        server = VllmEngine(self.spec.engine, str(self.spec.model), self.stop_conditions)
+        server = VllmEngine(
+            self.spec.engine, str(self.spec.model), self.stop_conditions, self.device
+        )
         return ServerWeights(self, server, DTYPES[self.spec.engine.dtype])
 
     @property

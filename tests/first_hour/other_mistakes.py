@@ -33,7 +33,7 @@ OPTIONS = (
     Mistake(f"{RECIPE} --train-file a.jsonl", "--train-file", ANSWER, "--tasks a.jsonl"),
     Mistake(f"{RECIPE} --reward-funcs r.py:f", "--reward-funcs", "repeat it", "--reward r.py:f"),
     Mistake(f"{RECIPE} --temperature 0.7", "--temperature", ANSWER, "temperature 0.7"),
-    Mistake(f"{RECIPE} --use-vllm true", "--use-vllm", ANSWER, "Vllm(url='http://127.0.0.1"),
+    Mistake(f"{RECIPE} --use-vllm true", "--use-vllm", ANSWER, "Vllm(urls=('http://127.0.0.1"),
     Mistake(f"{RECIPE} --gpus 2", "--gpus", "no counterpart", "trains on one device"),
     Mistake(f"{RECIPE} --deepspeed ds.json", "--deepspeed", "no counterpart", "one device"),
     Mistake(f"{RECIPE} --max-prompt-length 9", "--max-prompt-length", ANSWER, "overlong truncate"),

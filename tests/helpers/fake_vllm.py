@@ -64,11 +64,20 @@ class FakeServer:
     def __init__(self, port: int = 0) -> None:
         self.handle_completion: Callable[[Handler, int, dict[str, Any]], None] = respond_correctly
         self.load_weights: Callable[[str], dict[str, str]] = load_correctly
-        self.facts = {"dtype": "float32", "logprobs": "processed_logprobs", "unsupported": ""}
+        self.facts = {
+            "extension": "2",
+            "model": "m",
+            "max_model_len": "64",
+            "dtype": "float32",
+            "logprobs": "processed_logprobs",
+            "unsupported": "",
+        }
         self.completion_bodies: list[dict[str, Any]] = []
         self.loaded_versions: list[str] = []
         self.calls: list[str] = []  # of loading, sleeping and waking, in order
+        self.receive_weights = receive_correctly
         self.lock = threading.Lock()
+        self.rpc_lock = threading.Lock()
         self.start(port)
 
     def start(self, port: int) -> None:
@@ -89,15 +98,23 @@ class FakeServer:
             with suppress(OSError):  # already closed
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def rpc(self, method: str, args: list[str]) -> dict[str, str]:
+    def rpc(self, method: str, args: list[Any]) -> dict[str, str]:
         """Calls a method of the worker extension."""
-        if method == "grupo_load":
-            self.calls.append("load")
-            result = self.load_weights(*args)
-            self.version = result.get("version", "")
-            self.loaded_versions.append(self.version)
-            return result
-        return self.facts | {"version": self.version}
+        with self.rpc_lock:  # vLLM calls one after the other
+            if method == "grupo_discard":
+                self.version = ""
+            if method in ("grupo_load", "grupo_receive") and args[-1] != self.version:
+                return self.replace_weights(method, args)
+            return self.facts | {"version": self.version}
+
+    def replace_weights(self, method: str, args: list[Any]) -> dict[str, str]:
+        self.calls.append("load")
+        self.version = ""
+        load = self.load_weights if method == "grupo_load" else self.receive_weights
+        result = load(*args[:-1] if method == "grupo_load" else args)
+        self.version = result.get("version", "")
+        self.loaded_versions.append(self.version)
+        return result
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -148,6 +165,21 @@ def respond_correctly(handler: Handler, number: int, body: dict[str, Any]) -> No
 
 def load_correctly(path: str) -> dict[str, str]:
     return {"version": checksum(path)}
+
+
+def receive_correctly(address: str, port: int, version: str) -> dict[str, str]:
+    """Receives weights over a process group as the worker extension does."""
+    import torch
+
+    from grupo.inference import vllm_worker
+
+    digest = vllm_worker.new_digest()
+    try:
+        for _ in vllm_worker.receive_tensors(address, port, version, torch.device("cpu"), digest):
+            pass
+    except vllm_worker.InterruptedTransfer as error:
+        return {"interrupted": str(error)}
+    return {"version": digest.hexdigest()}
 
 
 def main() -> None:

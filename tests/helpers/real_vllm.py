@@ -11,8 +11,8 @@ from torch import Tensor
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request
 from grupo.inference.sampling_params import Sampling
-from grupo.inference.server_process import ManagedServer
 from grupo.inference.vllm_engine import VllmEngine
+from grupo.inference.vllm_processes import StartedServer
 from tests.helpers.tiny_lm import ALPHABET
 
 PROMPTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Go on", "a" * 200)
@@ -64,8 +64,9 @@ def with_reference_logp(
 
 def server_processes(engine: VllmEngine) -> dict[str, int]:
     """Process ids of the server and its descendants, by name."""
-    assert isinstance(engine.server, ManagedServer)
-    group = engine.server.guard_processes[0].pid
+    process = engine.pool.servers[0].process
+    assert isinstance(process, StartedServer)
+    group = process.managed.guard_processes[0].pid
     pids: dict[str, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

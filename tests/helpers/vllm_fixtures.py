@@ -22,7 +22,7 @@ Behaviour = Callable[[Handler, int, dict[str, Any]], None]
 def engine_of(server: FakeServer, **options: Any) -> VllmEngine:
     """An engine that has loaded weights."""
     defaults = {"request_timeout": 10.0, "max_failures": 3, "max_concurrency": 8}
-    spec = Vllm(server.url, **(defaults | options))
+    spec = Vllm((server.url,), **(defaults | options))
     engine = VllmEngine(spec, "", STOP_CONDITIONS)
     engine.load(WEIGHTS)
     return engine

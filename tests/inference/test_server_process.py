@@ -16,9 +16,10 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.inference.http_client import EngineError
-from grupo.inference.server_process import ManagedServer
 from grupo.inference.vllm import Vllm
-from grupo.inference.vllm_engine import VllmEngine, server_command
+from grupo.inference.vllm_command import server_command
+from grupo.inference.vllm_engine import VllmEngine
+from grupo.inference.vllm_processes import StartedServer
 from tests.helpers import fake_vllm
 from tests.helpers.vllm_fixtures import STOP_CONDITIONS, WEIGHTS, assert_all_answered_once
 
@@ -114,8 +115,9 @@ def test_server_killed_between_calls_is_restarted(python):
 
 def test_server_that_hangs_is_killed_and_restarted(python):
     engine = managed_engine(python)
-    assert isinstance(engine.server, ManagedServer)
-    engine.server.shutdown_grace = 0.5
+    process = engine.pool.servers[0].process
+    assert isinstance(process, StartedServer)
+    process.managed.shutdown_grace = 0.5
     engine.load(WEIGHTS)
     os.kill(server_pids(python)[0], signal.SIGSTOP)
     assert_all_answered_once(engine)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from grupo.inference.http_client import EngineError
+from grupo.inference.vllm_engine import THREAD
 from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
 from tests.helpers.faulty_vllm import TRANSIENT_FAULTS, die, fail
 from tests.helpers.paths import ROOT
@@ -93,15 +94,15 @@ def test_failed_call_leaves_no_waiting_threads(fake):
     with pytest.raises(EngineError, match=r"sent no response for 0\.5 s"):
         list(engine(REQUESTS))
     deadline = time.monotonic() + 5
-    while (left := waiting_threads(fake)) and time.monotonic() < deadline:
+    while (left := waiting_threads()) and time.monotonic() < deadline:
         time.sleep(0.05)
     released.set()
     assert left == 0
 
 
-def waiting_threads(server: FakeServer) -> int:
+def waiting_threads() -> int:
     """Number of threads that wait for the server's responses."""
-    return sum(thread.name == server.url for thread in threading.enumerate())
+    return sum(thread.name == THREAD for thread in threading.enumerate())
 
 
 def test_failures_count_only_without_replies_between_them(fake):
@@ -179,12 +180,10 @@ def test_process_ends_while_a_generator_is_suspended(fake):
     lines = [
         "import sys",
         f"sys.path.insert(0, {str(ROOT)!r})",
-        "from grupo.inference.http_client import send_all",
-        "from grupo.inference.vllm_protocol import request_body, request_completion",
-        "from tests.helpers.vllm_fixtures import REQUESTS, STOP_CONDITIONS",
-        "bodies = [request_body(request, STOP_CONDITIONS, '') for request in REQUESTS]",
-        "options = dict(max_concurrency=4, request_timeout=60.0)",
-        f"replies = send_all({fake.url!r}, dict(enumerate(bodies)), request_completion, **options)",
+        "from types import SimpleNamespace",
+        "from tests.helpers.vllm_fixtures import REQUESTS, engine_of",
+        f"fake = SimpleNamespace(url={fake.url!r})",
+        "replies = engine_of(fake, max_concurrency=4)(REQUESTS)",
         "next(replies)",
         "print('suspended')",
     ]

@@ -45,7 +45,7 @@ def test_every_request_is_sent_once_and_answered_with_the_loaded_weights(fake):
 
 
 def test_request_body_states_everything_a_reply_depends_on(fake):
-    spec = Vllm(fake.url, request_timeout=10.0)
+    spec = Vllm((fake.url,), request_timeout=10.0)
     engine = VllmEngine(spec, "", StopConditions(12, (0, 1), ("###",), context_length=10))
     engine.load(WEIGHTS)
     list(engine([Request((7, 8, 9), 5, Sampling(0.5, 0.9, 4))]))
@@ -114,7 +114,7 @@ def test_proxies_of_the_environment_are_not_used(fake, monkeypatch):
 
 
 def test_no_requests_send_nothing(fake):
-    assert list(VllmEngine(Vllm(fake.url), "", STOP_CONDITIONS)([])) == []
+    assert list(VllmEngine(Vllm((fake.url,)), "", STOP_CONDITIONS)([])) == []
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_weights_that_the_server_cannot_load_raise_at_once(fake):
 def test_weights_of_another_run_are_not_sampled_from(fake):
     engine_of(fake)
     with pytest.raises(EngineError, match="holds weights of another run"):
-        list(VllmEngine(Vllm(fake.url, request_timeout=10.0), "", STOP_CONDITIONS)(REQUESTS))
+        list(VllmEngine(Vllm((fake.url,), request_timeout=10.0), "", STOP_CONDITIONS)(REQUESTS))
 
 
 def test_weights_changed_during_a_call_raise(fake):
@@ -211,15 +211,18 @@ def test_server_that_computes_differently_is_rejected(fake, facts, message):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"url": ""}, "url: ''. Allowed: an address, or python"),
-        ({"url": "http://a:1", "dtype": "float8"}, "dtype: 'float8'. Allowed: float32 or bfloat16"),
-        ({"url": "http://a:1", "max_failures": 0}, "max_failures: 0. Allowed: 1 or more"),
+        ({"urls": ()}, "urls: (). Allowed: an address, or python"),
         (
-            {"url": "http://a:1", "request_timeout": 0.0},
+            {"urls": ("http://a:1",), "dtype": "float8"},
+            "dtype: 'float8'. Allowed: float32 or bfloat16",
+        ),
+        ({"urls": ("http://a:1",), "max_failures": 0}, "max_failures: 0. Allowed: 1 or more"),
+        (
+            {"urls": ("http://a:1",), "request_timeout": 0.0},
             "Vllm.request_timeout: 0.0. Allowed: above 0; seconds.",
         ),
         (
-            {"url": "http://a:1", "gpu_memory_utilization": 1.5},
+            {"urls": ("http://a:1",), "gpu_memory_utilization": 1.5},
             "gpu_memory_utilization: 1.5. Allowed: above 0, at most 1",
         ),
     ],
@@ -233,5 +236,5 @@ def test_invalid_settings_are_rejected(spec, message):
     "url", ["localhost:8000", "ftp://a:1", "http://", "http://a:b", "http://a:65536", "http://["]
 )
 def test_invalid_urls_are_rejected(url):
-    with pytest.raises(ConfigError, match=re.escape(f"url: {url!r}. Allowed: http://host:port.")):
-        VllmEngine(Vllm(url), "", STOP_CONDITIONS)
+    with pytest.raises(ConfigError, match=re.escape(f"urls: {url!r}. Allowed: http://host:port.")):
+        VllmEngine(Vllm((url,)), "", STOP_CONDITIONS)

@@ -8,7 +8,7 @@ import torch
 from grupo.core.errors import ConfigError
 from grupo.inference.http_client import EngineError
 from grupo.inference.vllm import Vllm
-from grupo.inference.vllm_engine import server_command, server_environment
+from grupo.inference.vllm_command import server_command, server_environment
 from grupo.models.causal_lm import CausalLM
 from grupo.models.weight_sync import ServerWeights
 from tests.helpers import tiny_lm
@@ -101,14 +101,14 @@ def test_devices_are_numbers_of_gpus_of_a_started_server(fields, message):
 
 def test_a_sleeping_server_cannot_generate_during_updates(fake, tmp_path):
     folder = str(tiny_lm.save_model(tmp_path))
-    policy = CausalLM(folder, max_new_tokens=6, engine=Vllm(fake.url, sleep=True)).build()
+    policy = CausalLM(folder, max_new_tokens=6, engine=Vllm((fake.url,), sleep=True)).build()
     with pytest.raises(ConfigError, match="sleep: True"):
         policy.detach_sampler()
 
 
 def test_weights_are_copied_in_the_servers_dtype_and_tied_ones_once(fake, tmp_path):
     folder = str(tiny_lm.save_model(tmp_path, "qwen3"))  # its head is the embedding
-    spec = CausalLM(folder, max_new_tokens=6, engine=Vllm(fake.url, dtype="bfloat16"))
+    spec = CausalLM(folder, max_new_tokens=6, engine=Vllm((fake.url,), dtype="bfloat16"))
     policy = spec.build()
     weights = policy.weight_sync.snapshot()
     embedding, head = weights["model.embed_tokens.weight"], weights["lm_head.weight"]

@@ -30,7 +30,7 @@ CASES = [
         "trl_vllm_dr_grpo.py",
         set(),
         {"method.aggregation": ConstantLength(1536), "method.loss": Clip(0.25, 0.25) + 0.02 * KL(),
-         "policy.engine.url": "http://127.0.0.1:9000", "learning_rate.fraction": 0.05,
+         "policy.engine.urls": ("http://127.0.0.1:9000",), "learning_rate.fraction": 0.05,
          "method.updates.epochs": 2, "seed": 5},
     ),
     (

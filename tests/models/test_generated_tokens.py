@@ -98,7 +98,7 @@ def fake() -> Any:
 def test_tokens_of_a_server_are_counted_once_also_when_requests_are_sent_again(
     fake, llama, fault_at
 ):
-    policy = replace(llama, engine=Vllm(fake.url, max_concurrency=2)).build()
+    policy = replace(llama, engine=Vllm((fake.url,), max_concurrency=2)).build()
     policy.sync_weights(policy.weight_sync.snapshot(), 0)
     fake.handle_completion = lambda handler, number, body: (
         die if number == fault_at else respond_correctly

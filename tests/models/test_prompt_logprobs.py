@@ -157,6 +157,6 @@ def test_policies_that_cannot_score_raise_config_errors(llama, tmp_path):
         )
         with pytest.raises(ConfigError, match=f"sampler: {name}.* {problem}"):
             run(policy.actor(3).score(rollout))
-    server = VllmEngine(Vllm("http://127.0.0.1:9"), "", StopConditions(4, (0,)))
+    server = VllmEngine(Vllm(("http://127.0.0.1:9",)), "", StopConditions(4, (0,)))
     with pytest.raises(ConfigError, match=f"sampler: vllm {problem}"):
         list(server([Request((1, 2), 1, num_scored=1)]))

@@ -34,7 +34,7 @@ KEEP_BEST = '--evaluation.every 10 --keep "KeepCheckpoints(best=1)"'
 OPTIMIZER = "--optimizer {}"
 EMA = '--ema "EMA(decay={})"'
 CHAT_TEMPLATE = "--policy.apply-chat-template {}"
-VLLM = "--policy.engine \"Vllm(url='{}')\""
+VLLM = "--policy.engine \"Vllm(urls=('{}',))\""
 VLLM_MEMORY = '--policy.engine "Vllm(gpu_memory_utilization={})"'
 MODEL = "--model {}"
 TASKS = "--tasks {}"

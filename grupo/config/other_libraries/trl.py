@@ -34,7 +34,7 @@ GENERATION = (
     Option("vllm_server_base_url", to.VLLM, "None", example="http://127.0.0.1:8000"),
     Option("vllm_gpu_memory_utilization", to.VLLM_MEMORY, "0.3"),
     *neutral(
-        "the engine is a vLLM server: --policy.engine \"Vllm(url='…')\"",
+        "the engine is a vLLM server: --policy.engine \"Vllm(urls=('…',))\"",
         *("vllm_mode", "vllm_server_host", "vllm_server_port", "vllm_server_timeout"),
         *("vllm_group_port", "vllm_enable_sleep_mode", "vllm_model_impl", "cache_implementation"),
         *("vllm_max_model_length", "use_transformers_paged", "vllm_max_model_len"),

@@ -1,0 +1,89 @@
+"""How weights reach the servers: through a file, or over a process group."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from grupo.inference.vllm_worker import add_to_digest, new_digest
+from grupo.storage import safetensors
+
+
+@dataclass(frozen=True)
+class PublishedWeights:
+    """Weights that any server can be asked to load, by any process.
+
+    Args:
+        version: checksum of the weights; "" before the first ones.
+        method: of the servers' workers, which loads them.
+        args: of the method, before the version.
+    """
+
+    version: str = ""
+    method: str = ""
+    args: tuple[str | int, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """The fields as JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> "PublishedWeights":
+        """The weights of `to_data`."""
+        return PublishedWeights(data["version"], data["method"], tuple(data["args"]))
+
+
+class WeightTransfer(Protocol):
+    """Keeps the current weights ready for servers that load them."""
+
+    def publish(self, weights: Mapping[str, Tensor]) -> PublishedWeights:
+        """Make these the current weights, in place of the previous ones."""
+        ...
+
+    def close(self) -> None:
+        """Release what the weights need."""
+        ...
+
+
+class FileTransfer:
+    """Weights in a safetensors file that the servers read.
+
+    Args:
+        file: in a folder that all servers see.
+        dtype: of the weights on the servers.
+    """
+
+    def __init__(self, file: Path, dtype: torch.dtype) -> None:
+        self.file = file
+        self.dtype = dtype
+
+    def publish(self, weights: Mapping[str, Tensor]) -> PublishedWeights:
+        tensors = cpu_tensors(weights, self.dtype)
+        self.file.unlink(missing_ok=True)  # frees the disk space of the old weights first
+        with self.file.open("wb") as stream:
+            stream.writelines(safetensors.file_chunks(tensors))
+        return PublishedWeights(checksum(tensors), "grupo_load", (str(self.file),))
+
+    def close(self) -> None:
+        pass
+
+
+def cpu_tensors(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """The weights in the memory of this process, floating-point ones in `dtype`."""
+    tensors = {
+        name: x.detach().to("cpu", dtype if x.is_floating_point() else x.dtype).contiguous()
+        for name, x in weights.items()
+    }
+    safetensors.check_tensors(tensors, "weights")
+    return tensors
+
+
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    """BLAKE2b of names, dtypes, shapes and bytes, in the alphabetical order of names."""
+    digest = new_digest()
+    for name in sorted(tensors):
+        add_to_digest(digest, name, tensors[name])
+    return digest.hexdigest()
