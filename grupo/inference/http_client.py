@@ -12,18 +12,11 @@ import aiohttp
 
 from grupo.core.errors import ConfigError
 from grupo.inference.background import run
+from grupo.inference.engine_errors import EngineError, TransientServerError
 
 TRANSIENT_STATUSES = (408, 425, 429)  # statuses below 500 that are not the request's fault
 JsonBody = Mapping[str, Any]
 T = TypeVar("T")
-
-
-class EngineError(RuntimeError):
-    """A permanent failure of a server, which ends the run."""
-
-
-class TransientServerError(Exception):
-    """A server died, hung, or returned an invalid response; a retry may succeed."""
 
 
 def check_url(url: str) -> None:

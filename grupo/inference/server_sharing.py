@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grupo.core.errors import ConfigError
-from grupo.inference.http_client import EngineError
+from grupo.inference.engine_errors import EngineError
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from grupo.inference import background, vllm_worker
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.background import Put
 from grupo.inference.base import Reply, Request, StopConditions, check_generate_only
-from grupo.inference.http_client import EngineError, HTTPClient, open_session
+from grupo.inference.engine_errors import EngineError
+from grupo.inference.http_client import HTTPClient, open_session
 from grupo.inference.request_routing import PromptHomes
 from grupo.inference.server_process import ManagedServer
 from grupo.inference.server_sharing import UNSHARED, ServerSharing

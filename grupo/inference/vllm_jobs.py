@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.base import Reply, Request, StopConditions
-from grupo.inference.http_client import EngineError, HTTPClient, TransientServerError, no_response
+from grupo.inference.engine_errors import EngineError, TransientServerError
+from grupo.inference.http_client import HTTPClient, no_response
 from grupo.inference.request_routing import PromptHomes
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_server import VllmServer

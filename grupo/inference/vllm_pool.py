@@ -6,12 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from grupo.core.errors import ConfigError
-from grupo.inference.http_client import (
-    EngineError,
-    HTTPClient,
-    TransientServerError,
-    open_session,
-)
+from grupo.inference.engine_errors import EngineError, TransientServerError
+from grupo.inference.http_client import HTTPClient, open_session
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_server import VllmServer, check_same_settings
 from grupo.inference.weight_transfer import PublishedWeights

@@ -7,14 +7,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import Protocol, TypeVar
 
-from grupo.inference.http_client import (
-    EngineError,
-    HTTPClient,
-    TransientServerError,
-    check_url,
-    in_time,
-    open_session,
-)
+from grupo.inference.engine_errors import EngineError, TransientServerError
+from grupo.inference.http_client import HTTPClient, check_url, in_time, open_session
 from grupo.inference.server_process import (
     HEALTH_TIMEOUT,
     POLL_INTERVAL,

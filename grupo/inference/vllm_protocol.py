@@ -7,7 +7,8 @@ from uuid import uuid4
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions
-from grupo.inference.http_client import HTTPClient, JsonBody, TransientServerError
+from grupo.inference.engine_errors import TransientServerError
+from grupo.inference.http_client import HTTPClient, JsonBody
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm_worker import EXTENSION_VERSION
 

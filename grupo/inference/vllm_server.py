@@ -6,12 +6,8 @@ from typing import Any
 
 from grupo.core.errors import ConfigError
 from grupo.inference import vllm_protocol as protocol
-from grupo.inference.http_client import (
-    EngineError,
-    HTTPClient,
-    TransientServerError,
-    in_time,
-)
+from grupo.inference.engine_errors import EngineError, TransientServerError
+from grupo.inference.http_client import HTTPClient, in_time
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_processes import ServerProcess
 from grupo.inference.weight_transfer import PublishedWeights

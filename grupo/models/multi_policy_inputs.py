@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import select_input_rows
+from grupo.inference.server_sharing import ServerSharing
 from grupo.models.base import REPROMPTED_PREFIX
 from grupo.models.weight_sync import Weights, WeightSync
 
@@ -58,6 +59,11 @@ class WeightSyncByRole:
     def context(self) -> AbstractContextManager[Any]:
         """A context manager that does nothing: each policy enters its own."""
         return nullcontext()
+
+    def share_servers(self, sharing: ServerSharing) -> None:
+        """Use the servers of all policies together with other processes."""
+        for sync in self.by_role.values():
+            sync.share_servers(sharing)
 
     def release_memory(self) -> None:
         """Release memory that only generation needs; nothing is generated until `load`."""

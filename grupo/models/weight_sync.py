@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from grupo.inference.base import Engine
+from grupo.inference.server_sharing import ServerSharing
 from grupo.models.generation_stream import GenerationStream
 from grupo.models.trainable import TrainablePolicy
 
@@ -37,6 +38,10 @@ class WeightSync(Protocol):
 
     def context(self) -> AbstractContextManager[Any]:
         """Context manager in which the engine generates."""
+        ...
+
+    def share_servers(self, sharing: ServerSharing) -> None:
+        """Use the servers, if there are any, together with other processes of the same policy."""
         ...
 
     def release_memory(self) -> None:
@@ -75,6 +80,9 @@ class SharedWeights:
     def context(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
+    def share_servers(self, sharing: ServerSharing) -> None:
+        pass
+
     def release_memory(self) -> None:
         pass
 
@@ -110,6 +118,10 @@ class CopiedWeights(SharedWeights):
 class WeightServer(Engine, Protocol):
     """An inference engine with weights of its own, such as `VllmEngine`."""
 
+    def share(self, sharing: ServerSharing) -> None:
+        """Use the servers together with other processes, of which one hands over the weights."""
+        ...
+
     def load(self, weights: Weights) -> None:
         """Generate with these weights from now on."""
         ...
@@ -136,9 +148,15 @@ class ServerWeights:
         self.policy = policy
         self.server = server
         self.dtype = dtype
+        self.is_sender = True
 
     def snapshot(self) -> Weights:
-        """A copy in the memory of this machine; names of tied weights share one."""
+        """A copy in the memory of this machine; names of tied weights share one.
+
+        It is empty if another process hands over the weights.
+        """
+        if not self.is_sender:
+            return {}
         copies: dict[tuple[int, torch.Size], Tensor] = {}
         weights: dict[str, Tensor] = {}
         for name, x in self.policy.merged_model().state_dict().items():
@@ -148,6 +166,10 @@ class ServerWeights:
                 copies[key] = x.to("cpu", dtype, copy=True)
             weights[name] = copies[key]
         return weights
+
+    def share_servers(self, sharing: ServerSharing) -> None:
+        self.is_sender = sharing.is_sender
+        self.server.share(sharing)
 
     def load(self, weights: Weights) -> None:
         self.policy.release_memory()  # the server may share the device

@@ -2,7 +2,7 @@
 
 from importlib import metadata
 
-from grupo.core.component import to_code, walk
+from grupo.core.component import walk
 from grupo.core.errors import ConfigError
 from grupo.distributed.agreement import check_same_values
 from grupo.distributed.base import Ranks
@@ -16,10 +16,10 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
     if ranks.size == 1:
         return
     for part in walk(recipe.policy):
-        if isinstance(part, Vllm):
+        if isinstance(part, Vllm) and part.python:
             raise ConfigError(
-                f"policy.engine: {to_code(part)}. Allowed with several ranks: None; each rank"
-                " generates its share of the rollouts itself."
+                f"policy.engine.python: {part.python!r}. Allowed with several ranks: '', and the"
+                " urls of running servers; `grupo serve` starts them."
             )
         if (device := getattr(part, "device", "")).startswith("cuda:"):
             raise ConfigError(

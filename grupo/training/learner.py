@@ -34,6 +34,7 @@ from grupo.training.async_rollouts import GenerateStep, PendingStep, with_import
 from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups
 from grupo.training.oom_retry import retry_on_oom
+from grupo.training.share_servers import share_servers
 from grupo.training.state import State
 from grupo.training.step_generator import make_step_generator
 from grupo.training.stopping import measured_kl
@@ -107,6 +108,7 @@ class Learner:
         self.notes: list[str] = []
         if recipe.max_staleness:
             self.policy.detach_sampler()
+        share_servers(self.policy, ranks)
 
     def _fit_prompts(self) -> str:
         """Refuse, drop or truncate prompts that are too long; return a message for the user."""

@@ -65,6 +65,9 @@ class DrawingEngine:
     def context(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def share_servers(self, sharing: ServerSharing) -> None:
+        pass
+
     def release_memory(self) -> None:
         pass
 

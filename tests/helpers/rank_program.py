@@ -20,6 +20,7 @@ from typing import Any
 import peft  # noqa: F401  # it imports 800 modules, which each child would load anew
 import torch
 
+from grupo.inference.vllm import Vllm
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
 from grupo.storage import fault_injection
@@ -64,10 +65,21 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
             recipe = training_recipes.recipe(request["recipe"], model)
             if isinstance(recipe.policy, CausalLM):
                 recipe = recipe.replace(policy=replace(recipe.policy, dtype="float64"))
+            if "urls" in request or "python" in request:
+                recipe = recipe.replace(policy=replace(recipe.policy, engine=engine_of(request)))
             train(recipe.replace(**request.get("changes", {})), request["run"])
     except BaseException as raised:  # the child must not run the parent's code
         return {"error": f"{type(raised).__name__}: {raised}"}
     return {"error": ""}
+
+
+def engine_of(request: Request) -> Vllm:
+    return Vllm(
+        tuple(request.get("urls", ())),
+        request.get("python", ""),
+        request_timeout=5.0,
+        weight_transfer=request.get("transfer", "file"),
+    )
 
 
 def run_out_of_memory_once() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.inference.http_client import EngineError
+from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_command import server_command
 from grupo.inference.vllm_engine import VllmEngine

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from grupo.inference.base import Reply, StopConditions, generate_all
-from grupo.inference.http_client import EngineError
+from grupo.inference.engine_errors import EngineError
 from grupo.inference.local import LocalEngine
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm

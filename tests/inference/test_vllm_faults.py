@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from grupo.inference.http_client import EngineError
+from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm_engine import THREAD
 from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
 from tests.helpers.faulty_vllm import TRANSIENT_FAULTS, die, fail

@@ -12,7 +12,7 @@ import torch
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions
-from grupo.inference.http_client import EngineError
+from grupo.inference.engine_errors import EngineError
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine

@@ -12,7 +12,7 @@ import torch
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.inference.base import Request
-from grupo.inference.http_client import EngineError
+from grupo.inference.engine_errors import EngineError
 from grupo.inference.request_routing import MAX_IMBALANCE, PromptHomes
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.core.errors import ConfigError
-from grupo.inference.http_client import EngineError
+from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_command import server_command, server_environment
 from grupo.models.causal_lm import CausalLM

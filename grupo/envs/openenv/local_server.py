@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 
 from grupo.core.errors import ConfigError
-from grupo.inference.http_client import EngineError, TransientServerError
+from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.server_process import ManagedServer
 
 START_SECONDS = 120.0  # until the first answer; the import of OpenEnv takes seconds

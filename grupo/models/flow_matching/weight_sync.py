@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grupo.inference.server_sharing import ServerSharing
 from grupo.models.flow_matching.backbone import VelocityField
 from grupo.models.generation_stream import GenerationStream
 
@@ -27,6 +28,9 @@ class SharedFlowWeights:
 
     def context(self) -> AbstractContextManager[Any]:
         return nullcontext()
+
+    def share_servers(self, sharing: ServerSharing) -> None:
+        pass
 
     def release_memory(self) -> None:
         pass
