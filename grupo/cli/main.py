@@ -17,6 +17,7 @@ from grupo.cli.methods import methods_app
 from grupo.cli.migrate import migrate
 from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
 from grupo.cli.report import report, watch
+from grupo.cli.simulate import simulate
 from grupo.cli.single_value import SingleValueCommand
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.cli.unknown_command import unknown_command
@@ -51,6 +52,7 @@ COMMANDS = {
     "report": report,
     "watch": watch,
     "export": export,
+    "simulate": simulate,
     "migrate": migrate,
 }
 COMMAND_NAMES = (*COMMANDS, "methods")

@@ -1,0 +1,123 @@
+"""`grupo simulate`: how fast a run would be on other numbers of processes."""
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from grupo.cli.options import RunArgument
+from grupo.core.console import out, print_line
+from grupo.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from grupo.simulate.costs import Costs
+    from grupo.simulate.events import Job
+
+STEPS = 20  # simulated, after some that are not counted
+
+
+def simulate(
+    run: RunArgument,
+    trainers: Annotated[list[int] | None, Option(help="Processes that update; repeatable.")] = None,
+    servers: Annotated[
+        list[int] | None, Option(help="Processes that generate; 0: the trainers; repeatable.")
+    ] = None,
+    cores: Annotated[
+        int, Option(help="Processors that all processes share; 0: each has its own.")
+    ] = 0,
+    max_staleness: Annotated[list[int] | None, Option(help="As in a recipe; repeatable.")] = None,
+    tokens_per_step: Annotated[
+        list[int] | None, Option(help="Tokens of a rollout within one step; 0: all; repeatable.")
+    ] = None,
+    prompts_per_step: Annotated[int, Option(help="Instead of those of the run.")] = 0,
+    group_size: Annotated[int, Option(help="Instead of that of the run.")] = 0,
+    length: Annotated[
+        str, Option(help="'LogNormal(3000, 0.8)' instead of the run's answers.")
+    ] = "",
+    max_length: Annotated[int, Option(help="The limit of lengths that are drawn.")] = 16_000,
+    decode_step: Annotated[
+        float, Option(help="Seconds of a decoding step, instead of the run's.")
+    ] = 0.0,
+    decode_row: Annotated[
+        float, Option(help="Seconds of a row in a decoding step, instead of the run's.")
+    ] = 0.0,
+    update_token: Annotated[
+        float, Option(help="Seconds of a token in an update, instead of the run's.")
+    ] = 0.0,
+    gradient_sum: Annotated[
+        float, Option(help="Seconds of summing two ranks' gradients; else by their size.")
+    ] = -1.0,
+    weight_transfer: Annotated[
+        float, Option(help="Seconds of handing new weights to the servers.")
+    ] = 0.0,
+) -> None:
+    """Predict the seconds of a step, from the phases of a run of one process."""
+    from grupo.simulate.costs import costs_of_run, measured_lengths
+    from grupo.simulate.events import Machine, Simulation
+    from grupo.simulate.table import prediction_table
+
+    _check_counts({"trainers": (trainers, 1), "servers": (servers, 0)})
+    _check_counts({"max-staleness": (max_staleness, 0), "tokens-per-step": (tokens_per_step, 0)})
+    lengths = measured_lengths(run)
+    costs = _changed(
+        costs_of_run(run, lengths),
+        decode_step=decode_step,
+        decode_row=decode_row,
+        update_token=update_token,
+        weight_transfer=weight_transfer,
+    )
+    if gradient_sum >= 0:
+        costs = replace(costs, gradient_sum=gradient_sum)
+    job = _job(run, lengths, length, max_length)
+    job = replace(
+        job, prompts=prompts_per_step or job.prompts, group_size=group_size or job.group_size
+    )
+    rows = []
+    settings = (trainers or [1], servers or [0], max_staleness or [0], tokens_per_step or [0])
+    for ranks, engines, staleness, tokens in product(*settings):
+        machine = Machine(ranks, engines, cores)
+        chosen = replace(job, max_staleness=staleness, tokens_per_step=tokens)
+        rows.append((machine, chosen, Simulation(costs, machine, chosen).run(STEPS)))
+    print_line(_describe(costs))
+    out.print(prediction_table(rows))
+
+
+def _check_counts(options: dict[str, tuple[list[int] | None, int]]) -> None:
+    for name, (values, smallest) in options.items():
+        for value in values or ():
+            if value < smallest:
+                raise ConfigError(f"{name}: {value}. Allowed: {smallest} or more.")
+
+
+def _changed(costs: "Costs", **seconds: float) -> "Costs":
+    for name, value in seconds.items():
+        if value < 0:
+            raise ConfigError(f"{name.replace('_', '-')}: {value}. Allowed: 0 or more seconds.")
+    return replace(costs, **{name: value for name, value in seconds.items() if value})
+
+
+def _job(run: "object", lengths: dict[int, list[int]], text: str, limit: int) -> "Job":
+    from pathlib import Path
+
+    from grupo.simulate.events import Job
+    from grupo.simulate.lengths import MeasuredLengths, parse_lengths
+    from grupo.training.run_dir import RunFolder
+
+    recipe = RunFolder.open(Path(str(run))).recipe
+    sizes = [len(step) for step in lengths.values()]
+    rollouts = round(sum(sizes) / len(sizes))
+    prompts = min(recipe.prompts_per_step, rollouts)
+    everything = [tokens for step in lengths.values() for tokens in step]
+    drawn = parse_lengths(text, limit) if text else MeasuredLengths(everything)
+    return Job(prompts, max(1, rollouts // prompts), drawn)
+
+
+def _describe(costs: "Costs") -> str:
+    return (
+        f"Costs: a decoding step takes {costs.decode_step * 1e3:.3g} ms and"
+        f" {costs.decode_row * 1e6:.3g} us for each row; an update {costs.update_step:.3g} s and"
+        f" {costs.update_token * 1e6:.3g} us for each token; the batch"
+        f" {costs.batch_row * 1e6:.3g} us for each rollout; rewards {costs.score:.3g} s; the sum of"
+        f" two ranks' gradients {costs.gradient_sum:.3g} s."
+    )

@@ -1,0 +1,1 @@
+"""Simulation of a run on other numbers of processes: `grupo simulate`."""

@@ -1,0 +1,107 @@
+"""Seconds of each phase of a step, as functions of its size: fitted to a run, or given."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import nnls
+
+from grupo.core.errors import ConfigError
+from grupo.report.read_run import read_metrics, read_rollouts
+
+MIN_STEPS = 5  # of a run that costs are fitted to
+WARMUP = 1  # steps that are not used: the first one allocates memory
+GRADIENT_BYTES_PER_S = 0.5e9  # that two processes on one machine sum by gloo: docs/scale.md
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds of each phase.
+
+    Args:
+        decode_step: Of one decoding step, whatever the number of rows.
+        decode_row: Of one row in a decoding step.
+        update_step: Of an update, whatever its size.
+        update_token: Of one trained token in an update.
+        batch_row: Of one rollout in what every rank does for the whole batch: advantages, metrics.
+        score: Of waiting for rewards at the end of generation.
+        gradient_sum: Of the sum of the gradients of two ranks.
+        weight_transfer: Of handing new weights to the servers.
+    """
+
+    decode_step: float
+    decode_row: float
+    update_step: float
+    update_token: float
+    batch_row: float = 0.0
+    score: float = 0.0
+    gradient_sum: float = 0.0
+    weight_transfer: float = 0.0
+
+
+def measured_lengths(run: Path) -> dict[int, list[int]]:
+    """Tokens of each rollout of a run, by step."""
+    lengths: defaultdict[int, list[int]] = defaultdict(list)
+    for rollout in read_rollouts(run):
+        lengths[rollout["step"]].append(rollout["length"])
+    return lengths
+
+
+def costs_of_run(run: Path, lengths: Mapping[int, Sequence[int]]) -> Costs:
+    """Costs fitted to the steps of a run of one process.
+
+    Args:
+        run: The folder of the run.
+        lengths: Tokens of each rollout, by step.
+
+    Raises:
+        ConfigError: The run has too few steps, or generated them during updates.
+    """
+    steps = [step for step in read_metrics(run) if lengths.get(int(step["step"]))]
+    if len(steps) < MIN_STEPS:
+        raise ConfigError(
+            f"run: {str(run)!r} has {len(steps)} steps with rollouts. Allowed: {MIN_STEPS} or more."
+        )
+    if any(step["staleness"] > 0 for step in steps):
+        raise ConfigError(
+            f"run: {str(run)!r} generated rollouts during updates, so that the seconds of its"
+            " phases overlap. Allowed: a run with max_staleness=0."
+        )
+    weights = max((run / "checkpoints").glob("step-*/weights.safetensors"), default=None)
+    size = weights.stat().st_size if weights else 0
+    return replace(fit_costs(steps, lengths), gradient_sum=size / GRADIENT_BYTES_PER_S)
+
+
+def fit_costs(steps: Sequence[Mapping[str, float]], lengths: Mapping[int, Sequence[int]]) -> Costs:
+    """Costs fitted by least squares, none of them negative.
+
+    Args:
+        steps: The metrics of each step.
+        lengths: Tokens of each rollout, by step.
+    """
+    used = list(steps)[WARMUP:]
+    own = [np.asarray(lengths[int(step["step"])]) for step in used]
+    decoding = np.array([[n.max(), n.sum()] for n in own], dtype=np.float64)
+    updating = np.array([[1, n.sum()] for n in own], dtype=np.float64)
+    generate = [step["time/generate"] for step in used]
+    update = [step["time/update"] + step["time/logprobs"] for step in used]
+    decode_step, decode_row = _fit(decoding, generate)
+    update_step, update_token = _fit(updating, update)
+    rows = sum(len(n) for n in own)
+    return Costs(
+        decode_step,
+        decode_row,
+        update_step,
+        update_token,
+        batch_row=sum(step["time/other"] for step in used) / rows,
+        score=sum(step["time/score"] for step in used) / len(used),
+    )
+
+
+def _fit(features: np.ndarray, seconds: Sequence[float]) -> tuple[float, float]:
+    """Nonnegative coefficients with the smallest squared error."""
+    scale = features.max(0)
+    first, second = nnls(features / scale, np.asarray(seconds))[0] / scale
+    return float(first), float(second)

@@ -1,0 +1,39 @@
+"""Predictions as a table."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from grupo.simulate.events import Job, Machine, Prediction
+
+COLUMNS = (
+    "trainers",
+    "servers",
+    "max_staleness",
+    "tokens_per_step",
+    "s/step",
+    "trainers idle",
+    "generators busy",
+    "staleness",
+    "oldest",
+)
+
+
+def prediction_table(rows: Sequence[tuple[Machine, Job, Prediction]]) -> Table:
+    """A row for each prediction."""
+    table = Table(title="predicted", title_style="")
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    for machine, job, prediction in rows:
+        table.add_row(
+            str(machine.trainers),
+            str(machine.servers or "-"),
+            str(job.max_staleness),
+            str(job.tokens_per_step or "-"),
+            f"{prediction.seconds:.3g}",
+            f"{prediction.trainer_idle:.0%}",
+            f"{prediction.generators_busy:.0%}",
+            f"{prediction.staleness:.2f}",
+            str(prediction.oldest),
+        )
+    return table
