@@ -12,6 +12,7 @@ from grupo.core.errors import ConfigError
 from grupo.report.read_run import read_metrics, read_rollouts
 
 MIN_STEPS = 5  # of a run that costs are fitted to
+MIN_VARIATION = 0.05  # of the sizes of steps, below which fixed costs are not distinguished
 WARMUP = 1  # steps that are not used: the first one allocates memory
 GRADIENT_BYTES_PER_S = 0.5e9  # that two processes on one machine sum by gloo: docs/scale.md
 
@@ -101,7 +102,14 @@ def fit_costs(steps: Sequence[Mapping[str, float]], lengths: Mapping[int, Sequen
 
 
 def _fit(features: np.ndarray, seconds: Sequence[float]) -> tuple[float, float]:
-    """Nonnegative coefficients with the smallest squared error."""
+    """Nonnegative coefficients with the smallest squared error.
+
+    If the steps have nearly equal proportions, so that the coefficients cannot be distinguished,
+    the first is 0: the seconds are those of the rows or tokens.
+    """
     scale = features.max(0)
+    ratio = features[:, 0] / features[:, 1]
+    if ratio.max() - ratio.min() < MIN_VARIATION * ratio.max():
+        return 0.0, float(np.sum(seconds) / features[:, 1].sum())
     first, second = nnls(features / scale, np.asarray(seconds))[0] / scale
     return float(first), float(second)

@@ -36,7 +36,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained.
+    """Sizes of a training step.
 
     Args:
         prompts: Prompts per step.

@@ -17,7 +17,7 @@ class Lengths(Protocol):
     """A distribution of lengths."""
 
     def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """That many lengths in tokens, int64, each at least 1."""
+        """Draw lengths in tokens, int64, each at least 1."""
         ...
 
 

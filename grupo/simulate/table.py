@@ -9,18 +9,23 @@ from grupo.simulate.events import Job, Machine, Prediction
 COLUMNS = (
     "trainers",
     "servers",
-    "max_staleness",
-    "tokens_per_step",
+    "stale",
+    "tokens",
     "s/step",
-    "trainers idle",
-    "generators busy",
-    "staleness",
+    "idle",
+    "busy",
+    "age",
     "oldest",
 )
 
 
 def prediction_table(rows: Sequence[tuple[Machine, Job, Prediction]]) -> Table:
-    """A row for each prediction."""
+    """A row for each prediction.
+
+    "stale" is `max_staleness`, "tokens" is `tokens_per_step`, "idle" the fraction of the time in
+    which trainers do not update, "busy" that in which generators generate, and "age" and "oldest"
+    are the mean and the largest age of the weights of a token in updates.
+    """
     table = Table(title="predicted", title_style="")
     for name in COLUMNS:
         table.add_column(name, justify="right")

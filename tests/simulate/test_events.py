@@ -88,6 +88,15 @@ def test_costs_are_found_again_from_steps_that_they_predict():
     )
 
 
+def test_steps_of_equal_sizes_do_not_distinguish_fixed_costs():
+    step = {"time/generate": 0.6, "time/update": 1.2, "time/logprobs": 0.0, "time/other": 0.0}
+    steps = [{**step, "time/score": 0.0, "step": n} for n in range(1, 7)]
+    costs = fit_costs(steps, dict.fromkeys(range(1, 7), [10] * 12))
+    assert costs.decode_step == costs.update_step == 0
+    assert costs.decode_row == pytest.approx(0.6 / 120)
+    assert costs.update_token == pytest.approx(1.2 / 120)
+
+
 def test_lognormal_lengths_have_the_mean_and_the_limit():
     drawn = LogNormal(3000, 0.8, 1 << 40).draw(np.random.default_rng(0), 100_000)
     assert drawn.mean() == pytest.approx(3000, rel=0.02)
