@@ -13,10 +13,13 @@ from typer.core import TyperGroup
 
 from grupo.cli.compare import compare
 from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
+from grupo.cli.launch import launch_app
 from grupo.cli.methods import methods_app
 from grupo.cli.migrate import migrate
+from grupo.cli.ranks import ranks
 from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
 from grupo.cli.report import report, watch
+from grupo.cli.serve import serve
 from grupo.cli.simulate import simulate
 from grupo.cli.single_value import SingleValueCommand
 from grupo.cli.train import make_toy_model, resume, train
@@ -54,8 +57,10 @@ COMMANDS = {
     "export": export,
     "simulate": simulate,
     "migrate": migrate,
+    "serve": serve,
+    "ranks": ranks,
 }
-COMMAND_NAMES = (*COMMANDS, "methods")
+COMMAND_NAMES = (*COMMANDS, "methods", "launch")
 METHODS_COMMANDS = ("list", "check", "suggest", "search")
 COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # fields of a recipe are options
 
@@ -101,6 +106,7 @@ for name, command in COMMANDS.items():
         context_settings={"ignore_unknown_options": takes_fields},
     )(command)
 app.add_typer(methods_app, name="methods")
+app.add_typer(launch_app, name="launch")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,6 +1,7 @@
 """The processes that train together, each with a rank; a process of its own is rank 0 of 1."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -23,6 +24,14 @@ class Ranks(Protocol):
     rank: int
     size: int
 
+    def begin_step(self, number: int) -> None:
+        """Note the number of the step that begins, from 1, for reports about the ranks."""
+        ...
+
+    def report_to(self, file: Path) -> None:
+        """Keep a report in a file, from now on: where every rank is."""
+        ...
+
     def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
         """The data of all ranks, by rank.
 
@@ -43,6 +52,12 @@ class SingleRank:
 
     rank = 0
     size = 1
+
+    def begin_step(self, number: int) -> None:
+        pass
+
+    def report_to(self, file: Path) -> None:
+        file.unlink(missing_ok=True)  # of several ranks that trained before
 
     def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
         return [data]

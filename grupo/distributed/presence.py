@@ -5,6 +5,8 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -12,6 +14,7 @@ from torch.distributed import DistError, Store  # pyright: ignore[reportPrivateI
 
 from grupo.core.exit_codes import CommandError
 from grupo.distributed.base import Channel
+from grupo.distributed.rank_report import RankPlace, write_report
 
 FIRST_PAUSE = 0.0002  # seconds between two looks at the store
 PAUSE_FRACTION = 0.05  # of the time waited, by which later pauses grow
@@ -49,9 +52,12 @@ class Presence:
         self.lost_after = lost_after
         self.stores: dict[Channel, Store] = {"update": connect(), "generate": connect()}
         self.num_meetings: dict[Channel, int] = {"update": 0, "generate": 0}
+        self.step = 0  # that this rank works on, from 1; 0 before the first
+        self.report_file: Path | None = None
         self.place = {"host": socket.gethostname(), "pid": os.getpid()}
         self.heartbeat_store = connect()
-        self.ended = Event()
+        self.ended = False
+        self.woken = Event()  # the next heartbeat is due at once
         self._beat()
         self.thread = Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
         self.thread.start()
@@ -102,9 +108,15 @@ class Presence:
         ranks = "; ".join(lost) or "all ranks still send heartbeats"
         return f"The exchange {phase!r} failed: {ranks}."
 
+    def report_to(self, file: Path) -> None:
+        """Write where every rank is into a file, now and with each heartbeat."""
+        self.report_file = file
+        self.woken.set()
+
     def close(self) -> None:
         """End the heartbeat."""
-        self.ended.set()
+        self.ended = True
+        self.woken.set()
         self.thread.join()
 
     def _problem(
@@ -135,11 +147,32 @@ class Presence:
         }
 
     def _beat(self) -> None:
-        beat = json.dumps({**self.place, "time": time.time()})
+        beat = json.dumps({**self.place, "step": self.step, "time": time.time()})
         self.heartbeat_store.set(f"heartbeat/{self.rank}", beat)
+        if self.report_file:
+            with suppress(OSError):  # the report is not worth the run
+                write_report(self.report_file, self._places())
+
+    def _places(self) -> list[RankPlace]:
+        """Where every rank is that has started."""
+        store = self.heartbeat_store
+        places = []
+        for rank in range(self.size):
+            beat = _read(store, f"heartbeat/{rank}")
+            arrivals = [_read(store, f"{channel}/rank/{rank}") for channel in self.stores]
+            last = max(filter(None, arrivals), key=lambda arrival: arrival["time"], default=None)
+            if beat:
+                phase, since = (last["phase"], last["time"]) if last else ("started", beat["time"])
+                place = (beat["host"], beat["pid"], beat["step"], phase, since, beat["time"])
+                places.append(RankPlace(rank, *place))
+        return places
 
     def _beat_until_ended(self) -> None:
-        while not self.ended.wait(HEARTBEAT_INTERVAL):
+        while True:
+            self.woken.wait(HEARTBEAT_INTERVAL)
+            self.woken.clear()
+            if self.ended:
+                return
             try:
                 self._beat()
             except DistError:  # the process of the store has ended: `meet` says so

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -65,6 +66,13 @@ class TorchRanks:
         self.presence = Presence(
             partial(_store, environment), self.rank, self.size, patience, lost_after
         )
+
+    def begin_step(self, number: int) -> None:
+        self.presence.step = number
+
+    def report_to(self, file: Path) -> None:
+        if self.rank == 0:
+            self.presence.report_to(file)
 
     def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
         group = self.groups[channel]

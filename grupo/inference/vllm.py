@@ -1,16 +1,20 @@
 """Settings of a vLLM server as inference engine; `grupo.inference.vllm_engine` uses it."""
 
+import os
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Ge
 
 from grupo.core.component import check_field, component
 from grupo.core.dtypes import DtypeName
+from grupo.core.errors import ConfigError
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import PositiveInt, PositiveProbability, Seconds
 
-WeightTransferName = Literal["file", "process_group"]
+SERVERS_VARIABLE = "GRUPO_SERVERS"  # addresses, separated by spaces
+WeightTransferName = Literal["file", "gloo", "nccl"]
 
 
 @component
@@ -28,7 +32,7 @@ class Vllm:
         sleep: release the server's memory while the policy is updated.
         gpu_memory_utilization: fraction of the device's memory for a started server.
         server_options: more command line options of a started server.
-        weight_transfer: "file", in `folder`, or "process_group": from memory to memory.
+        weight_transfer: "file" in `folder`; or "gloo" or "nccl": from memory to memory.
         folder: of the file; "": the system's folder for temporary files. All servers must see it.
         max_concurrency: requests in flight at each server.
         request_timeout: longest time without any answer before the server counts as failed, in
@@ -63,7 +67,20 @@ class Vllm:
         is_used = bool(self.python or not self.devices)
         check_field(self, "devices", is_used, "with python; a running server has its own GPUs")
 
+    @property
+    def server_urls(self) -> tuple[str, ...]:
+        """Addresses of the running servers: `urls`, or those in the variable GRUPO_SERVERS.
+
+        A scheduler places a job that is resumed on other machines; its recipe stays the same.
+        """
+        return tuple(os.environ.get(SERVERS_VARIABLE, "").split()) or self.urls
+
     def check(self) -> None:
-        """Raise `ConfigError` if the HTTP client is not installed."""
+        """Raise `ConfigError` for a missing HTTP client or folder, or a server named twice."""
+        urls = self.server_urls
+        if len({url.rstrip("/") for url in urls}) < len(urls):
+            raise ConfigError(f"{SERVERS_VARIABLE}: {' '.join(urls)!r}. Allowed: each server once.")
+        is_there = not self.folder or Path(self.folder).is_dir()
+        check_field(self, "folder", is_there, "an existing folder")
         with optional_dependency("aiohttp", "vllm"):
             import_module("aiohttp")

@@ -1,8 +1,8 @@
 """The command and the environment variables of a vLLM server."""
 
-from grupo.inference import vllm_protocol as protocol
 from grupo.inference.vllm import Vllm
 
+LOGPROBS_MODE = "processed_logprobs"  # after temperature and truncation
 SERVER_ENVIRONMENT = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
 
 
@@ -11,18 +11,20 @@ def server_environment(spec: Vllm) -> dict[str, str]:
     return SERVER_ENVIRONMENT | ({"CUDA_VISIBLE_DEVICES": spec.devices} if spec.devices else {})
 
 
-def server_command(spec: Vllm, model: str, max_model_len: int) -> tuple[str, ...]:
+def server_command(
+    spec: Vllm, model: str, max_model_len: int, host: str = "127.0.0.1"
+) -> tuple[str, ...]:
     """The command that starts a server; `{port}` stands for the port."""
     options = {
         "--model": model,
-        "--host": "127.0.0.1",
+        "--host": host,
         "--port": "{port}",
         "--dtype": spec.dtype,
         "--load-format": "safetensors",  # "auto" would fall back to pickles
         **({"--max-model-len": str(max_model_len)} if max_model_len < 1 << 30 else {}),
         "--gpu-memory-utilization": str(spec.gpu_memory_utilization),
         "--generation-config": "vllm",
-        "--logprobs-mode": protocol.LOGPROBS_MODE,
+        "--logprobs-mode": LOGPROBS_MODE,
         "--worker-extension-cls": "vllm_worker.WeightLoaderExtension",
     }
     return (

@@ -57,12 +57,12 @@ class VllmEngine:
         if spec.max_model_len:
             context_length = min(context_length, spec.max_model_len)
         self.stop_conditions = replace(stop_conditions, context_length=context_length)
-        self.folder = Path(tempfile.mkdtemp(prefix="grupo-", dir=spec.folder or None))
+        self.folder = Path(tempfile.mkdtemp(prefix="grupo-", dir=spec.folder or None)).absolute()
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         processes: list[ServerProcess] = (
             [StartedServer(self._managed_server(model))]
             if spec.python
-            else [ExternalServer(url, spec.request_timeout) for url in spec.urls]
+            else [ExternalServer(url, spec.request_timeout) for url in spec.server_urls]
         )
         self.pool = ServerPool(spec, [VllmServer(spec, process) for process in processes])
         self.homes = PromptHomes()
@@ -170,8 +170,13 @@ class VllmEngine:
         dtype = DTYPES[self.spec.dtype]
         if self.spec.weight_transfer == "file":
             return FileTransfer(self.folder / "weights.safetensors", dtype)
-        url = "http://127.0.0.1" if self.spec.python else self.spec.urls[0]
-        return ProcessGroupTransfer(url, dtype, device)
+        if self.spec.weight_transfer == "nccl" and device.type != "cuda":
+            raise ConfigError(
+                f"weight_transfer: 'nccl'. Allowed with a policy on {device}: file or gloo."
+            )
+        url = "http://127.0.0.1" if self.spec.python else self.spec.server_urls[0]
+        nccl_device = device if self.spec.weight_transfer == "nccl" else None
+        return ProcessGroupTransfer(url, dtype, nccl_device)
 
     def _managed_server(self, model: str) -> ManagedServer:
         shutil.copy(vllm_worker.__file__, self.folder)

@@ -10,9 +10,9 @@ from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.engine_errors import TransientServerError
 from grupo.inference.http_client import HTTPClient, JsonBody
 from grupo.inference.sampling_params import Sampling
+from grupo.inference.vllm_command import LOGPROBS_MODE
 from grupo.inference.vllm_worker import EXTENSION_VERSION
 
-LOGPROBS_MODE = "processed_logprobs"  # after temperature and truncation
 MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this value
 MIN_LOGP = -9999.0  # vLLM's log-probability of impossible tokens
 LOGP_TOLERANCE = 1e-3  # rounding may raise a log-probability above 0 by this much

@@ -24,18 +24,21 @@ class ProcessGroupTransfer:
     """Sends the current weights to each worker that asks for them, in a thread per worker.
 
     A worker finds this process by a store on a free port, and the two form a process group of their
-    own: gloo, or NCCL if the device is a GPU, which then must not be that of the worker.
+    own.
 
     Args:
         server_url: of a server, which reaches this machine where it connects from.
         dtype: of the weights on the servers.
-        device: of the trained policy.
+        nccl_device: GPU to send from by NCCL, which must not be that of a worker; None: gloo, from
+            the memory of this machine.
     """
 
-    def __init__(self, server_url: str, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, server_url: str, dtype: torch.dtype, nccl_device: torch.device | None = None
+    ) -> None:
         self.server_url = server_url
         self.dtype = dtype
-        self.device = device if device.type == "cuda" else None
+        self.device = nccl_device
         self.tensors: Mapping[str, Tensor] = {}
         self.version = ""
         self.ended = Event()

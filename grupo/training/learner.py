@@ -125,6 +125,7 @@ class Learner:
         self.notes = []
         recipe = self.recipe
         step = self.state.step
+        self.ranks.begin_step(step + 1)
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
         method, learning_rates = self._resolve_schedules()

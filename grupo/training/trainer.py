@@ -9,6 +9,7 @@ from grupo.config.validate import check_recipe
 from grupo.distributed.agreement import check_same_weights
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_json, of_rank_0
+from grupo.distributed.rank_report import RANKS
 from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
@@ -138,6 +139,7 @@ class Trainer:
         learner.recipe_at = run.recipe_at
         self.has_reported_error = False
         self.ranks = learner.ranks
+        self.ranks.report_to(run.folder / RANKS)
         self.clock = StepClock(run.folder / CLOCK, writes=run.writes)
         if self.recipe.early_stopping.max_seconds:
             self.state.count_seconds = self.clock.count

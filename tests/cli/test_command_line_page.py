@@ -42,9 +42,11 @@ def small_quickstart(tmp_path, monkeypatch):
 
 
 def is_expected(line: str, arguments: list[str]) -> bool:
-    """Whether a command may print the line on standard error: an estimate, or a chosen default."""
+    """Whether a command may print the line: an estimate, a chosen default, or a warning."""
     if "--dry-run" not in arguments:
         return False
+    if "--bind" in arguments:
+        return line.startswith("Anybody who reaches")
     return "estimated" in line or ("--model" in arguments and bool(CHOICE.match(line)))
 
 

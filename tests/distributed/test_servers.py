@@ -30,7 +30,7 @@ def salts(server: FakeServer) -> list[str]:
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "async"])
-@pytest.mark.parametrize("transfer", ["file", "process_group"])
+@pytest.mark.parametrize("transfer", ["file", "gloo"])
 def test_two_ranks_generate_with_two_servers_what_one_process_generates(
     rank_processes, tmp_path, fakes, recipe, transfer
 ):

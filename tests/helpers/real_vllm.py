@@ -62,11 +62,16 @@ def with_reference_logp(
     return corrected
 
 
-def server_processes(engine: VllmEngine) -> dict[str, int]:
-    """Process ids of the server and its descendants, by name."""
+def server_group(engine: VllmEngine) -> int:
+    """Process group of the server that an engine has started."""
     process = engine.pool.servers[0].process
     assert isinstance(process, StartedServer)
-    group = process.managed.guard_processes[0].pid
+    return process.managed.guard_processes[0].pid
+
+
+def server_processes(engine: VllmEngine) -> dict[str, int]:
+    """Process ids of the server and its descendants, by name."""
+    group = server_group(engine)
     pids: dict[str, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

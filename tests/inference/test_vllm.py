@@ -23,6 +23,7 @@ from tests.helpers.real_vllm import (
     logp_errors,
     request_for,
     requests_of,
+    server_group,
     server_processes,
     text_of,
     with_reference_logp,
@@ -247,9 +248,30 @@ def test_incomplete_weights_raise_and_the_next_ones_are_loaded(engine, model):
     assert logp_errors(model, requests, generate_all(engine, requests)).max() < 1e-3
 
 
+def test_weights_arrive_over_a_process_group(folder, model):
+    spec = Vllm(
+        python=PYTHON,
+        gpu_memory_utilization=0.1,
+        server_options=("--enforce-eager", *OPTIONS),
+        weight_transfer="gloo",
+        request_timeout=120.0,
+        max_failures=1,
+    )
+    engine = VllmEngine(spec, folder, STOP_CONDITIONS)
+    requests = requests_of()
+    changed = {name: x * 0.5 for name, x in model.state_dict().items()}
+    engine.load(changed)
+    halved = generate_all(engine, requests)
+    engine.load(model.state_dict())
+    replies = generate_all(engine, requests)
+    engine.close()
+    assert logp_errors(model, requests, replies).max() < 1e-3
+    assert logp_errors(model, requests, halved).max() > 1e-2
+
+
 def test_close_ends_every_process(served):
     assert len(server_processes(served)) >= 3
-    group = served.server.guard_processes[0].pid
+    group = server_group(served)
     served.close()
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)

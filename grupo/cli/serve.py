@@ -1,0 +1,50 @@
+"""The command `grupo serve`."""
+
+import sys
+from typing import Annotated
+
+from typer import Argument, Option
+
+from grupo.core.console import print_error, print_line
+
+ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Folder or hub name of a model.")]
+MoreArgument = Annotated[
+    list[str] | None,
+    Argument(metavar="-- OPTIONS", help="Further options of vLLM, such as --max-num-seqs 64."),
+]
+PortOption = Annotated[int, Option(help="Port of the first server.")]
+TensorParallelOption = Annotated[int, Option(help="GPUs of each server.")]
+DataParallelOption = Annotated[int, Option(help="Servers, on ports that follow one another.")]
+BindOption = Annotated[str, Option(help="Address of this machine to listen on.")]
+DtypeOption = Annotated[str, Option(help="bfloat16 or float32: that of the recipe's engine.")]
+PythonOption = Annotated[str, Option(help="Interpreter with vLLM; that of grupo by default.")]
+DryRunOption = Annotated[bool, Option("--dry-run", help="Print the commands and exit.")]
+
+
+def serve(
+    model: ModelArgument,
+    more: MoreArgument = None,
+    port: PortOption = 8000,
+    tensor_parallel: TensorParallelOption = 1,
+    data_parallel: DataParallelOption = 1,
+    bind: BindOption = "127.0.0.1",
+    dtype: DtypeOption = "bfloat16",
+    python: PythonOption = "",
+    dry_run: DryRunOption = False,
+) -> None:
+    """Print and run the commands of vLLM servers that generate for runs: `Vllm(urls=…)`."""
+    from grupo.inference.serve import ServeOptions, check_interpreter, command_line, run_servers
+
+    interpreter = python or sys.executable
+    options = ServeOptions(
+        model, interpreter, port, bind, tensor_parallel, data_parallel, dtype, tuple(more or ())
+    )
+    commands = [command_line(*parts) for parts in options.commands("WORKER_FOLDER")]
+    if not dry_run:
+        check_interpreter(interpreter)
+    if options.warning:
+        print_error(options.warning)
+    for line in commands:
+        print_line(line)
+    if not dry_run:
+        run_servers(options)
