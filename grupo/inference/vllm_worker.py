@@ -146,9 +146,12 @@ def receive_tensors(
         for name, dtype, shape in header["tensors"]:
             tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=device)
             for part in byte_parts(tensor):
-                received = part if header["backend"] == "nccl" else torch.empty(len(part)).byte()
+                # gloo knows the memory of the machine only
+                is_direct = header["backend"] == "nccl" or device.type == "cpu"
+                received = part if is_direct else torch.empty(len(part), dtype=torch.uint8)
                 group.recv([received], 0, 0).wait()
-                part.copy_(received)
+                if not is_direct:
+                    part.copy_(received)
             add_to_digest(digest, name, tensor)
             yield name, tensor
         own.set("received", "")

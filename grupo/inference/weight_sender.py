@@ -4,10 +4,11 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from threading import Event, Thread
 from urllib.parse import urlsplit
+from weakref import finalize
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from torch.distributed import DistError, PrefixStore, Store, TCPStore  # pyright
 from grupo.inference.vllm_worker import TRANSFER_TIMEOUT, byte_parts, process_group
 from grupo.inference.weight_transfer import PublishedWeights, checksum, cpu_tensors
 
+END_LIMIT = 10.0  # seconds to wait for a transfer at the end
 POLL_INTERVAL = 0.02  # seconds between two looks for receivers
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,9 @@ class ProcessGroupTransfer:
         self.tensors: Mapping[str, Tensor] = {}
         self.version = ""
         self.ended = Event()
+        self.threads: list[Thread] = []
+        # also at the end of the interpreter, which must not end a thread within gloo
+        finalize(self, _end_threads, self.ended, self.threads)
         self.store: TCPStore | None = None
 
     def publish(self, weights: Mapping[str, Tensor]) -> PublishedWeights:
@@ -49,12 +54,18 @@ class ProcessGroupTransfer:
         self.tensors, self.version = tensors, checksum(tensors)
         if self.store is None:
             self.store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
-            Thread(target=self._serve, args=(self.store.port,), name="weights", daemon=True).start()
+            self._start(self._serve, self.store.port)
         place = (local_address(self.server_url), self.store.port)
         return PublishedWeights(self.version, "grupo_receive", place)
 
     def close(self) -> None:
-        self.ended.set()
+        _end_threads(self.ended, self.threads)
+
+    def _start(self, target: Callable[..., None], *args: int) -> None:
+        self.threads[:] = [thread for thread in self.threads if thread.is_alive()]
+        thread = Thread(target=target, args=args, name="weights", daemon=True)
+        self.threads.append(thread)
+        thread.start()
 
     def _serve(self, port: int) -> None:
         """Start a thread for each new receiver."""
@@ -63,7 +74,7 @@ class ProcessGroupTransfer:
         while not self.ended.wait(POLL_INTERVAL):
             while num_served < store.add("receivers", 0):
                 num_served += 1
-                Thread(target=self._send, args=(port, num_served), daemon=True).start()
+                self._start(self._send, port, num_served)
 
     def _send(self, port: int, number: int) -> None:
         """Send the weights to a receiver, which notices by itself if this fails."""
@@ -90,14 +101,21 @@ class ProcessGroupTransfer:
         for name in sorted(tensors):
             for part in byte_parts(tensors[name]):
                 group.send([part.to(self.device) if self.device else part], 1, 0).wait()
-        _keep_until_received(store)
+        self._keep_until_received(store)
+
+    def _keep_until_received(self, store: Store) -> None:
+        """Wait until the receiver has read all: the end of the group closes its connection."""
+        deadline = time.monotonic() + TRANSFER_TIMEOUT.total_seconds()
+        while not store.check(["received"]) and time.monotonic() < deadline:
+            if self.ended.wait(POLL_INTERVAL):
+                return
 
 
-def _keep_until_received(store: Store) -> None:
-    """Wait until the receiver has read all: the end of the group closes its connection."""
-    deadline = time.monotonic() + TRANSFER_TIMEOUT.total_seconds()
-    while not store.check(["received"]) and time.monotonic() < deadline:
-        time.sleep(POLL_INTERVAL)
+def _end_threads(ended: Event, threads: list[Thread]) -> None:
+    """Let the threads end, which a transfer may delay."""
+    ended.set()
+    for thread in list(threads):
+        thread.join(END_LIMIT)
 
 
 def _connect(port: int) -> TCPStore:

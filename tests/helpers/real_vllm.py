@@ -1,6 +1,12 @@
 """Helpers of tests with a real vLLM: requests, reference forward passes, server processes."""
 
-from collections.abc import Sequence
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +17,10 @@ from torch import Tensor
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request
 from grupo.inference.sampling_params import Sampling
+from grupo.inference.server_process import is_healthy
 from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_processes import StartedServer
+from tests.helpers.paths import CHILD_ENV
 from tests.helpers.tiny_lm import ALPHABET
 
 PROMPTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Go on", "a" * 200)
@@ -83,3 +91,31 @@ def server_processes(engine: VllmEngine) -> dict[str, int]:
             names = [n for n in ("EngineCore", "Worker", "api_server") if n in cmdline]
             pids[(names or ["other"])[0]] = int(folder.name)
     return pids
+
+
+@contextmanager
+def serving(python: str, model: str, count: int, *options: str) -> Iterator[tuple[str, ...]]:
+    """The addresses of servers that `grupo serve` runs."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    number = ["--port", str(port), "--data-parallel", str(count), "--dtype", "float32"]
+    command = ["serve", model, "--python", python, *number, "--", *options]
+    more = ("--gpu-memory-utilization", "0.1")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "grupo", *command, *more],
+        env={**os.environ, **CHILD_ENV},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    urls = tuple(f"http://127.0.0.1:{port + i}" for i in range(count))
+    try:
+        deadline = time.monotonic() + 300
+        while not all(map(is_healthy, urls)):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(1)
+        yield urls
+    finally:
+        process.terminate()
+        process.wait()

@@ -25,6 +25,7 @@ from tests.helpers.real_vllm import (
     requests_of,
     server_group,
     server_processes,
+    serving,
     text_of,
     with_reference_logp,
 )
@@ -267,6 +268,17 @@ def test_weights_arrive_over_a_process_group(folder, model):
     engine.close()
     assert logp_errors(model, requests, replies).max() < 1e-3
     assert logp_errors(model, requests, halved).max() > 1e-2
+
+
+def test_two_servers_of_grupo_serve_share_requests(folder, model):
+    with serving(PYTHON, folder, 2, "--enforce-eager", *OPTIONS) as urls:
+        engine = VllmEngine(Vllm(urls, weight_transfer="gloo"), folder, STOP_CONDITIONS)
+        engine.load(model.state_dict())
+        requests = requests_of()
+        replies = generate_all(engine, requests)
+        assert logp_errors(model, requests, replies).max() < 1e-3
+        assert sorted(set(engine.homes.server_of.values())) == [0, 1]
+        engine.close()
 
 
 def test_close_ends_every_process(served):

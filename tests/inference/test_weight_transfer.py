@@ -158,6 +158,25 @@ def test_a_sender_that_is_killed_leaves_the_worker_without_version():
     assert worker.grupo_version == ""
 
 
+def test_the_program_ends_without_an_error_while_weights_are_served():
+    receive = """
+published = transfer.publish(weights)
+digest = vllm_worker.new_digest()
+cpu = torch.device("cpu")
+list(vllm_worker.receive_tensors(*published.args, published.version, cpu, digest))
+"""
+    script = SENDER.replace("time.sleep(60)", receive).replace("time.sleep(0.2)", "pass")
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **CHILD_ENV},
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_sender_that_does_not_exist_is_an_interrupted_transfer(monkeypatch):
     monkeypatch.setattr(vllm_worker, "TRANSFER_TIMEOUT", vllm_worker.timedelta(seconds=1))
     worker = Worker()
