@@ -12,7 +12,7 @@ from grupo.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from grupo.simulate.costs import Costs
-    from grupo.simulate.events import Job
+    from grupo.simulate.events import Workload
 
 STEPS = 20  # simulated, after some that are not counted
 
@@ -97,10 +97,10 @@ def _changed(costs: "Costs", **seconds: float) -> "Costs":
     return replace(costs, **{name: value for name, value in seconds.items() if value})
 
 
-def _job(run: "object", lengths: dict[int, list[int]], text: str, limit: int) -> "Job":
+def _job(run: "object", lengths: dict[int, list[int]], text: str, limit: int) -> "Workload":
     from pathlib import Path
 
-    from grupo.simulate.events import Job
+    from grupo.simulate.events import Workload
     from grupo.simulate.lengths import MeasuredLengths, parse_lengths
     from grupo.training.run_dir import RunFolder
 
@@ -110,7 +110,7 @@ def _job(run: "object", lengths: dict[int, list[int]], text: str, limit: int) ->
     prompts = min(recipe.prompts_per_step, rollouts)
     everything = [tokens for step in lengths.values() for tokens in step]
     drawn = parse_lengths(text, limit) if text else MeasuredLengths(everything)
-    return Job(prompts, max(1, rollouts // prompts), drawn)
+    return Workload(prompts, max(1, rollouts // prompts), drawn)
 
 
 def _describe(costs: "Costs") -> str:

@@ -35,7 +35,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Job:
+class Workload:
     """Sizes of a training step.
 
     Args:
@@ -90,7 +90,7 @@ class Simulation:
         seed: Seed of the lengths.
     """
 
-    def __init__(self, costs: Costs, machine: Machine, job: Job, seed: int = 0) -> None:
+    def __init__(self, costs: Costs, machine: Machine, job: Workload, seed: int = 0) -> None:
         self.costs = costs
         self.machine = machine
         self.job = job

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from grupo.simulate.events import Job, Machine, Prediction
+from grupo.simulate.events import Machine, Prediction, Workload
 
 COLUMNS = (
     "trainers",
@@ -19,7 +19,7 @@ COLUMNS = (
 )
 
 
-def prediction_table(rows: Sequence[tuple[Machine, Job, Prediction]]) -> Table:
+def prediction_table(rows: Sequence[tuple[Machine, Workload, Prediction]]) -> Table:
     """A row for each prediction.
 
     "stale" is `max_staleness`, "tokens" is `tokens_per_step`, "idle" the fraction of the time in

@@ -7,11 +7,11 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.simulate.costs import Costs, fit_costs
-from grupo.simulate.events import Job, Machine, Simulation
+from grupo.simulate.events import Machine, Simulation, Workload
 from grupo.simulate.lengths import LogNormal, MeasuredLengths, parse_lengths
 
 COSTS = Costs(decode_step=1.0, decode_row=0.0, update_step=5.0, update_token=0.0)
-JOB = Job(prompts=2, group_size=3, lengths=MeasuredLengths((10,)))
+JOB = Workload(prompts=2, group_size=3, lengths=MeasuredLengths((10,)))
 
 
 def predict(costs=COSTS, machine=Machine(1), job=JOB, steps=10):
@@ -55,7 +55,7 @@ def test_sums_of_gradients_and_what_every_rank_does_for_the_batch():
 
 
 def test_a_long_answer_holds_a_step_unless_tokens_per_step_are_limited():
-    job = Job(4, 1, MeasuredLengths((2, 2, 2, 40)), max_staleness=4)
+    job = Workload(4, 1, MeasuredLengths((2, 2, 2, 40)), max_staleness=4)
     free, limited = (predict(job=replace(job, tokens_per_step=n), steps=400) for n in (0, 10))
     # a step has the answer of 40 tokens with probability 1 - (3/4)^4
     assert free.seconds == pytest.approx(40 * (1 - 0.75**4) + 5 * 0.75**4, rel=0.1)
