@@ -31,7 +31,7 @@ LAYERS = (
     ("training",),
     ("testing", "toy", "report"),
     ("compare", "exact"),
-    ("claims", "real_models"),
+    ("claims", "real_models", "simulate"),
     ("suggest",),
     ("cli",),
     ("grupo", "__main__"),  # the lazy table of public names, and `python -m grupo`
