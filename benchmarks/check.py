@@ -62,7 +62,9 @@ class GradientKeepingSGD(torch.optim.SGD):
 class GradientKeepingOptimizer:
     """Builds a `GradientKeepingSGD`."""
 
-    def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> GradientKeepingSGD:
+    def __call__(
+        self, parameters: Sequence[torch.nn.Parameter], embeddings: Sequence[torch.nn.Parameter]
+    ) -> GradientKeepingSGD:
         return GradientKeepingSGD(parameters)
 
 

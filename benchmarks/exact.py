@@ -1,9 +1,10 @@
-"""Measure the accuracy of gradients: three float32 paths against float64.
+"""Measure the accuracy of gradients: three paths in float32 or bfloat16 against float64.
 
-    python -m benchmarks.exact short long agent
+    python -m benchmarks.exact short long agent --precision float32
 
 The paths differentiate the same rollouts: with activations cached while sampling, with activations
 recomputed by the C kernels, and by transformers' modules. The float64 reference uses the modules.
+The exit code is the number of paths with an error above the tolerance in the worst tensor.
 """
 
 import argparse
@@ -28,13 +29,13 @@ from benchmarks.workloads import WORKLOADS
 from grupo.core.types import Rollout
 from grupo.recipe import Recipe
 
-GRADIENT_TOLERANCE = 1e-4
+GRADIENT_TOLERANCE = {"float32": 1e-4, "bfloat16": 1e-1}
 Gradient = dict[str, Tensor]
 
 
-def gradients_by_path(name: str) -> tuple[dict[str, Gradient], Gradient]:
-    """Return the float32 gradient of each path, and the float64 reference."""
-    workload_recipe = recipe(WORKLOADS[name], "float32")
+def gradients_by_path(name: str, precision: str) -> tuple[dict[str, Gradient], Gradient]:
+    """Return the gradient of each path in a precision, and the float64 reference."""
+    workload_recipe = recipe(WORKLOADS[name], precision)
     rollouts, cached_gradient = rollouts_and_gradient(gradient_learner(workload_recipe))
     replay = gradient_learner(replay_recipe(workload_recipe, rollouts))
     gradients = {
@@ -42,7 +43,8 @@ def gradients_by_path(name: str) -> tuple[dict[str, Gradient], Gradient]:
         "recomputed activations": rollouts_and_gradient(replay)[1],
         "modules": module_gradient(workload_recipe, rollouts),
     }
-    return gradients, module_gradient(workload_recipe, rollouts, float64=True)
+    full_recipe = recipe(WORKLOADS[name], "float32")
+    return gradients, module_gradient(full_recipe, rollouts, float64=True)
 
 
 def module_gradient(
@@ -66,15 +68,17 @@ def main() -> int:
     """Print the relative error of every path; return how many exceed the tolerance."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=WORKLOADS, metavar="NAME")
-    names = parser.parse_args().names
+    parser.add_argument("--precision", choices=GRADIENT_TOLERANCE, default="float32")
+    arguments = parser.parse_args()
+    names, precision = arguments.names, arguments.precision
     failures = 0
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
     for name in names:
-        gradients, reference = gradients_by_path(name)
+        gradients, reference = gradients_by_path(name, precision)
         for path, gradient in gradients.items():
             whole, worst = gradient_distance(gradient, reference)
             print(f"{name}, {path}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
-            failures += not worst < GRADIENT_TOLERANCE
+            failures += not worst < GRADIENT_TOLERANCE[precision]
     return failures
 
 
