@@ -25,6 +25,8 @@ class LinearPolicy:
         aux_heads: Heads to train beside the policy, linear in the same features.
     """
 
+    is_sharded = False
+
     def __init__(self, env: TabularEnv, aux_heads: Collection[AuxHead] = ()) -> None:
         self.own = torch.as_tensor(env.own)
         self.common = torch.as_tensor(env.common, dtype=torch.float32)

@@ -13,6 +13,7 @@ from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
 from grupo.config.validate_kinds import check_kinds
 from grupo.config.validate_rewards import check_reward_range
+from grupo.config.validate_sharding import check_sharding
 from grupo.config.validate_signals import check_required_signals
 from grupo.config.validate_stopping import check_stopping
 from grupo.core.batch import Batch, TaskHistory
@@ -88,6 +89,7 @@ def check_recipe(recipe: Recipe) -> None:
     _check_staleness(recipe)
     _check_unfinished(recipe)
     check_stopping(recipe)
+    check_sharding(recipe, _components(recipe, ""))
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
             component.check()

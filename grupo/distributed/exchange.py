@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from grupo.core.exit_codes import CommandError
 from grupo.core.out_of_memory import is_out_of_memory
+from grupo.core.sharded_tensors import is_sharded
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Channel, Ranks
 from grupo.storage import rollout_json
@@ -66,6 +68,42 @@ def out_of_memory_on_all(ranks: Ranks) -> Iterator[None]:
         raise OutOfMemoryOnARankError from error
 
 
+class ShardedOutOfMemoryError(CommandError):
+    """A rank of a sharded policy ran out of memory, while the others wait for its weights."""
+
+
+@contextmanager
+def collective_passes(ranks: Ranks) -> Iterator[None]:
+    """A block of passes in which ranks gather each other's weights.
+
+    Raises:
+        ShardedOutOfMemoryError: This rank lacks memory.
+        RankLostError: Another rank ended.
+    """
+    try:
+        with lost_ranks_named(ranks):
+            yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ShardedOutOfMemoryError(
+            f"Rank {ranks.rank} ran out of memory. With sharded weights micro-batches cannot become"
+            " smaller by themselves: train with a smaller policy.tokens_per_microbatch or with"
+            " policy.gradient_checkpointing=True."
+        ) from error
+
+
+@contextmanager
+def lost_ranks_named(ranks: Ranks) -> Iterator[None]:
+    """Raise `RankLostError` if torch cannot reach a rank in this block, which gathers weights."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, torch.distributed.DistError) or "gloo" in str(error):
+            ranks.exchange(b"", "weights gathered")  # it meets the other ranks
+        raise
+
+
 def exchange_groups(
     ranks: Ranks, own: Mapping[int, Group], tasks: Sequence[Task], phase: str, channel: Channel
 ) -> list[Group]:
@@ -119,7 +157,8 @@ def sum_gradients(ranks: Ranks, parameters: Sequence[Tensor], phase: str) -> Non
 
     Parameters without gradient on every rank stay without.
     """
-    if ranks.size == 1:
+    parameters = [p for p in parameters if not is_sharded(p)]  # summed in the backward pass
+    if ranks.size == 1 or not parameters:
         return
     flags = exchange_json(ranks, [p.grad is not None for p in parameters], phase)
     used = [p for p, *has_gradient in zip(parameters, *flags, strict=True) if any(has_gradient)]

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, ProcessGroup, Store, TCPStore  # pyright: ignore
+from torch.distributed.device_mesh import DeviceMesh
 
 from grupo.core.errors import ConfigError
 from grupo.core.terminal_text import printable_message
@@ -94,6 +95,11 @@ class TorchRanks:
                 on_device = tensor.device.type == "cuda"
                 group = self.device_group if on_device else self.groups["update"]
                 dist.all_reduce(tensor, group=group)
+
+    def mesh(self) -> DeviceMesh:
+        """The ranks as torch needs them to divide weights."""
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+        return DeviceMesh.from_group(self.device_group, kind)
 
     def close(self) -> None:
         """Leave the process group."""

@@ -1,7 +1,7 @@
 """The language-model head: from last hidden states to logits."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -35,6 +35,11 @@ class LMHead:
         output: Any = self.output
         plain = type(output) is nn.Linear and output.bias is None and self.scale == 1
         return output.weight if plain and not self.softcap else None
+
+    def of_model(self, model: PreTrainedModel) -> "LMHead":
+        """The head of a copy of the model."""
+        output: Any = model.get_output_embeddings()
+        return replace(self, output=output)
 
     def __call__(self, hidden: Tensor) -> Tensor:
         logits = self.output(hidden)

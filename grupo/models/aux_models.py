@@ -7,6 +7,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.sharded_tensors import whole
 from grupo.core.signal_names import split_name, temperature_of
 from grupo.core.types import Group, Observation, Rollout
 from grupo.models.base import AuxModel, AuxModels, PromptOverride, Reprompter
@@ -107,7 +108,7 @@ def _load_reference(
         return reference, weights
     if not reference_update.rate and not policy.continues_adapters:
         return AdapterDisabled(policy), {}
-    weights = {name: weight.clone() for name, weight in policy.weights().items()}
+    weights = {name: whole(weight).clone() for name, weight in policy.weights().items()}
     return WeightsSwapped(policy, weights), weights if reference_update.rate else {}
 
 

@@ -13,6 +13,7 @@ from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Scorer
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.sharded_tensors import whole
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.models.weight_sync import WeightSync
@@ -101,7 +102,7 @@ class AuxModels:
         """Move the reference towards the policy if an update is due after this many steps."""
         if self.reference_weights and step % self.reference_update.every == 0:
             for name, weight in policy.weights().items():
-                self.reference_weights[name].lerp_(weight, self.reference_update.rate)
+                self.reference_weights[name].lerp_(whole(weight), self.reference_update.rate)
 
     def encode_reprompted(self, policy: HasWeights, groups: Sequence[Group]) -> dict[str, object]:
         """Inputs of the groups' rollouts under every other prompt, for `Batch.inputs`."""
@@ -193,6 +194,19 @@ class Policy(Protocol):
 
     def weights(self) -> Mapping[str, Tensor]:
         """All trained weights by name."""
+        ...
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether ranks divide the weights, so that they need equal numbers of backward passes."""
+        ...
+
+    def replicated_weights(self) -> Mapping[str, Tensor]:
+        """All trained weights by name, as every rank has them to generate with."""
+        ...
+
+    def weights_updated(self) -> None:
+        """Bring copies of the weights up to date after an update; every rank calls this."""
         ...
 
     def load(self, weights: Mapping[str, Tensor]) -> None:

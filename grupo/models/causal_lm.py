@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from grupo.core.validation import PromptLimit, check_context_room
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
-from grupo.kernels.lm_head import AutocastHead, LogitsHead, lm_head_of
+from grupo.kernels.lm_head import AutocastHead, LMHead, LogitsHead, lm_head_of
 from grupo.models import loading, padding
 from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import AuxHeads
@@ -40,6 +40,7 @@ from grupo.models.loading import Lora
 from grupo.models.quantization import Nf4, merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.scorers import DistributionScorer, scatter_to_batch
+from grupo.models.sharding import FSDP2, ShardedModel, check_sharding
 from grupo.models.start_weights import StartWeights, trainable_module
 from grupo.models.token_statistics import (
     TOKEN_SIGNALS,
@@ -50,6 +51,9 @@ from grupo.models.token_statistics import (
 from grupo.models.trainable import TrainablePolicy
 from grupo.models.weight_sync import CopiedWeights, LMWeightSync, ServerWeights, SharedWeights
 
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
 
 @component
 class CausalLM:
@@ -58,6 +62,8 @@ class CausalLM:
     Args:
         model: folder or hub name; or a `LoadedModel`, which is in memory already.
         lora: low-rank adapters to train instead of all weights. Default: all weights.
+        sharding: `FSDP2()` divides the trained weights, their gradients and the optimizer's state
+            among the ranks. Default: every rank has all of them.
         quantization: `Nf4()` holds the weights below the adapters in 4 bits (QLoRA). Default: none.
         dtype: compute type, "float32" or "bfloat16"; float32 where the device would emulate it.
             "float64" is for checks of numbers.
@@ -87,6 +93,7 @@ class CausalLM:
     allow_pickle: bool = False
     start: StartWeights | None = None
     quantization: Nf4 | None = None
+    sharding: FSDP2 | None = None
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -110,6 +117,8 @@ class CausalLM:
             self.start.check_lora(self.lora)
         if self.quantization:
             self._check_quantization(self.quantization)
+        if self.sharding:
+            check_sharding(self.sharding, self.dtype, self.quantization)
 
     @property
     def adapters(self) -> Any:
@@ -123,8 +132,8 @@ class CausalLM:
 
     def _check_loaded(self) -> None:
         """Raise `ConfigError` for fields that a model in memory cannot have."""
-        for name, value in (("quantization", self.quantization), ("engine", self.engine)):
-            if value:
+        for name in ("quantization", "engine", "sharding"):
+            if value := getattr(self, name):
                 raise ConfigError(
                     f"{name}: {value!r}. Allowed with a model in memory: None. In place of the"
                     " LoadedModel, name the model's folder."
@@ -213,6 +222,7 @@ class CausalPolicy(TrainablePolicy):
             self.lm_head = lm_head_of(self.hf_model)
             self.evaluator = self._make_evaluator()
         self.weight_sync: LMWeightSync = self._make_weight_sync()
+        self.sharded: ShardedModel | None = None
         if spec.gradient_checkpointing:
             loading.enable_gradient_checkpointing(self.hf_model)
         # models that it can be compared with, by name
@@ -250,7 +260,7 @@ class CausalPolicy(TrainablePolicy):
 
     def make_engine(self, model: PreTrainedModel) -> Engine:
         """Return an inference engine for the model, or for a copy of it."""
-        head = replace(self.lm_head, output=model.get_output_embeddings())
+        head = self.lm_head.of_model(model)
         evaluator = self.evaluator.with_model(model)
         with self.autocast():  # caches are for the type in which the engine generates
             return evaluator.engine(head, self.chat_tokenizer.tokenizer, self.stop_conditions)
@@ -304,12 +314,45 @@ class CausalPolicy(TrainablePolicy):
         token, start, length = (batch.inputs[name] for name in ("token", "start", "length"))
         row, action = batch.mask.nonzero(as_tuple=True)
         column = start[row] + action
+        source = self.sharded if self.sharded and torch.is_grad_enabled() else self
         # transformers checkpoints gradients in training mode only; dropout is off
-        self.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
+        source.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
         with self.autocast():
-            hidden = self.evaluator.hidden_states(token, length, row, column - 1)
+            hidden = source.evaluator.hidden_states(token, length, row, column - 1)
         actions = token[row, column].to(hidden.values.device)
-        return TokenDistributions(hidden, actions, self.logits_head, self.spec.sampling)
+        head = self._logits_head(source.lm_head)
+        return TokenDistributions(hidden, actions, head, self.spec.sampling)
+
+    def shard(self, mesh: "DeviceMesh") -> None:
+        """Divide the trained weights among ranks, as `sharding` describes, before training.
+
+        This policy then generates and scores with a whole copy of them, and computes gradients
+        without compiled kernels.
+        """
+        options = self.spec.sharding or FSDP2()
+        param_dtype = self.dtype if options.param_dtype else None
+        self.sharded = ShardedModel(
+            self.module,
+            self.hf_model,
+            self.evaluator,
+            self.lm_head,
+            mesh=mesh,
+            options=options,
+            param_dtype=param_dtype,
+        )
+        self.trained_module = self.sharded.module
+        if param_dtype:
+            self._convert_weights(param_dtype)
+
+    def _convert_weights(self, dtype: torch.dtype) -> None:
+        for parameter in self.module.parameters():
+            parameter.data = parameter.data.to(dtype)
+        self.evaluator = self.evaluator.with_module_calls(self.hf_model)
+
+    def weights_updated(self) -> None:
+        """Bring the whole copy of sharded weights up to date; every rank calls this."""
+        if self.sharded:
+            self.sharded.copy_to(self.module)
 
     def attach_aux_models(
         self,
@@ -359,6 +402,8 @@ class CausalPolicy(TrainablePolicy):
             spec = replace(spec, model=spec.model.copy())
         policy = CausalPolicy(spec)
         policy.module.requires_grad_(False)
+        if self.sharded and self.sharded.param_dtype:
+            policy._convert_weights(self.sharded.param_dtype)  # it computes as this one does
         return policy
 
     def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
@@ -393,6 +438,9 @@ class CausalPolicy(TrainablePolicy):
     @property
     def logits_head(self) -> LogitsHead:
         """The LM head, computed in the policy's dtype."""
+        return self._logits_head(self.lm_head)
+
+    def _logits_head(self, lm_head: LMHead) -> LogitsHead:
         if self.dtype in FULL_PRECISION:
-            return self.lm_head
-        return AutocastHead(self.lm_head, self.device.type, self.dtype)
+            return lm_head
+        return AutocastHead(lm_head, self.device.type, self.dtype)

@@ -28,6 +28,13 @@ class Evaluator(HiddenStateReader, Protocol):
         """The same kind of evaluator for another model."""
         ...
 
+    def with_module_calls(self, model: PreTrainedModel) -> "Evaluator":
+        """The same kind of evaluator that calls the modules of a model, without compiled kernels.
+
+        The model is a copy of the evaluator's own one.
+        """
+        ...
+
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
     ) -> Engine:
@@ -65,6 +72,9 @@ class PackedEvaluator:
 
     def with_model(self, model: PreTrainedModel) -> Evaluator:
         return self if model is self.model else replace(self, backend=backend_for(model))
+
+    def with_module_calls(self, model: PreTrainedModel) -> Evaluator:
+        return replace(self, backend=HFBackend(model))
 
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
@@ -118,6 +128,9 @@ class PaddedEvaluator:
 
     def with_model(self, model: PreTrainedModel) -> Evaluator:
         return replace(self, model=model)
+
+    def with_module_calls(self, model: PreTrainedModel) -> Evaluator:
+        return self.with_model(model)
 
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor

@@ -137,6 +137,15 @@ class LoadedMultiPolicy:
         """Trained weights of all policies, named `role/name`."""
         return prefix_with_role({role: policy.weights() for role, policy in self.by_role.items()})
 
+    is_sharded = False  # a role's policy evaluates rows of its own, another number on each rank
+
+    def replicated_weights(self) -> Weights:
+        """Trained weights of all policies, as every rank has them."""
+        return self.weights()
+
+    def weights_updated(self) -> None:
+        """No policy has copies of its weights."""
+
     def load(self, weights: Weights) -> None:
         """Copy weights that `weights` returned into the models."""
         for role, policy in self.by_role.items():

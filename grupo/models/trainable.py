@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from grupo.core.dtypes import FULL_PRECISION
 from grupo.core.errors import ConfigError
+from grupo.core.sharded_tensors import sharded_like
 from grupo.core.types import Rollout
 from grupo.core.validation import PromptLimit
 from grupo.inference.batcher import BatchHandler
@@ -52,6 +53,7 @@ class TrainablePolicy:
     ) -> None:
         self.name = name
         self.module = module
+        self.trained_module = module  # whose parameters are updated: a sharded copy has its own
         self.saveables = saveables
         self.has_adapters = has_adapters
         self.tokens_per_microbatch = tokens_per_microbatch
@@ -62,14 +64,15 @@ class TrainablePolicy:
 
     def parameters(self) -> Sequence[nn.Parameter]:
         """Parameters for the optimizer, always in the same order."""
-        return [p for p in self.module.parameters() if p.requires_grad]
+        return [p for p in self.trained_module.parameters() if p.requires_grad]
 
     def embeddings(self) -> Sequence[nn.Parameter]:
         """Trained parameters of embedding layers and of the layer that computes logits."""
         from transformers import PreTrainedModel  # its import takes two seconds
 
-        layers = [layer for layer in self.module.modules() if isinstance(layer, nn.Embedding)]
-        models = [x for x in self.module.modules() if isinstance(x, PreTrainedModel)]
+        modules = list(self.trained_module.modules())
+        layers = [layer for layer in modules if isinstance(layer, nn.Embedding)]
+        models = [x for x in modules if isinstance(x, PreTrainedModel)]
         outputs = (model.get_output_embeddings() for model in models)
         layers += [layer for layer in outputs if isinstance(layer, nn.Module)]
         parameters = {id(p): p for layer in layers for p in layer.parameters() if p.requires_grad}
@@ -80,9 +83,21 @@ class TrainablePolicy:
         """The largest prompt; None if there is no limit."""
         return None
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether ranks divide the weights, so that they need equal numbers of backward passes."""
+        return self.trained_module is not self.module
+
     def weights(self) -> dict[str, Tensor]:
-        """All trained weights by name."""
-        return {n: p.detach() for n, p in self.module.named_parameters() if p.requires_grad}
+        """All trained weights by name; those of a sharded policy are sharded."""
+        return _trained(self.trained_module)
+
+    def replicated_weights(self) -> dict[str, Tensor]:
+        """All trained weights by name, as every rank has them to generate with."""
+        return _trained(self.module)
+
+    def weights_updated(self) -> None:
+        """Bring the whole copy of sharded weights up to date; every rank calls this."""
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
@@ -94,7 +109,8 @@ class TrainablePolicy:
             name = min(different)[0]
             raise ConfigError(f"weights: {name!r} differs from that of {self.name!r}.")
         for name, parameter in own.items():
-            parameter.copy_(weights[name])
+            parameter.copy_(sharded_like(parameter, weights[name]))
+        self.weights_updated()
 
     def merged_model(self) -> Any:
         """The model; with adapters, a copy into which they are merged."""
@@ -165,3 +181,7 @@ class TrainablePolicy:
         return (
             torch.autocast(self.device.type, self.dtype, is_enabled) if is_reused else nullcontext()
         )
+
+
+def _trained(module: nn.Module) -> dict[str, Tensor]:
+    return {n: p.detach() for n, p in module.named_parameters() if p.requires_grad}

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from grupo.core.sharded_tensors import sharded_like
 from grupo.optimizers.averaging import AveragingOptimizer, optimizer_parameters
 
 NUMBER = "number"
@@ -67,7 +68,9 @@ def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> No
             case [kind, index, slot] if kind == GROUP:
                 groups[int(index)][slot] = tensor.item()
             case [kind, index] if kind == WEIGHTS:
-                parameters[int(index)].data.copy_(tensor)
+                parameter = parameters[int(index)].data
+                parameter.copy_(sharded_like(parameter, tensor))
             case [index, slot]:
-                state.setdefault(int(index), {})[slot] = tensor
+                whole = sharded_like(parameters[int(index)], tensor)
+                state.setdefault(int(index), {})[slot] = whole
     optimizer.load_state_dict({"param_groups": groups, "state": state})

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from grupo.core.sharded_tensors import flat_entries, whole
 from grupo.optimizers.averaging import optimizer_parameters
 
 PROBE_SIZE = 64  # entries read of each matrix: a copy of all weights would double the memory
@@ -30,7 +31,7 @@ def optimizer_step(
     parameters = optimizer_parameters(optimizer)
     for p in parameters:  # an unused parameter has gradient 0; its momentum still applies
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-    norm = nn.utils.clip_grad_norm_(parameters, max_grad_norm)
+    norm = whole(nn.utils.clip_grad_norm_(parameters, max_grad_norm))
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
     before = _sample_entries(parameters)
@@ -56,7 +57,7 @@ def _sample_entries(parameters: Sequence[Tensor]) -> Tensor:
     """
     matrices = [p for p in parameters if p.ndim > 1] or parameters
     # an odd stride: an even one would read a single column of a square matrix
-    samples = (p.flatten()[:: p.numel() // PROBE_SIZE | 1][:PROBE_SIZE] for p in matrices)
+    samples = (flat_entries(p, p.numel() // PROBE_SIZE | 1, PROBE_SIZE) for p in matrices)
     return torch.cat([entries.float().to(matrices[0].device) for entries in samples])
 
 

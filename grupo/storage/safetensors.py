@@ -9,6 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from grupo.core.errors import ConfigError
+from grupo.core.sharded_tensors import whole
 
 DTYPES = {
     torch.float64: "F64",
@@ -49,8 +50,7 @@ def file_chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
 
     Tensors that share memory are each written in full and no longer share it when loaded.
     """
-    # the widest dtype first, so that every tensor begins at a multiple of its own width
-    names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    names = _file_order(tensors)
     header = {}
     end = 0
     for name in names:
@@ -69,6 +69,17 @@ def file_chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     yield from (_to_bytes(tensors[name]) for name in names if tensors[name].numel())
 
 
+def gather_for_writer(tensors: Mapping[str, Tensor]) -> None:
+    """Take part in the `file_chunks` of another process, which writes sharded tensors whole."""
+    for name in _file_order(tensors):
+        whole(tensors[name])
+
+
+def _file_order(tensors: Mapping[str, Tensor]) -> list[str]:
+    """The widest dtype first, so that every tensor begins at a multiple of its own width."""
+    return sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+
+
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, copied into memory."""
     with safe_open(path, framework="pt") as file:
@@ -77,5 +88,5 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _to_bytes(tensor: Tensor) -> memoryview:
-    flat = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
+    flat = whole(tensor.detach()).resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().data

@@ -138,6 +138,8 @@ class TablePolicy:
         seed: Seed of the parameters.
     """
 
+    is_sharded = False
+
     def __init__(
         self, rows: int, width: int, rows_per_microbatch: int = 1_000, seed: int = 1
     ) -> None:

@@ -34,6 +34,7 @@ from grupo.training.async_rollouts import GenerateStep, PendingStep, with_import
 from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups
 from grupo.training.oom_retry import retry_on_oom
+from grupo.training.shard_policy import shard_policy
 from grupo.training.share_servers import share_servers
 from grupo.training.state import State
 from grupo.training.step_generator import make_step_generator
@@ -87,6 +88,7 @@ class Learner:
         self.tasks, self.eval_tasks = load_tasks(recipe)
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
+        shard_policy(self.policy, ranks)
         self.task_note = self._fit_prompts()
         check_tasks(self.policy, self.eval_tasks, self.tasks)
         check_first_observation(self.policy, recipe.env, self.tasks)
@@ -308,6 +310,7 @@ class Learner:
                 for name, optimizer in self.state.optimizers.items():
                     lr = learning_rates[name]
                     values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
+                self.policy.weights_updated()
             update_metrics.append(values)
             kill_point("step/updated")
             if self.recipe.ema:

@@ -24,6 +24,7 @@ from grupo.storage.journal import DamagedJournal, Journal, JournalMark
 from grupo.storage.line_sums import LineSums
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
+from grupo.storage.safetensors import gather_for_writer
 from grupo.training.recipe_file import EarlierRecipe, RecipeFile, read_recipe_file
 
 LOCK = "lock"
@@ -177,6 +178,8 @@ class RunFolder:
             keep_steps: Steps whose checkpoints stay besides the newest ones.
         """
         if not self.writes:
+            for tree in tensors.values():
+                gather_for_writer(tree)
             return
         with save_errors(f"Step {step} is not saved"):
             for journal in self.journals.values():

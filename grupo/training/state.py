@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 
 from grupo.core.controllers import GROUP_REWARD
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.sharded_tensors import sharded_like
 from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
@@ -179,7 +180,7 @@ class State:
             restore_optimizer(optimizer, tensors[name])
         self.aux_models.restore(tensors.get("reference", {}))
         for name, average in self.ema_weights.items():
-            average.copy_(tensors["ema"][name])
+            average.copy_(sharded_like(average, tensors["ema"][name]))
         folds = self.history.task_histories.folds
         self.history = History.from_data(data["history"], tensors["history"], folds)
         self.step = checkpoint.step

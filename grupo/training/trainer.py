@@ -8,7 +8,7 @@ from typing import Any
 from grupo.config.validate import check_recipe
 from grupo.distributed.agreement import check_same_weights
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import exchange_json, of_rank_0
+from grupo.distributed.exchange import exchange_json, lost_ranks_named, of_rank_0
 from grupo.distributed.rank_report import RANKS
 from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
@@ -265,5 +265,7 @@ class Trainer:
         return saved_best_steps(self.recipe, self.state.step, self.state.eval_scores)
 
     def _save(self) -> None:
-        check_same_weights(self.ranks, self.policy.weights())
-        self.run.save(self.state.step, self.state.tensors(), self.state.data(), self._best_steps())
+        check_same_weights(self.ranks, self.policy.replicated_weights())
+        tensors, data = self.state.tensors(), self.state.data()
+        with lost_ranks_named(self.ranks):
+            self.run.save(self.state.step, tensors, data, self._best_steps())

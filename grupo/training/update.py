@@ -1,6 +1,7 @@
 """From a batch to gradients: micro-batches, and two backward passes if the loss couples rows."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import torch
@@ -11,7 +12,7 @@ from grupo.core.interfaces import Scorer
 from grupo.core.signal_names import GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import out_of_memory_on_all
+from grupo.distributed.exchange import collective_passes, out_of_memory_on_all
 from grupo.method import Method
 from grupo.training.update_metrics import TokenHook, UpdateMetrics
 
@@ -22,6 +23,11 @@ def no_hook(batch: Batch, signals: Mapping[str, Tensor]) -> None:
 
 class MicrobatchScorer(Scorer, Protocol):
     """A scorer that knows which rows of a batch fit in memory together."""
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether ranks divide its weights, so that they need equal numbers of backward passes."""
+        ...
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices of micro-batches; every row occurs once."""
@@ -82,15 +88,39 @@ def evaluate_all(
 
 def _own_microbatches(policy: MicrobatchScorer, batch: Batch, ranks: Ranks) -> list[Tensor]:
     """Row indices of the micro-batches that this rank evaluates."""
+    return _microbatches_by_rank(policy, batch, ranks)[ranks.rank]
+
+
+def _microbatches_by_rank(
+    policy: MicrobatchScorer, batch: Batch, ranks: Ranks
+) -> list[list[Tensor]]:
+    """Row indices of the micro-batches that each rank evaluates."""
     if ranks.size == 1:
-        return list(policy.microbatches(batch))
+        return [list(policy.microbatches(batch))]
     generated_by = _ranks_of_rows(batch, ranks)
     rows_by_rank = [(generated_by == rank).nonzero()[:, 0] for rank in range(ranks.size)]
     microbatches = [
         [rows[indices] for indices in policy.microbatches(batch.select_rows(rows))]
         for rows in rows_by_rank
     ]
-    return balance_rows(microbatches, batch.mask.sum(1))[ranks.rank]
+    return balance_rows(microbatches, batch.mask.sum(1))
+
+
+def _backward_passes(
+    policy: MicrobatchScorer, batch: Batch, ranks: Ranks
+) -> list[tuple[Tensor, float]]:
+    """Row indices of this rank's micro-batches, each with the factor 1 of its loss.
+
+    All ranks of a sharded policy gather weights in each pass: a rank with fewer micro-batches than
+    another evaluates the shortest row of the batch, with the factor 0.
+    """
+    by_rank = _microbatches_by_rank(policy, batch, ranks)
+    passes = [(rows, 1.0) for rows in by_rank[ranks.rank]]
+    if policy.is_sharded:
+        missing = max(map(len, by_rank)) - len(passes)
+        shortest = batch.mask.sum(1).argmin()[None] if missing else torch.tensor([])
+        passes += [(shortest, 0.0)] * missing
+    return passes
 
 
 def _ranks_of_rows(batch: Batch, ranks: Ranks) -> Tensor:
@@ -160,14 +190,15 @@ def _one_pass(
     metrics: UpdateMetrics,
     ranks: Ranks,
 ) -> None:
-    own = _own_microbatches(policy, batch, ranks)
-    with out_of_memory_on_all(ranks):
-        for rows in own:
+    passes = _backward_passes(policy, batch, ranks)
+    with _failures_of_ranks(policy, ranks):
+        for rows, factor in passes:
             microbatch = batch.select_rows(rows)
             pi = _evaluate_policy(policy, microbatch, names)
-            loss = (weight[rows] * method.loss(pi, microbatch)).sum()
+            loss = (factor * weight[rows] * method.loss(pi, microbatch)).sum()
             loss.backward()
-            metrics.add(method, pi, microbatch, loss)
+            if factor:
+                metrics.add(method, pi, microbatch, loss)
     metrics.add_other_ranks(ranks)
 
 
@@ -188,15 +219,20 @@ def _two_passes(
     gradients = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
     has_gradient = [(gradient != 0).any(1) for gradient in gradients.values()]
     trained = torch.stack(has_gradient).any(0).nonzero()[:, 0]
-    own = _own_microbatches(policy, batch.select_rows(trained), ranks)
-    with out_of_memory_on_all(ranks):
-        for indices in own:
+    passes = _backward_passes(policy, batch.select_rows(trained), ranks)
+    with _failures_of_ranks(policy, ranks):
+        for indices, factor in passes:
             rows = trained[indices]
             live = _evaluate_policy(policy, batch.select_rows(rows), names)
             torch.autograd.backward(
                 [live[name] for name in gradients],
-                [gradient[rows] for gradient in gradients.values()],
+                [factor * gradient[rows] for gradient in gradients.values()],
             )
+
+
+def _failures_of_ranks(policy: MicrobatchScorer, ranks: Ranks) -> AbstractContextManager[None]:
+    """Context manager of backward passes, in which another rank may fail."""
+    return collective_passes(ranks) if policy.is_sharded else out_of_memory_on_all(ranks)
 
 
 def _rows_with_gradient(

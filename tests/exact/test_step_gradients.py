@@ -47,6 +47,8 @@ class LogitsPolicy:
         values = {name: TOKEN_SIGNALS[name](logp, tokens).view(shape) for name in names}
         return Signals({name: x * batch.mask for name, x in values.items()})
 
+    is_sharded = False
+
     def microbatches(self, batch):
         return iter(torch.arange(len(batch.mask)).split(3))
 

@@ -23,6 +23,7 @@ import torch
 from grupo.inference.vllm import Vllm
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
+from grupo.models.sharding import FSDP2
 from grupo.storage import fault_injection
 from grupo.training import learner, update
 from grupo.training.trainer import resume, train
@@ -65,6 +66,9 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
             recipe = training_recipes.recipe(request["recipe"], model)
             if isinstance(recipe.policy, CausalLM):
                 recipe = recipe.replace(policy=replace(recipe.policy, dtype="float64"))
+            if "sharding" in request:
+                sharding = FSDP2(**request["sharding"])
+                recipe = recipe.replace(policy=replace(recipe.policy, sharding=sharding))
             if "urls" in request or "python" in request:
                 recipe = recipe.replace(policy=replace(recipe.policy, engine=engine_of(request)))
             train(recipe.replace(**request.get("changes", {})), request["run"])

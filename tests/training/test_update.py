@@ -32,6 +32,8 @@ class ParameterPolicy:
         x = self.numbers[batch.inputs]
         return Signals({"logp": x, "entropy": 2 * x})
 
+    is_sharded = False
+
     def microbatches(self, batch: Batch):
         yield from torch.arange(len(batch.mask)).split(self.rows_per_microbatch)
 
