@@ -74,15 +74,13 @@ class ShardedOutOfMemoryError(CommandError):
 
 @contextmanager
 def collective_passes(ranks: Ranks) -> Iterator[None]:
-    """A block of passes in which ranks gather each other's weights.
+    """A block of passes in which ranks gather each other's weights: none can repeat it alone.
 
     Raises:
         ShardedOutOfMemoryError: This rank lacks memory.
-        RankLostError: Another rank ended.
     """
     try:
-        with lost_ranks_named(ranks):
-            yield
+        yield
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -95,7 +93,10 @@ def collective_passes(ranks: Ranks) -> Iterator[None]:
 
 @contextmanager
 def lost_ranks_named(ranks: Ranks) -> Iterator[None]:
-    """Raise `RankLostError` if torch cannot reach a rank in this block, which gathers weights."""
+    """Raise `RankLostError`, which names the rank, if torch cannot reach one in this block.
+
+    Ranks do not meet before each of the collectives of sharded weights.
+    """
     try:
         yield
     except RuntimeError as error:

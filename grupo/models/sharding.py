@@ -158,7 +158,7 @@ class GatheringEvaluator:
 def _copy_with_same_weights(
     module: nn.Module, model: PreTrainedModel
 ) -> tuple[nn.Module, PreTrainedModel]:
-    """Copies of a module and of the model in it, whose parameters share the memory of theirs."""
+    """Copies of a module and of the model in it, with parameters in the same memory."""
     memo: dict[int, Any] = {
         id(p): nn.Parameter(p.detach(), p.requires_grad) for p in module.parameters()
     }

@@ -110,7 +110,9 @@ class TrainablePolicy:
             raise ConfigError(f"weights: {name!r} differs from that of {self.name!r}.")
         for name, parameter in own.items():
             parameter.copy_(sharded_like(parameter, weights[name]))
-        self.weights_updated()
+        if self.is_sharded:  # its copy is whole on every rank: nothing need be gathered
+            for name, parameter in self.replicated_weights().items():
+                parameter.copy_(weights[name])
 
     def merged_model(self) -> Any:
         """The model; with adapters, a copy into which they are merged."""

@@ -206,7 +206,8 @@ class Trainer:
         self._save()
 
     def _step(self) -> None:
-        result = self.learner.step()
+        with lost_ranks_named(self.ranks):
+            result = self.learner.step()
         number = self.state.step  # counted from 1
         for note in result.notes:
             self.callback.on_message(note)

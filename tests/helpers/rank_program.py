@@ -20,10 +20,11 @@ from typing import Any
 import peft  # noqa: F401  # it imports 800 modules, which each child would load anew
 import torch
 
+from grupo.config.overrides import apply_overrides
 from grupo.inference.vllm import Vllm
+from grupo.kernels import native
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
-from grupo.models.sharding import FSDP2
 from grupo.storage import fault_injection
 from grupo.training import learner, update
 from grupo.training.trainer import resume, train
@@ -59,6 +60,8 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
         run_out_of_memory_once()
     if rank == request.get("with_drift"):
         change_a_weight()
+    if not request.get("kernels", True):
+        native.library = lambda dtype: None
     try:
         if request["do"] == "resume":
             resume(request["run"])
@@ -66,9 +69,7 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
             recipe = training_recipes.recipe(request["recipe"], model)
             if isinstance(recipe.policy, CausalLM):
                 recipe = recipe.replace(policy=replace(recipe.policy, dtype="float64"))
-            if "sharding" in request:
-                sharding = FSDP2(**request["sharding"])
-                recipe = recipe.replace(policy=replace(recipe.policy, sharding=sharding))
+            recipe = apply_overrides(recipe, list(request.get("overrides", {}).items()))
             if "urls" in request or "python" in request:
                 recipe = recipe.replace(policy=replace(recipe.policy, engine=engine_of(request)))
             train(recipe.replace(**request.get("changes", {})), request["run"])
