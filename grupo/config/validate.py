@@ -84,12 +84,12 @@ def check_recipe(recipe: Recipe) -> None:
     check_answer_length(recipe)
     check_required_signals(recipe)
     check_reward_range(recipe)
+    check_sharding(recipe, _components(recipe, ""))
     _check_roles(recipe)
     _check_players(recipe)
     _check_staleness(recipe)
     _check_unfinished(recipe)
     check_stopping(recipe)
-    check_sharding(recipe, _components(recipe, ""))
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
             component.check()

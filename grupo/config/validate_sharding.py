@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
 from grupo.models.causal_lm import CausalLM
 from grupo.optimizers import SGD, Adam
@@ -19,7 +18,7 @@ def check_sharding(recipe: Recipe, components: Iterable[tuple[str, object]]) -> 
     for prefix, part in components:
         if isinstance(part, CausalLM) and part.sharding and part is not recipe.policy:
             raise ConfigError(
-                f"{prefix}sharding: {to_code(part.sharding)}. Allowed here: None, because only a"
+                f"{prefix}sharding: FSDP2(…). Allowed here: None, because only a"
                 " CausalLM that is the policy of the recipe can be sharded."
             )
     policy = recipe.policy
@@ -27,8 +26,8 @@ def check_sharding(recipe: Recipe, components: Iterable[tuple[str, object]]) -> 
         return
     if not isinstance(recipe.optimizer, Adam | SGD):
         raise ConfigError(
-            f"optimizer: {to_code(recipe.optimizer)}, which needs whole matrices. Allowed with"
-            " policy.sharding: Adam or SGD, which update each number on its own."
+            f"optimizer: {type(recipe.optimizer).__name__}(…), which needs whole matrices. Allowed"
+            " with policy.sharding: Adam or SGD, which update each number on its own."
         )
     if policy.sharding.param_dtype and recipe.method.reference.rate:
         raise ConfigError(

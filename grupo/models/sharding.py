@@ -56,7 +56,7 @@ def check_sharding(sharding: FSDP2, dtype: str, quantization: object) -> None:
         raise ConfigError(f"sharding: FSDP2 needs torch 2.13 or newer, not {torch.__version__}.")
     if quantization:
         raise ConfigError(
-            f"sharding: {sharding!r}, and quantized weights cannot be divided among ranks. Allowed:"
+            "sharding: FSDP2(…), and quantized weights cannot be divided among ranks. Allowed:"
             " without quantization."
         )
     if sharding.param_dtype and sharding.param_dtype != dtype:
@@ -173,8 +173,8 @@ def _decoder_layers(model: PreTrainedModel) -> nn.ModuleList:
         if isinstance(part, nn.ModuleList) and len(part) == count:
             return part
     raise ConfigError(
-        f"sharding: FSDP2(), and {type(model).__name__} has no list of {count} layers. Allowed with"
-        " this model: None."
+        f"sharding: FSDP2(…), and {type(model).__name__} has no list of {count} layers. Allowed"
+        " with this model: None."
     )
 
 
