@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from grupo.models.causal_lm import CausalLM
     from grupo.models.loaded import LoadedModel
     from grupo.models.loading import Lora
+    from grupo.models.sharding import FSDP2
     from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
     from grupo.report.run import Run
     from grupo.report.train import resume, train
@@ -38,6 +39,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.models.causal_lm": ("CausalLM",),
     "grupo.models.base": ("AuxModel",),
     "grupo.models.loading": ("Lora",),
+    "grupo.models.sharding": ("FSDP2",),
     "grupo.inference.sampling_params": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),
     "grupo.storage.keep": ("KeepCheckpoints",),
@@ -52,6 +54,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.models.loaded": ("LoadedModel",),
 }
 __all__ = [
+    "FSDP2",
     "Action",
     "Adam",
     "AuxModel",

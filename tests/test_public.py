@@ -8,7 +8,7 @@ import grupo
 
 def test_public_names_are_sorted_and_importable():
     assert set(grupo.__all__) == {name for names in grupo._MODULES.values() for name in names}
-    assert grupo.__all__ == sorted(grupo.__all__)
+    assert grupo.__all__ == sorted(grupo.__all__, key=lambda name: (not name.isupper(), name))
     for name in grupo.__all__:
         assert getattr(grupo, name).__module__.startswith("grupo.")
 

@@ -9,6 +9,7 @@ from grupo.toy.tokenizers import phrase_tokenizer
 from tests.distributed.conftest import Written, largest_difference
 from tests.distributed.test_invariance import same_number, same_values
 
+pytestmark = pytest.mark.slow
 FSDP2 = {"policy.sharding": "FSDP2()"}
 RECIPES = ("grpo", "lora", "epochs", "aux models", "lora aux models", "ema", "async")
 CHANGES = {
@@ -132,11 +133,12 @@ def test_a_sharded_checkpoint_has_the_files_of_a_whole_one(rank_processes):
         assert largest_difference(sharded, whole) < 1e-10
 
 
-def test_bfloat16_weights_are_gathered_and_float32_ones_updated(rank_processes):
+@pytest.mark.parametrize("recipe", ["grpo", "lora"])
+def test_bfloat16_weights_are_gathered_and_float32_ones_updated(rank_processes, recipe):
     narrow = {"policy.dtype": "bfloat16", "max_steps": "1"}
     whole, sharded = trained_whole_and_sharded(
         rank_processes,
-        "grpo",
+        recipe,
         "bfloat16",
         **narrow,
         **{"policy.sharding": "FSDP2(param_dtype='bfloat16')"},
