@@ -5,6 +5,7 @@ from pathlib import Path
 from grupo.config.defaults import TaskLengths
 from grupo.config.memory_estimate import estimate_memory, step_size
 from grupo.config.time_estimate import estimate_step_seconds, measure_speed
+from grupo.distributed.start import number_of_ranks
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
@@ -45,6 +46,7 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
         dtype.itemsize,
         on_cpu=device.type == "cpu",
         logits_per_chunk=logits_per_chunk_of(device),
+        ranks=number_of_ranks(),
     )
     return [
         f"memory, estimated: {memory}, besides the libraries'",

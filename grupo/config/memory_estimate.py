@@ -101,8 +101,9 @@ def estimate_memory(
     *,
     on_cpu: bool,
     logits_per_chunk: int = LOGITS_PER_CHUNK,
+    ranks: int = 1,
 ) -> MemoryEstimate:
-    """The peak memory of a run.
+    """The peak memory of a run, for each rank.
 
     Args:
         recipe: The recipe; its policy is a `CausalLM`.
@@ -111,25 +112,29 @@ def estimate_memory(
         compute_bytes: Bytes of a number in the policy's compute dtype on its device.
         on_cpu: Whether the device is the CPU.
         logits_per_chunk: Logits that the device computes at once.
+        ranks: The processes that train together, which may divide the weights.
     """
     policy = recipe.policy
     assert isinstance(policy, CausalLM)
     lora = policy.lora
+    shards = ranks if policy.sharding else 1
     if lora:
         trained = model.num_adapter_parameters(lora.rank, lora.targets)
         weights = _frozen_weights(policy, model, compute_bytes) + FLOAT32 * trained
     else:
         trained = model.num_parameters
-        weights = (FLOAT32 + _copies(recipe, compute_bytes)) * trained
-    weights += FLOAT32 * trained * (recipe.ema is not None)
+        weights = _whole_copies(recipe, compute_bytes, shards) * trained
+    weights += FLOAT32 * trained * (recipe.ema is not None) / shards
+    if shards > 1:
+        weights += _sharded_weights(policy, model, compute_bytes, trained, shards)
     row = step.prompt + step.answer
     tokens = min(max(policy.tokens_per_microbatch, row), step.tokens)
     plain = not lora and not policy.gradient_checkpointing and compute_bytes == FLOAT32
-    uses_kernels = on_cpu and model.is_llama and plain
+    uses_kernels = on_cpu and model.is_llama and plain and shards == 1
     return MemoryEstimate(
         weights=weights,
-        gradients=FLOAT32 * trained,
-        optimizer=recipe.optimizer.state_bytes * trained,
+        gradients=FLOAT32 * trained / shards,
+        optimizer=recipe.optimizer.state_bytes * trained / shards,
         activations=_activations(policy, model, tokens, compute_bytes, uses_kernels=uses_kernels),
         logits=_logits(
             model, step, tokens, compute_bytes, logits_per_chunk, uses_kernels=uses_kernels
@@ -194,11 +199,34 @@ def _cached_per_layer(model: ModelSize) -> float:
     return model.linear_outputs / model.num_layers + model.hidden_size
 
 
-def _copies(recipe: Recipe, compute_bytes: int) -> int:
-    """Bytes per parameter of copies of the weights: in the compute dtype, and of the reference."""
+def _whole_copies(recipe: Recipe, compute_bytes: int, shards: int) -> int:
+    """Bytes per parameter of whole weights: the policy's, casts of them, and the reference."""
+    policy = recipe.policy
+    assert isinstance(policy, CausalLM)
+    narrow = shards > 1 and policy.sharding and policy.sharding.param_dtype
+    stored = compute_bytes if narrow else FLOAT32
     reads_reference = any(s.endswith("@ref") for s in recipe.method.requires.all_signals)
-    autocast = compute_bytes if compute_bytes < FLOAT32 else 0
-    return autocast + FLOAT32 * reads_reference
+    autocast = compute_bytes if compute_bytes < stored else 0
+    return stored + autocast + stored * reads_reference
+
+
+def _sharded_weights(
+    policy: CausalLM, model: ModelSize, compute_bytes: int, trained: float, shards: int
+) -> float:
+    """Bytes of a rank's share of the weights, and of those that it gathers, with gradients.
+
+    It gathers those outside of layers, a layer, and the next one; without resharding, all layers.
+    """
+    assert policy.sharding
+    frozen = compute_bytes * model.num_parameters if policy.lora else 0
+    in_layers = sum(layer.inputs * layer.outputs for layer in model.linear_layers)
+    is_resharded = policy.sharding.reshard_after_forward
+    layers = 2 * in_layers / model.num_layers if is_resharded else in_layers
+    gathered = model.num_parameters - in_layers + layers
+    is_narrow = policy.lora or policy.sharding.param_dtype
+    copies = 1 if policy.lora else 2  # with gradients of what is trained
+    gathered_bytes = copies * (compute_bytes if is_narrow else FLOAT32) * gathered
+    return (frozen + FLOAT32 * trained) / shards + gathered_bytes
 
 
 def _saved_per_token(policy: CausalLM, model: ModelSize, compute_bytes: int) -> float:

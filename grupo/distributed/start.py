@@ -13,11 +13,17 @@ def started_ranks() -> Ranks:
     Raises:
         ConfigError: The variables of the launcher are incomplete, or the machine has too few GPUs.
     """
-    if os.environ.get("WORLD_SIZE", "1") == "1":
+    if number_of_ranks() == 1:
         return SINGLE_RANK
     from grupo.distributed.torch_ranks import TorchRanks  # imports torch
 
     return TorchRanks()
+
+
+def number_of_ranks() -> int:
+    """The number of ranks that a launcher started, which need not have joined each other."""
+    text = os.environ.get("WORLD_SIZE", "1")
+    return int(text) if text.isdecimal() else 0
 
 
 def is_rank_0() -> bool:

@@ -12,6 +12,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.models.model_size import LinearLayer, ModelSize
 from grupo.models.quantization import Nf4
+from grupo.models.sharding import FSDP2
 from grupo.optimizers import SGD, Adam, Adam8bit, Muon
 from grupo.toy.quickstart import RECIPE
 
@@ -28,9 +29,9 @@ STEP = StepSize(prompts=2, rollouts=4, prompt=5, answer=15)
 TOKENS = 2 * 5 + 4 * 15
 
 
-def estimate(compute_bytes=4, method=RECIPE.method, **policy):
+def estimate(compute_bytes=4, method=RECIPE.method, ranks=1, **policy):
     recipe = RECIPE.replace(policy=CausalLM("m", **policy), method=method)
-    return estimate_memory(recipe, MODEL, STEP, compute_bytes, on_cpu=False)
+    return estimate_memory(recipe, MODEL, STEP, compute_bytes, on_cpu=False, ranks=ranks)
 
 
 def test_full_training_holds_weights_gradients_and_two_moments():
@@ -75,6 +76,30 @@ def test_a_moving_average_is_a_further_copy_of_the_trained_weights():
     recipe = RECIPE.replace(policy=CausalLM("m"), ema=EMA())
     memory = estimate_memory(recipe, MODEL, STEP, 4, on_cpu=False)
     assert memory.weights - estimate().weights == 4e6
+
+
+def test_ranks_divide_sharded_weights_gradients_and_moments():
+    memory = estimate(ranks=4, sharding=FSDP2())
+    # a copy, a fourth, and with gradients those gathered outside of layers and in two layers
+    assert memory.weights == 4e6 + 4e6 / 4 + 2 * 4 * (1e6 - 200 + 200)
+    assert (memory.gradients, memory.optimizer) == (4e6 / 4, 8e6 / 4)
+
+
+def test_adapters_on_sharded_weights_need_no_gradients_of_gathered_ones():
+    memory = estimate(compute_bytes=2, ranks=4, lora=Lora(3), sharding=FSDP2())
+    stored = 2e6 + 4 * 120  # 120 numbers in adapters
+    assert memory.weights == stored + stored / 4 + 2 * 1e6
+    assert memory.optimizer == 8 * 120 / 4
+
+
+def test_sharded_weights_in_bfloat16_are_copied_and_gathered_in_half_of_the_memory():
+    sharding = FSDP2(param_dtype="bfloat16")
+    memory = estimate(compute_bytes=2, ranks=4, dtype="bfloat16", sharding=sharding)
+    assert memory.weights == 2e6 + 4e6 / 4 + 2 * 2 * 1e6
+
+
+def test_one_rank_with_sharding_needs_what_it_needs_without():
+    assert estimate(sharding=FSDP2()) == estimate()
 
 
 def test_a_kl_penalty_adds_the_reference_policy():
