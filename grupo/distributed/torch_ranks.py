@@ -96,10 +96,10 @@ class TorchRanks:
                 group = self.device_group if on_device else self.groups["update"]
                 dist.all_reduce(tensor, group=group)
 
-    def mesh(self) -> DeviceMesh:
-        """The ranks as torch needs them to divide weights."""
-        kind = "cuda" if torch.cuda.is_available() else "cpu"
-        return DeviceMesh.from_group(self.device_group, kind)
+    def mesh(self, device_type: str) -> DeviceMesh:
+        """The ranks as torch needs them to divide weights on devices of a type, "cpu" or "cuda"."""
+        group = self.device_group if device_type == "cuda" else self.groups["update"]
+        return DeviceMesh.from_group(group, device_type)
 
     def close(self) -> None:
         """Leave the process group."""

@@ -9,4 +9,4 @@ from grupo.models.causal_lm import CausalPolicy
 def shard_policy(policy: Policy, ranks: Ranks) -> None:
     """Divide the weights of a language model with `sharding`; a single rank keeps all of them."""
     if isinstance(ranks, TorchRanks) and isinstance(policy, CausalPolicy) and policy.spec.sharding:
-        policy.shard(ranks.mesh())
+        policy.shard(ranks.mesh(policy.device.type))

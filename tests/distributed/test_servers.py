@@ -50,6 +50,25 @@ def test_two_ranks_generate_with_two_servers_what_one_process_generates(
     assert salts(second) == second.loaded_versions
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["grpo", "lora"])
+def test_ranks_with_sharded_weights_hand_whole_ones_to_servers(rank_processes, fakes, recipe):
+    urls = [fake.url for fake in fakes]
+    whole, sharded = (
+        rank_processes.trained(
+            recipe,
+            2,
+            f"{recipe} servers sharding {sharding}",
+            urls=urls,
+            overrides={"policy.sharding": sharding},
+            kernels=False,
+        )
+        for sharding in ("None", "FSDP2()")
+    )
+    assert sharded.rollouts == whole.rollouts
+    assert largest_difference(sharded.weights, whole.weights) < 1e-10
+
+
 def test_ranks_go_on_without_a_server_that_died(rank_processes, tmp_path, fakes):
     urls = [fake.url for fake in fakes]
     whole = rank_processes.trained("grpo", 2, "both servers", urls=urls)

@@ -92,6 +92,12 @@ def test_sharded_models_of_several_layers_equal_whole_ones(rank_processes, model
     assert_same_training(*trained_whole_and_sharded(rank_processes, "grpo", model, **path)[::-1])
 
 
+def test_a_rank_without_rows_of_an_adapter_trains_the_others(rank_processes):
+    whole, _ = trained_whole_and_sharded(rank_processes, "lora")
+    sharded = rank_processes.trained("lora", 3, "lora of 3", overrides=FSDP2, kernels=False)
+    assert_same_training(sharded, whole)  # adapters of rank 2 on 3 ranks
+
+
 def test_runs_with_sharded_weights_have_the_same_bits_again(rank_processes):
     names = ("first", "second")
     first, second = (
