@@ -51,6 +51,9 @@ class PolicyOfLearner(LinearPolicy):
     def halve_microbatch(self) -> str:
         return ""
 
+    def weights_updated(self) -> None:
+        pass
+
 
 def learner_of(run: TabularRun) -> Learner:
     """A learner with the weights, models and history of a run, without its generation."""
