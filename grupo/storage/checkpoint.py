@@ -255,7 +255,7 @@ def load_verified(path: Path) -> Checkpoint:
         raise InvalidCheckpoint(f"{path.name}: holds step {written.step}, of another folder")
     files = [path / name for name in written.files if name.endswith(".safetensors")]
     try:
-        trees = {file.stem: safetensors.load_tensors(file) for file in files}
+        trees = {file.stem: safetensors.StoredTensors(file) for file in files}
         data = strict_json.from_exact_json((path / "data.json").read_text(encoding="utf-8"))
     except (SafetensorError, ValueError) as error:
         raise InvalidCheckpoint(f"{path.name}: {error}") from error

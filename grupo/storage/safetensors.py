@@ -80,6 +80,29 @@ def _file_order(tensors: Mapping[str, Tensor]) -> list[str]:
     return sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
 
 
+class StoredTensors(Mapping[str, Tensor]):
+    """The tensors of a file, each read anew when it is accessed: one is in memory at a time.
+
+    Args:
+        path: The file, which nobody changes while its tensors are read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = safe_open(path, framework="pt")
+        self._names = list(self._file.keys())
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._file.get_tensor(name).clone()  # the file may be removed later
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, copied into memory."""
     with safe_open(path, framework="pt") as file:

@@ -65,6 +65,13 @@ def test_a_rank_has_its_share_of_trained_and_frozen_weights(model, mesh_of_four,
     assert local_size(moments) < 0.3 * sum(p.numel() for p in policy.parameters())
 
 
+def test_a_rank_keeps_its_rows_of_a_restored_tensor_only(mesh_of_four):
+    template = dist.tensor.zeros(8, 3, device_mesh=mesh_of_four, placements=[dist.tensor.Shard(0)])
+    part = sharded_like(template, torch.arange(24.0).view(8, 3)).to_local()
+    assert part.tolist() == [[6, 7, 8], [9, 10, 11]]
+    assert part.untyped_storage().nbytes() == part.nbytes
+
+
 def stepped(policy):
     """An optimizer after one update of the policy with gradients of 1."""
     optimizer = Adam()(policy.parameters())

@@ -92,3 +92,15 @@ def test_an_empty_tensor_from_an_array_is_saved(tmp_path):
     (tmp_path / "x.safetensors").write_bytes(b"".join(safetensors.file_chunks({"x": x})))
     loaded = safetensors.load_tensors(tmp_path / "x.safetensors")["x"]
     assert (loaded.shape, loaded.dtype) == (x.shape, x.dtype)
+
+
+def test_stored_tensors_are_read_one_by_one_and_outlive_their_file(tmp_path):
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(b"".join(safetensors.file_chunks({"a": torch.ones(2), "b": torch.zeros(3)})))
+    stored = safetensors.StoredTensors(path)
+    first = stored["a"]
+    assert first is not stored["a"]
+    path.unlink()
+    assert {name: x.tolist() for name, x in stored.items()} == {"a": [1, 1], "b": [0, 0, 0]}
+    with pytest.raises(KeyError):
+        stored["c"]
