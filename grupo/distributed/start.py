@@ -1,5 +1,6 @@
 """The ranks of this process: those that a launcher started, or a single one."""
 
+import atexit
 import os
 from functools import cache
 
@@ -17,7 +18,10 @@ def started_ranks() -> Ranks:
         return SINGLE_RANK
     from grupo.distributed.torch_ranks import TorchRanks  # imports torch
 
-    return TorchRanks()
+    ranks = TorchRanks()
+    # the interpreter aborts if it ends while a thread of the ranks is in torch's code
+    atexit.register(ranks.close)
+    return ranks
 
 
 def number_of_ranks() -> int:

@@ -84,7 +84,7 @@ class StoredTensors(Mapping[str, Tensor]):
     """The tensors of a file, each read anew when it is accessed: one is in memory at a time.
 
     Args:
-        path: The file, which nobody changes while its tensors are read.
+        path: The file, which does not change while its tensors are read.
     """
 
     def __init__(self, path: Path) -> None:

@@ -14,9 +14,11 @@ from grupo.core.batch import Batch, PerAction, SignalDict, Signals
 from grupo.core.component import component
 from grupo.core.errors import MissingSignalError
 from grupo.core.requires import Requires
+from grupo.distributed.base import Ranks
 from grupo.method import Method
 from grupo.testing.batches import make_batch
-from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
+from grupo.testing.thread_ranks import run_ranks
+from grupo.training.update import _backward_passes, accumulate_gradients, add_signals, evaluate_all
 
 
 class ParameterPolicy:
@@ -270,3 +272,14 @@ def test_the_policy_evaluates_the_signals_that_the_loss_recomputes():
     )
     assert policy.calls == [(2, ("entropy", "logp"))]
     assert gradient_of(policy).flatten().tolist() == [-0.5 - 0.5] * 2  # -1/2 of logp, -0.5 x 2 / 2
+
+
+def test_ranks_of_a_sharded_policy_run_equally_many_passes():
+    policy = ParameterPolicy([[1.0]] * 3, rows_per_microbatch=1)
+    policy.is_sharded = True
+
+    def passes(ranks: Ranks) -> list[tuple[list[int], float]]:
+        own = _backward_passes(policy, batch_of([1, 1, 1]), ranks)
+        return [(rows.tolist(), factor) for rows, factor in own]
+
+    assert run_ranks(2, passes) == [[([0], 1.0), ([2], 1.0)], [([1], 1.0), ([0], 0.0)]]
