@@ -139,7 +139,8 @@ class Trainer:
         learner.recipe_at = run.recipe_at
         self.has_reported_error = False
         self.ranks = learner.ranks
-        self.ranks.report_to(run.folder / RANKS)
+        with save_errors("The run is not resumed"):  # a new run has no report to replace
+            self.ranks.report_to(run.folder / RANKS)
         self.clock = StepClock(run.folder / CLOCK, writes=run.writes)
         if self.recipe.early_stopping.max_seconds:
             self.state.count_seconds = self.clock.count

@@ -7,6 +7,7 @@ from typing import Any
 
 from grupo.core.rng import make_rng
 from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.server_sharing import ServerSharing
 
 LETTERS = "abcdefg"
 

@@ -76,7 +76,7 @@ def test_fields_of_a_recipe(load, line, changes):
         ("sampling.top_k = 3", {"sampling": replace(MINIMAL.policy.sampling, top_k=3)}),
         ("stop_strings = ['a', 'b']", {"stop_strings": ("a", "b")}),
         ("dtype = 'bfloat16'", {"dtype": "bfloat16"}),
-        ("engine.url = 'http://127.0.0.1:9'", {}),
+        ("engine.urls = ['http://127.0.0.1:9']", {}),
     ],
 )
 def test_fields_of_a_policy(load, line, changes):

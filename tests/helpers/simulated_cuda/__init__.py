@@ -35,7 +35,9 @@ def library() -> Path:
     assert spec
     assert spec.origin
     torch = Path(spec.origin).parent
-    key = hashlib.sha256(SOURCE.read_bytes() + version("torch").encode()).hexdigest()[:16]
+    # the library loads torch's libraries from this path: another environment needs another file
+    inputs = SOURCE.read_bytes(), version("torch").encode(), str(torch).encode()
+    key = hashlib.sha256(b"".join(inputs)).hexdigest()[:16]
     file = Path(tempfile.gettempdir()) / f"grupo-simulated-cuda-{key}.so"
     if not file.exists():
         unfinished = file.with_suffix(f".{os.getpid()}")

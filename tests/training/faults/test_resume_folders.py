@@ -187,7 +187,10 @@ def test_a_run_that_lost_power_before_its_first_checkpoint_starts_again(training
 
 
 def test_a_disk_error_while_resuming_names_the_file(killed_run, training_process):
-    """Calls 1 and 2 lock the run, the next ones truncate the journals; all fail from one on."""
+    """Calls 1 and 2 lock the run, 3 removes its report of ranks, the next ones truncate the journals.
+
+    All calls fail from one on.
+    """
     errors = {
         n: training_process("resume", killed_run, fail={"n": n, "code": 5, "sticky": True}).error
         for n in range(1, 19)
