@@ -1,25 +1,30 @@
 """Helpers of tests with a real vLLM: requests, reference forward passes, server processes."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.request import urlopen
 
 import torch
 from torch import Tensor
 
 from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request
+from grupo.inference.http_client import send_one
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.server_process import is_healthy
 from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_processes import StartedServer
+from grupo.inference.vllm_protocol import call_workers
+from grupo.inference.weight_transfer import FileTransfer
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.tiny_lm import ALPHABET
 
@@ -79,43 +84,127 @@ def server_group(engine: VllmEngine) -> int:
 
 def server_processes(engine: VllmEngine) -> dict[str, int]:
     """Process ids of the server and its descendants, by name."""
-    group = server_group(engine)
+    return processes_of_group(server_group(engine))
+
+
+def processes_of_group(group: int) -> dict[str, int]:
+    """Process ids of the server that a guard runs, by name."""
     pids: dict[str, int] = {}
+    for pid, stat in process_table().items():
+        if stat.group == group != pid:
+            names = [n for n in ("EngineCore", "Worker", "api_server") if n in stat.command]
+            pids[(names or ["other"])[0]] = pid
+    return pids
+
+
+class ProcessStat(NamedTuple):
+    """A line of the table of processes."""
+
+    parent: int
+    group: int
+    command: str
+
+
+def process_table() -> dict[int, ProcessStat]:
+    """All processes of this machine, by id."""
+    table: dict[int, ProcessStat] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            stat = (folder / "stat").read_text().rpartition(")")[2].split()
-            cmdline = (folder / "cmdline").read_text().replace("\0", " ")
+            _, parent, group, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_text().replace("\0", " ")
         except OSError:
             continue  # ended in the meantime
-        if int(stat[2]) == group and int(folder.name) != group:
-            names = [n for n in ("EngineCore", "Worker", "api_server") if n in cmdline]
-            pids[(names or ["other"])[0]] = int(folder.name)
-    return pids
+        table[int(folder.name)] = ProcessStat(int(parent), int(group), command)
+    return table
+
+
+class RealServers:
+    """Servers that `grupo serve` runs until they are ended or killed.
+
+    Args:
+        python: interpreter with vLLM.
+        model: folder of the model.
+        count: servers of one `grupo serve`, which ends all of them when one has ended.
+        options: of vLLM.
+        port: of the first server; 0: a free one.
+    """
+
+    def __init__(self, python: str, model: str, count: int, *options: str, port: int = 0) -> None:
+        self.port = port or free_port()
+        self.urls = tuple(f"http://127.0.0.1:{self.port + i}" for i in range(count))
+        number = ["--port", str(self.port), "--data-parallel", str(count), "--dtype", "float32"]
+        command = ["serve", model, "--python", python, *number, "--", *options]
+        more = ("--gpu-memory-utilization", "0.1")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "grupo", *command, *more],
+            env={**os.environ, **CHILD_ENV},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + 300
+        while not all(map(is_healthy, self.urls)):
+            assert self.process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(1)
+
+    def processes(self) -> dict[str, int]:
+        """Process ids of the first server, by name."""
+        table = process_table()
+        guard = min(pid for pid, stat in table.items() if stat.parent == self.process.pid)
+        return processes_of_group(guard)
+
+    def kill(self, name: str) -> None:
+        """Kill a process of the first server and wait until `grupo serve` has ended."""
+        os.kill(self.processes()[name], signal.SIGKILL)
+        self.process.wait(120)
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 @contextmanager
 def serving(python: str, model: str, count: int, *options: str) -> Iterator[tuple[str, ...]]:
     """The addresses of servers that `grupo serve` runs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    number = ["--port", str(port), "--data-parallel", str(count), "--dtype", "float32"]
-    command = ["serve", model, "--python", python, *number, "--", *options]
-    more = ("--gpu-memory-utilization", "0.1")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "grupo", *command, *more],
-        env={**os.environ, **CHILD_ENV},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    urls = tuple(f"http://127.0.0.1:{port + i}" for i in range(count))
+    servers = RealServers(python, model, count, *options)
     try:
-        deadline = time.monotonic() + 300
-        while not all(map(is_healthy, urls)):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(1)
-        yield urls
+        servers.wait_until_healthy()
+        yield servers.urls
     finally:
-        process.terminate()
-        process.wait()
+        servers.end()
+
+
+def weights_versions(url: str) -> set[str]:
+    """The checksums of the weights that the workers of a server hold."""
+    call = {"method": "grupo_facts", "args": ()}
+    return {facts["version"] for facts in send_one(url, call, call_workers, timeout=30.0)}
+
+
+def load_on_server(url: str, weights: Mapping[str, Tensor], folder: Path) -> str:
+    """Load weights on a server as another run would; returns their checksum.
+
+    Args:
+        url: of the server.
+        weights: by their names in transformers.
+        folder: for the file of the weights.
+    """
+    published = FileTransfer(folder / "others.safetensors", torch.float32).publish(weights)
+    call = {"method": published.method, "args": (*published.args, published.version)}
+    send_one(url, call, call_workers, timeout=60.0)
+    return published.version
+
+
+def answered_requests(url: str) -> int:
+    """How many requests a server has answered since it was started."""
+    with urlopen(f"{url}/metrics", timeout=30) as response:
+        lines = response.read().decode().splitlines()
+    counts = [line for line in lines if line.startswith("vllm:request_success_total")]
+    return int(sum(float(line.rpartition(" ")[2]) for line in counts))
