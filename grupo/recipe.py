@@ -97,8 +97,12 @@ class Recipe:
         max_grad_norm: Gradients are clipped to this norm; inf clips nothing.
         old_logp_tolerance: Old log-probabilities are the sampler's; they are recomputed if the
             mean mismatch of the previous step exceeded this many nats.
-        max_staleness: Steps that generation may run ahead of the updates; 0 is synchronous. Stale
-            rollouts are corrected by truncated importance sampling.
+        max_staleness: Most updates between the weights that generate a token and the update that
+            trains on it: generation runs so many steps ahead. 0 is synchronous. Stale rollouts are
+            corrected by truncated importance sampling.
+        tokens_per_step: Most tokens that a rollout generates within a step; a longer one goes on in
+            the next step with its weights, and its group is trained on when all its rollouts have
+            ended. 0: no limit. Needs a `max_staleness` above 0.
         evaluation: Evaluation on the held-out tasks.
         early_stopping: Conditions that end the run before `max_steps`.
         overlong: What happens to prompts that leave no room for an answer: `error`, `drop` or
@@ -127,6 +131,7 @@ class Recipe:
     max_grad_norm: Annotated[float, Gt(0), "inf clips nothing"] = 1.0
     old_logp_tolerance: Annotated[float, Ge(0), "inf never recomputes log-probabilities"] = 1e-3
     max_staleness: Annotated[int, Interval(ge=0, le=STALENESS.maximum)] = 0
+    tokens_per_step: NonNegativeInt = 0
     evaluation: Evaluation = Evaluation()
     early_stopping: EarlyStopping = EarlyStopping()
     overlong: OverlongHandler = error

@@ -11,6 +11,7 @@ from torch import Tensor
 from grupo.algo.advantages import AdvantageEstimator
 from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
+from grupo.config.staleness import check_staleness
 from grupo.config.validate_kinds import check_kinds
 from grupo.config.validate_rewards import check_reward_range
 from grupo.config.validate_sharding import check_sharding
@@ -21,7 +22,6 @@ from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.errors import ConfigError, MissingSignalError, suggest
 from grupo.core.interfaces import StatefulEnv
 from grupo.core.loader_errors import loader_errors
-from grupo.core.requires import merged_requires
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
@@ -87,7 +87,7 @@ def check_recipe(recipe: Recipe) -> None:
     check_sharding(recipe, _components(recipe, ""))
     _check_roles(recipe)
     _check_players(recipe)
-    _check_staleness(recipe)
+    check_staleness(recipe)
     _check_unfinished(recipe)
     check_stopping(recipe)
     for _, component in _components(recipe, ""):
@@ -227,14 +227,6 @@ def _check_players(recipe: Recipe) -> None:
                     f"players: SelfPlay has {sampler.players}, and TextArena({game.game!r})"
                     f" {game.players}. Write the same number into both."
                 )
-
-
-def _check_staleness(recipe: Recipe) -> None:
-    """Raise if generation would run ahead of heads or rollouts that the sampler itself reads."""
-    reads = merged_requires(recipe.method.sampler)
-    if recipe.max_staleness and (reads.current_heads or reads.unfinished):
-        name = type(recipe.method.sampler).__name__
-        raise ConfigError(f"max_staleness: {recipe.max_staleness}. Allowed: 0 with {name}.")
 
 
 def _check_unfinished(recipe: Recipe) -> None:

@@ -153,6 +153,15 @@ class StatefulEnv(Protocol):
         ...
 
 
+@runtime_checkable
+class ClosableSessions(Protocol):
+    """An environment in use whose sessions can be closed before their rollouts are over."""
+
+    def close(self) -> None:
+        """Close all sessions."""
+        ...
+
+
 EnvSpec = Env | StatefulEnv  # an environment as a recipe names it
 
 

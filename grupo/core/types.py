@@ -56,7 +56,9 @@ class Action:
         off_context: The action was sampled in another context or at an earlier step than the
             one it is trained in; `logp` belongs to the former.
         rng_key: Key of the random stream that the action was sampled with.
-        policy_version: Training steps behind the weights that sampled the action.
+        policy_version: Training steps behind the weights that sampled the action (its first part).
+        later_parts: Of an action that was generated in several steps: the index of the first item
+            of each later part, and the training steps behind the weights that sampled it.
         image: A generated image, encoded by `grupo.storage.tensor_text`; "" for text.
     """
 
@@ -72,6 +74,22 @@ class Action:
     rng_key: int = 0
     policy_version: int = 0
     image: str = ""
+    later_parts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def item_versions(self) -> tuple[int, ...]:
+        """Training steps behind the weights that sampled each item.
+
+        >>> Action((5, 6, 7), (0.0,) * 3, policy_version=2, later_parts=((1, 3),)).item_versions
+        (2, 3, 3)
+        """
+        starts = ((0, self.policy_version), *self.later_parts)
+        ends = (*(start for start, _ in self.later_parts), len(self.items))
+        return tuple(
+            version
+            for (start, version), end in zip(starts, ends, strict=True)
+            for _ in range(start, end)
+        )
 
 
 PRUNED = "pruned"  # `Rollout.error` of a rollout that its sampler stopped before it was scored

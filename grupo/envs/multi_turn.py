@@ -109,6 +109,10 @@ class MultiTurnSessions:
         results = map(reward_result, rollouts, states, scored)
         return apply_failure_handler(task, results, config.on_failure)
 
+    def close(self) -> None:
+        """Close all sessions; those of unfinished rollouts are replayed when they continue."""
+        self.session_cache.close_all()
+
     async def _state(self, task: Task, rollout: Rollout) -> SessionState:
         """The state of the session after the rollout's turns."""
         return await self.session_cache.state_after(task, turn_texts(rollout))

@@ -61,6 +61,11 @@ class SessionCache:
             if computation and computation.done() and not _has_failed(computation):
                 computation.result().close()
 
+    def close_all(self) -> None:
+        """Close the environments of all sessions."""
+        for state in self.states_with_env:
+            state.close()
+
     def _forget_failure(self, key: StateKey, computation: asyncio.Task[SessionState]) -> None:
         if _has_failed(computation):  # the next caller computes it again
             del self.states[key]

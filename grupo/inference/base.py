@@ -43,6 +43,8 @@ class Reply:
         finish_reason: "end" (a stop token), "stop" (a stop string) or "length".
         entropy: of the distribution of each scored token, in nats.
         head_value: output of the auxiliary head.
+        parts: update steps of the weights that generated each part of the tokens, and its number of
+            tokens; empty if all have the weights of the engine.
     """
 
     tokens: tuple[int, ...] = ()
@@ -50,6 +52,7 @@ class Reply:
     finish_reason: str = "length"
     entropy: tuple[float, ...] = ()
     head_value: float = 0.0
+    parts: tuple[tuple[int, int], ...] = ()
 
     @property
     def num_generated(self) -> int:

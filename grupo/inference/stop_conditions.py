@@ -48,11 +48,26 @@ class StopChecker:
                 return Reply(tuple(tokens[:n]), tuple(logp[:n]), reason or "length")
         return Reply()
 
+    def stop_string_end(self, tokens: Sequence[int], begin: int) -> int | None:
+        """Number of tokens up to the end of a stop string that began before position `begin`.
+
+        None if no such string ends after it.
+        """
+        ends = range(begin + 1, min(len(tokens), begin + self._stop_string_tokens) + 1)
+        stopped = self._has_stop_string([tokens[:end] for end in ends]) if ends else []
+        return next((end for end, has_stop in zip(ends, stopped, strict=True) if has_stop), None)
+
+    @property
+    def _stop_string_tokens(self) -> int:
+        """The most tokens in which a stop string may end: each adds a byte to it at least."""
+        return max(
+            (len(text.encode()) + 8 for text in self.stop_conditions.stop_strings), default=0
+        )
+
     def _has_stop_string(self, rows: Sequence[Sequence[int]]) -> list[bool]:
         stop_strings = self.stop_conditions.stop_strings
         if not stop_strings:
             return [False] * len(rows)
-        # every token within a stop string contributes at least one byte to it
-        tail = max(len(text.encode()) + 8 for text in stop_strings)
+        tail = self._stop_string_tokens
         texts = self.tokenizer.batch_decode([list(tokens[-tail:]) for tokens in rows])
         return [any(stop in text for stop in stop_strings) for text in texts]

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import log
 from random import Random
+from typing import Any
 
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import TokenScores
 from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Action, Observation, Rollout
-from grupo.inference.base import Reply, Request
-from grupo.inference.counting_batcher import CountingBatcher
+from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.reply_record import RecordingBatcher, ReplyBatcher, ReplyRecord
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_action_tokens
@@ -28,15 +30,17 @@ class CausalActor:
         policy_version: update steps of the weights that generate.
         stop_strings: strings that end an answer, besides those of the policy.
         max_new_tokens: limit of an answer, besides that of the policy.
+        stop_conditions: those of the policy, for answers that are generated in several steps.
     """
 
     chat_tokenizer: ChatTokenizer
-    batcher: CountingBatcher[Request, Reply]
+    batcher: ReplyBatcher
     rng_key: int
     sampling: Sampling
     policy_version: int = 0
     stop_strings: tuple[str, ...] = ()
     max_new_tokens: int = 1 << 30
+    stop_conditions: StopConditions = StopConditions(1 << 30, ())
 
     @property
     def generated_tokens(self) -> Mapping[str, int]:
@@ -108,6 +112,11 @@ class CausalActor:
     def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
         return replace_prompt(self.chat_tokenizer, rollout, prompt, off_context=True)
 
+    def for_group(self, key: int, record: ReplyRecord) -> "CausalActor":
+        recorded = self.batcher, record, self.stop_conditions, self.chat_tokenizer.tokenizer
+        batcher = RecordingBatcher(*recorded, self.policy_version)
+        return replace(self, rng_key=key, batcher=batcher)
+
     def fork(self, *label: object) -> "CausalActor":
         return replace(self, rng_key=derive_key(self.rng_key, *label))
 
@@ -143,9 +152,16 @@ class CausalActor:
             observation_tokens if reply.tokens else (),
             self.chat_tokenizer.decode(reply.tokens, open_tokens),
             reply.finish_reason,
-            policy_version=self.policy_version,
             rng_key=self.rng_key,
+            **self._versions(reply),
         )
+
+    def _versions(self, reply: Reply) -> Mapping[str, Any]:
+        """The weights that generated a reply, as fields of its action."""
+        version, *later = [version for version, _ in reply.parts] or [self.policy_version]
+        starts = accumulate(count for _, count in reply.parts)
+        parts = tuple(zip(starts, later, strict=False))  # the last part has no part after it
+        return {"policy_version": version, "later_parts": parts}
 
     def _unsampled_action(
         self, rollout: Rollout, observation: Observation, text: str, items: tuple[int, ...]

@@ -272,7 +272,12 @@ class CausalPolicy(TrainablePolicy):
         )
         batcher = self.make_batcher(engine)
         return CausalActor(
-            self.chat_tokenizer, batcher, key, self.spec.sampling, self.policy_version
+            self.chat_tokenizer,
+            batcher,
+            key,
+            self.spec.sampling,
+            self.policy_version,
+            stop_conditions=self.stop_conditions,
         )
 
     @property

@@ -13,7 +13,6 @@ from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.interfaces import Scorer
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.models.base import AuxModel, AuxModels, Policy, Reprompter
@@ -25,7 +24,7 @@ from grupo.models.multi_policy_inputs import (
     rows_by_policy,
     select_role,
 )
-from grupo.models.role_actor import DEFAULT_ROLE, RoleActor
+from grupo.models.role_actor import DEFAULT_ROLE, RoleActor, role_key
 from grupo.models.weight_sync import Weights
 
 
@@ -76,8 +75,8 @@ class LoadedMultiPolicy:
 
     def actor(self, key: int) -> RoleActor:
         """Return a handle on all policies; the main policy's streams are those it has alone."""
-        keys = {role: derive_key(key, "role", role) if role else key for role in self.roles}
-        return RoleActor({role: policy.actor(keys[role]) for role, policy in self.by_role.items()})
+        policies = self.by_role.items()
+        return RoleActor({role: policy.actor(role_key(key, role)) for role, policy in policies})
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """Text of each item of each action, by the policy of the rollout's role."""

@@ -6,9 +6,21 @@ from dataclasses import dataclass
 from random import Random
 
 from grupo.core.interfaces import Actor, TokenScores
+from grupo.core.rng import derive_key
 from grupo.core.types import Action, Observation, Rollout
+from grupo.inference.reply_record import ReplyRecord, ResumableActor
 
 DEFAULT_ROLE = ""  # role of rollouts that no other policy acts in
+
+
+def role_key(key: int, role: str) -> int:
+    """The random stream of a role's policy; the main policy's is the one it has alone."""
+    return derive_key(key, "role", role) if role else key
+
+
+def _for_group(actor: Actor, key: int, record: ReplyRecord) -> Actor:
+    assert isinstance(actor, ResumableActor), "checked with the recipe"
+    return actor.for_group(key, record)
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,10 @@ class RoleActor:
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
         return await self._actor_of(rollout).predict_head(rollout, head)
+
+    def for_group(self, key: int, record: ReplyRecord) -> "RoleActor":
+        actors = self.actors.items()
+        return RoleActor({r: _for_group(a, role_key(key, r), record) for r, a in actors})
 
     def fork(self, *label: object) -> "RoleActor":
         return RoleActor({role: actor.fork(*label) for role, actor in self.actors.items()})

@@ -18,7 +18,7 @@ from grupo.core.component import component
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import FileDigest
 
-FORMAT = 6
+FORMAT = 7
 NAME = "manifest.json"
 CHUNK_SIZE = 1 << 20
 _FILE = re.compile(r"\w+\.(safetensors|json)", re.ASCII)

@@ -29,4 +29,5 @@ def as_observation(value: Any) -> Observation:
 
 def _action(data: Mapping[str, Any]) -> Action:
     tuples = {name: tuple(data[name]) for name in ("items", "logp", "observation")}
-    return Action(**{**data, **tuples})
+    later_parts = tuple((start, version) for start, version in data["later_parts"])
+    return Action(**{**data, **tuples, "later_parts": later_parts})

@@ -12,6 +12,7 @@ from grupo.core.types import Task
 from grupo.method import Method
 from grupo.training import pending_steps_json
 from grupo.training.collect import CollectedGroups
+from grupo.training.unfinished_groups import UnfinishedGroup
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class PendingStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: The groups generated and the groups kept.
+        collected: The groups generated, those kept, and those that the next step continues.
         tasks_drawn: Number of tasks drawn in the run when the step had been generated.
         generated_tokens: Number of items that were generated for the step, by role.
         usage: Counts of work that its rewards did elsewhere, by name.
@@ -30,8 +31,26 @@ class PendingStep:
     generated_tokens: Mapping[str, int]
     usage: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def next_start(self) -> "StepStart":
+        """The state that the generation of the next step takes over."""
+        return StepStart(self.tasks_drawn, self.collected.unfinished_groups)
 
-GenerateStep = Callable[[int, Future[None]], PendingStep]
+
+@dataclass(frozen=True)
+class StepStart:
+    """The state that the generation of a step takes over from that of the step before.
+
+    Args:
+        tasks_drawn: Number of tasks drawn in the run.
+        unfinished: Groups that are continued.
+    """
+
+    tasks_drawn: int
+    unfinished: tuple[UnfinishedGroup, ...] = ()
+
+
+GenerateStep = Callable[[StepStart, Future[None]], PendingStep]
 
 
 @dataclass(frozen=True)
@@ -49,19 +68,19 @@ class AsyncRolloutQueue:
         self.executor = ThreadPoolExecutor(1, "async-rollouts")
         self.pending: deque[_QueuedStep] = deque()
 
-    def submit(self, generate_step: GenerateStep, tasks_drawn: int) -> None:
+    def submit(self, generate_step: GenerateStep, start: StepStart) -> None:
         """Queue one more step.
 
         Args:
-            generate_step: Generates the step, from the number of tasks drawn before it and a future
-                that cancels the generation when it is done.
-            tasks_drawn: That number if the queue is empty; otherwise the previous step's is taken.
+            generate_step: Generates the step, from its start and a future that cancels the
+                generation when it is done.
+            start: The start if the queue is empty; otherwise it is taken from the previous step.
         """
         previous = self.pending[-1].result if self.pending else None
         stop = Future[None]()
 
         def generate() -> PendingStep:
-            return generate_step(previous.result().tasks_drawn if previous else tasks_drawn, stop)
+            return generate_step(previous.result().next_start if previous else start, stop)
 
         self.pending.append(_QueuedStep(self.executor.submit(generate), stop))
 

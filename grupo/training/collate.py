@@ -95,7 +95,7 @@ ACTION_SIGNALS: Mapping[str, Callable[[_PlacedAction], Sequence[float] | float]]
     "logp@sampler": lambda placed: placed.action.logp,
     "sampled": lambda placed: placed.action.sampled,
     "off_context": lambda placed: placed.action.off_context,
-    "policy_version": lambda placed: placed.action.policy_version,
+    "policy_version": lambda placed: placed.action.item_versions,
     "step/item": _PlacedAction.token_ids,
 }
 

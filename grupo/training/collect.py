@@ -1,23 +1,22 @@
 """Collects the groups of a step: draw tasks, generate, score, filter, and refill."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 import torch
 from torch import Tensor
 
-from grupo.core.interfaces import Actor, Env, EnvSpec, open_env
-from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
+from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
+from grupo.core.types import Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, share_of_rank
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
-from grupo.rollouts.samplers import Sampler
 from grupo.storage.fault_injection import kill_point
-from grupo.training.slow_calls import slow_calls
+from grupo.training.sampling_round import SamplingRound
+from grupo.training.unfinished_groups import StepLimit, UnfinishedGroup, exchange_unfinished
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,13 @@ class CollectedGroups:
         kept_groups: Those that the filter keeps.
         rank_of_rollout: The rank that generated each rollout, by the rollout's index; empty if
             that is not known.
+        unfinished_groups: Those that the next step continues, in order.
     """
 
     sampled_groups: tuple[Group, ...]
     kept_groups: tuple[Group, ...]
     rank_of_rollout: tuple[int, ...] = ()
+    unfinished_groups: tuple[UnfinishedGroup, ...] = ()
 
     def rank_of_rows(self, rollout: Tensor) -> Tensor:
         """The rank that generated each row of the batch of the kept groups; 0 if not known.
@@ -56,6 +57,8 @@ async def collect_groups(
     num_prompts: int,
     seed: int,
     ranks: Ranks = SINGLE_RANK,
+    limit: StepLimit | None = None,
+    unfinished: Sequence[UnfinishedGroup] = (),
 ) -> CollectedGroups:
     """Generate groups until `num_prompts` pass the filter or the curriculum returns no tasks.
 
@@ -65,39 +68,82 @@ async def collect_groups(
         actor: The policy's handle for generating.
         tasks: The training tasks.
         history: Earlier groups; the number of tasks drawn is added to it.
-        num_prompts: Number of groups to train on.
+        num_prompts: Number of groups to train on; with a `limit`, number of groups to begin, less
+            those that the filter drops.
         seed: Seed of the curriculum.
         ranks: The processes that share the generation; every rank returns the groups of all.
+        limit: Limit of the tokens of a rollout in this step; None if there is none.
+        unfinished: Groups of earlier steps, which are continued.
     """
     opened = open_env(env)
+    first_step = limit.step if limit else 0
+    continued = tuple(unfinished)
     sampled_groups: list[Group] = []
     kept_groups: list[Group] = []
     rank_of_rollout: list[int] = []
-    resample_round = 0
-    while new_tasks := method.curriculum(
-        CurriculumRequest(tasks, history, num_prompts - len(kept_groups), seed, resample_round)
-    ):
-        history.count_drawn(sum(not task.unfinished for task in new_tasks))
+    paused: list[UnfinishedGroup] = []
+    for resample_round in count():
+        num_missing = num_prompts - len(kept_groups) - len(paused)
+        request = CurriculumRequest(tasks, history, num_missing, seed, resample_round)
+        begun = [*continued, *_draw_groups(method, request, first_step)]
+        continued = ()
+        if not begun:
+            break
         kill_point("step/tasks_drawn")
-        drawn = [history.take_unfinished(history.with_replays(task)) for task in new_tasks]
-        own = share_of_rank(ranks, len(drawn))
-        sampling_round = _SamplingRound(method.sampler, opened, len(own))
-        coroutines = (
-            sampling_round.sample_group(i, drawn[i], actor.fork(resample_round, i)) for i in own
-        )
-        own_groups = dict(zip(own, await asyncio.gather(*coroutines), strict=True))
-        generated = exchange_groups(ranks, own_groups, drawn, "rollouts generated", "generate")
+        own = share_of_rank(ranks, len(begun))
+        sampling_round = SamplingRound(method.sampler, opened, [begun[i] for i in own], limit)
+        outcomes = dict(zip(own, await sampling_round.generate(actor, seed), strict=True))
+        generated, still_open = _exchange_outcomes(ranks, outcomes, begun, limit)
+        paused += still_open.values()
+        rank_of_group = [i % ranks.size for i in range(len(begun)) if i not in still_open]
         groups = index_rollouts(generated, len(rank_of_rollout))
-        for i, group in enumerate(groups):
-            rank_of_rollout += [i % ranks.size] * len(group.rollouts)
+        for rank, group in zip(rank_of_group, groups, strict=True):
+            rank_of_rollout += [rank] * len(group.rollouts)
         kill_point("step/generated")
         sampled_groups += groups
         scored = [drop_failed_rollouts(group) for group in groups]
         kept_groups += method.filter([group for group in scored if group.rollouts])
         kill_point("step/filtered")
-        resample_round += 1
-    kept = tuple(kept_groups[:num_prompts])
-    return CollectedGroups(tuple(sampled_groups), kept, tuple(rank_of_rollout))
+    if paused and isinstance(opened, ClosableSessions):
+        opened.close()  # the next step opens sessions of its own
+    kept = tuple(kept_groups[: num_prompts + len(unfinished)])
+    return CollectedGroups(tuple(sampled_groups), kept, tuple(rank_of_rollout), tuple(paused))
+
+
+def _draw_groups(
+    method: Method, request: CurriculumRequest, first_step: int
+) -> list[UnfinishedGroup]:
+    """The groups of the tasks that the curriculum draws; they are counted in the history."""
+    history = request.history
+    new_tasks = method.curriculum(request)
+    history.count_drawn(sum(not task.unfinished for task in new_tasks))
+    drawn = [history.take_unfinished(history.with_replays(task)) for task in new_tasks]
+    return [
+        UnfinishedGroup(task, first_step, (request.resample_round, i))
+        for i, task in enumerate(drawn)
+    ]
+
+
+def _exchange_outcomes(
+    ranks: Ranks,
+    own: Mapping[int, Group | UnfinishedGroup],
+    begun: Sequence[UnfinishedGroup],
+    limit: StepLimit | None,
+) -> tuple[list[Group], dict[int, UnfinishedGroup]]:
+    """The groups of all ranks that have ended, in order, and the others by their index."""
+    tasks = [group.task for group in begun]
+    paused: dict[int, UnfinishedGroup] = {}
+    if limit:
+        own_paused = {i: group for i, group in own.items() if isinstance(group, UnfinishedGroup)}
+        phase = "unfinished rollouts exchanged"
+        paused = exchange_unfinished(ranks, own_paused, tasks, phase, "generate")
+    ended = [i for i in range(len(begun)) if i not in paused]
+    own_groups = {
+        place: group for place, i in enumerate(ended) if isinstance(group := own.get(i), Group)
+    }
+    ended_tasks = [tasks[i] for i in ended]
+    groups = exchange_groups(ranks, own_groups, ended_tasks, "rollouts generated", "generate")
+    return groups, paused
 
 
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
@@ -117,73 +163,3 @@ def drop_failed_rollouts(group: Group) -> Group:
     remaining = tuple(rollout for rollout in group.rollouts if not rollout.error)
     single = len(remaining) < 2 and len(remaining) < len(group.rollouts)
     return replace(group, rollouts=() if single else remaining)
-
-
-class _SamplingRound:
-    """Groups that are generated together; their rewards are released at once, in a fixed order.
-
-    Samplers may generate again after scoring. Without the fixed order, batch composition, and with
-    it floating-point rounding, would depend on reward latency. Rewards are released once none is
-    being computed and every unfinished group waits for one.
-    """
-
-    def __init__(self, sampler: Sampler, env: Env, num_groups: int) -> None:
-        self.sampler = sampler
-        self.env = env
-        self.num_unfinished = num_groups
-        self.num_scoring = 0
-        self.call_numbers = count()
-        # number of the group, number of the call of `score`, and the future that the call awaits
-        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-
-    async def sample_group(self, index: int, task: Task, actor: Actor) -> Group:
-        try:
-            return await self.sampler(task, _RoundEnv(self, index), actor)
-        finally:
-            self.num_unfinished -= 1
-            self._schedule_release()
-
-    async def score(
-        self, index: int, task: Task, rollouts: Sequence[Rollout]
-    ) -> Sequence[RewardResult]:
-        call_number = next(self.call_numbers)
-        self.num_scoring += 1
-        try:
-            with slow_calls.watch(self.env, "score", task):
-                results = await self.env.score(task, rollouts)
-        finally:
-            self.num_scoring -= 1
-            self._schedule_release()
-        released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.waiting.append((index, call_number, released))
-        await released
-        return results
-
-    def _schedule_release(self) -> None:
-        # soon, not now: the group that is scored last must not overtake those that wait
-        asyncio.get_running_loop().call_soon(self._release)
-
-    def _release(self) -> None:
-        self.waiting = [call for call in self.waiting if not call[2].cancelled()]
-        waiting_groups = {index for index, _, _ in self.waiting}
-        if self.num_scoring or len(waiting_groups) < self.num_unfinished:
-            return
-        for _, _, released in sorted(self.waiting, key=lambda call: call[:2]):
-            released.set_result(None)
-        self.waiting = []
-
-
-@dataclass(frozen=True)
-class _RoundEnv:
-    """The environment of one group in a round: `score` returns when all groups are scored."""
-
-    sampling_round: _SamplingRound
-    index: int
-
-    async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        env = self.sampling_round.env
-        with slow_calls.watch(env, "reply", task):
-            return await env.reply(task, rollout)
-
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
-        return await self.sampling_round.score(self.index, task, rollouts)

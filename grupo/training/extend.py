@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from grupo.config.staleness import generation_schedule
 from grupo.config.validate import check_recipe
 from grupo.core.component import component_fields, to_code, walk
 from grupo.core.errors import ConfigError
@@ -146,7 +147,7 @@ def _schedule_notes(old: Recipe, new: Recipe, step: int) -> list[str]:
             f" steps: the learning rate was {rates[0]:.3g} at step {step}, and is {rates[1]:.3g} at"
             " the next one. A run of this length from the start has other weights."
         )
-    if new.max_staleness:
+    if generation_schedule(new).steps_ahead:
         notes.append(
             "Rollouts are generated ahead, but not across this step: a run of this length from the"
             " start has other weights."

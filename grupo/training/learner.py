@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from grupo.config.staleness import generation_schedule
 from grupo.config.success import named_criterion
 from grupo.config.validate import check_tasks, env_warnings
 from grupo.config.validate_rewards import check_observed_rewards
@@ -30,7 +31,12 @@ from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
 from grupo.tasks.overlong import fit_prompts
 from grupo.training import metrics
-from grupo.training.async_rollouts import GenerateStep, PendingStep, with_importance_correction
+from grupo.training.async_rollouts import (
+    GenerateStep,
+    PendingStep,
+    StepStart,
+    with_importance_correction,
+)
 from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups
 from grupo.training.oom_retry import retry_on_oom
@@ -108,7 +114,8 @@ class Learner:
         self.rollout_queue = self.state.rollout_queue
         self.stopwatch = Stopwatch()
         self.notes: list[str] = []
-        if recipe.max_staleness:
+        self.steps_ahead = generation_schedule(recipe).steps_ahead
+        if self.steps_ahead:
             self.policy.detach_sampler()
         share_servers(self.policy, ranks)
 
@@ -131,10 +138,9 @@ class Learner:
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
         method, learning_rates = self._resolve_schedules()
-        pending = (
-            self._next_async_step(method) if recipe.max_staleness else self._generate_step(method)
-        )
+        pending = self._next_async_step(method) if self.steps_ahead else self._generate_step(method)
         self.state.history.tasks_drawn = pending.tasks_drawn
+        self.state.unfinished_groups = pending.collected.unfinished_groups
         collected = pending.collected
         check_observed_rewards(method, collected.kept_groups)
         batch = self._build_batch(method, collected)
@@ -215,7 +221,7 @@ class Learner:
         generated_before = self.policy.generation_seconds
         with self.stopwatch.lap("score"):
             generate_step = self._make_step_generator(method, self.state.step)
-            pending = generate_step(self.state.history.tasks_drawn, Future())
+            pending = generate_step(self._step_start, Future())
             self.policy.weight_sync.release_memory()
         # rewards are computed while the policy generates: only the rest of the time is waiting
         generation_seconds = self.policy.generation_seconds - generated_before
@@ -226,12 +232,16 @@ class Learner:
     def _next_async_step(self, method: Method) -> PendingStep:
         """The groups of this step; later steps are queued so that generation goes on."""
         max_steps = self.recipe_at(self.state.step).max_steps
-        last = min(self.state.step + self.recipe.max_staleness, max_steps - 1)
+        last = min(self.state.step + self.steps_ahead, max_steps - 1)
         for step in range(self.state.step + len(self.rollout_queue.pending), last + 1):
             generate_step = self._make_step_generator(method, step)
-            self.rollout_queue.submit(generate_step, self.state.history.tasks_drawn)
+            self.rollout_queue.submit(generate_step, self._step_start)
         with self.stopwatch.lap("generate"):
             return self.rollout_queue.pop()
+
+    @property
+    def _step_start(self) -> StepStart:
+        return StepStart(self.state.history.tasks_drawn, self.state.unfinished_groups)
 
     def _make_step_generator(self, method: Method, step: int) -> GenerateStep:
         return make_step_generator(

@@ -75,7 +75,7 @@ def mean_staleness(collected: CollectedGroups, step: int) -> float:
     """Mean age, in steps, of the weights that the actions were sampled with."""
     rollouts = (rollout for group in collected.sampled_groups for rollout in group.rollouts)
     actions = [action for r in rollouts for _, action in r.turns if action.sampled]
-    total_age = sum((step - action.policy_version) * len(action.items) for action in actions)
+    total_age = sum(step - version for action in actions for version in action.item_versions)
     return total_age / max(1, sum(len(action.items) for action in actions))
 
 

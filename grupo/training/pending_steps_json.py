@@ -7,6 +7,7 @@ from typing import Any
 from grupo.core.types import Group, Task
 from grupo.storage import rollout_json
 from grupo.training.collect import CollectedGroups
+from grupo.training.unfinished_groups import restored_groups
 
 
 def to_data(collected: CollectedGroups) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def to_data(collected: CollectedGroups) -> dict[str, Any]:
         "rollouts": [rollout_json.to_data(rollout) for rollout in rollouts.values()],
         "sampled_groups": [group_data(group) for group in collected.sampled_groups],
         "kept_groups": [group_data(group) for group in collected.kept_groups],
+        "unfinished_groups": [group.to_data() for group in collected.unfinished_groups],
     }
 
 
@@ -42,4 +44,5 @@ def from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups
 
     sampled = tuple(group(*entry) for entry in data["sampled_groups"])
     kept = tuple(group(*entry) for entry in data["kept_groups"])
-    return CollectedGroups(sampled, kept)
+    unfinished = restored_groups(data["unfinished_groups"], tasks)
+    return CollectedGroups(sampled, kept, unfinished_groups=unfinished)

@@ -23,6 +23,7 @@ from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.checkpoint import Checkpoint
 from grupo.training.async_rollouts import AsyncRolloutQueue
 from grupo.training.stopping import StopInputs
+from grupo.training.unfinished_groups import UnfinishedGroup, restored_groups
 
 
 class State:
@@ -52,6 +53,7 @@ class State:
         self.aux_models = aux_models
         self.tasks = tasks
         self.rollout_queue = AsyncRolloutQueue()
+        self.unfinished_groups: tuple[UnfinishedGroup, ...] = ()  # continued in the next step
         self.history = History(task_histories=TaskHistoryStore(task_folds))
         self.step = 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
@@ -165,6 +167,7 @@ class State:
             "sampler_mismatch": self.sampler_mismatch,
             "tokens_per_microbatch": self.policy.tokens_per_microbatch,
             "rollout_queue": self.rollout_queue.to_data(),
+            "unfinished_groups": [group.to_data() for group in self.unfinished_groups],
             "kl": self.kl,
             "stop_reason": self.stop_reason,
             "finished": self.finished,
@@ -193,6 +196,7 @@ class State:
         self.sampler_mismatch = data["sampler_mismatch"]
         self.policy.tokens_per_microbatch = data["tokens_per_microbatch"]
         self.rollout_queue.from_data(data["rollout_queue"], self.tasks)
+        self.unfinished_groups = restored_groups(data["unfinished_groups"], self.tasks)
         self.kl = data["kl"]
         self.stop_reason = data["stop_reason"]
         self.finished = data["finished"]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from concurrent.futures import Future
 
+from grupo.config.staleness import generation_schedule
 from grupo.core.event_loop import run_coroutine
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.core.usage import count_usage
 from grupo.distributed.base import Ranks
@@ -12,9 +12,10 @@ from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.method import Method
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
-from grupo.training.async_rollouts import GenerateStep, PendingStep
+from grupo.training.async_rollouts import GenerateStep, PendingStep, StepStart
 from grupo.training.collect import collect_groups
 from grupo.training.state import State
+from grupo.training.unfinished_groups import StepLimit, step_key
 
 
 def make_step_generator(
@@ -28,7 +29,7 @@ def make_step_generator(
 ) -> GenerateStep:
     """A function that generates a step with the weights and the history of this moment.
 
-    Its arguments are the number of tasks drawn before the step and a future that cancels the
+    Its arguments are what it takes over from the step before, and a future that cancels the
     generation when it is done.
 
     Args:
@@ -44,10 +45,15 @@ def make_step_generator(
     version = state.step
     weights = policy.weight_sync.snapshot()
 
-    def generate_step(tasks_drawn: int, stop: Future[None]) -> PendingStep:
+    schedule = generation_schedule(recipe)
+    limit = None
+    if recipe.tokens_per_step:
+        limit = StepLimit(step, recipe.tokens_per_step, schedule.max_later_steps)
+
+    def generate_step(start: StepStart, stop: Future[None]) -> PendingStep:
         policy.sync_weights(weights, version)
-        history.tasks_drawn = tasks_drawn
-        actor = policy.actor(derive_key(recipe.seed, "sample", step))
+        history.tasks_drawn = start.tasks_drawn
+        actor = policy.actor(step_key(recipe.seed, step))
         coroutine = collect_groups(
             method,
             recipe.env,
@@ -57,6 +63,8 @@ def make_step_generator(
             num_prompts=recipe.prompts_per_step,
             seed=recipe.seed,
             ranks=ranks,
+            limit=limit,
+            unfinished=start.unfinished,
         )
         with count_usage() as usage:
             collected = run_coroutine(coroutine, stop)

@@ -107,6 +107,21 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "old_logp_tolerance": 0.0,
     },
     "async": {"max_staleness": 2},
+    "tokens per step": {"max_staleness": 2, "tokens_per_step": 2},
+    "tokens per step async": {"max_staleness": 3, "tokens_per_step": 2},
+    "tokens per step refilled": {
+        "method": dapo(
+            max_length=6, overlong_buffer=4, group_size=4, max_resample_rounds=3
+        ).replace(updates=SingleUpdate()),
+        "env": env_with_reward(coarse),
+        "max_staleness": 1,
+        "tokens_per_step": 4,
+    },
+    "tokens per step turns": {
+        "env": MultiTurn(ToolLetters, (RewardTerm("part", fine),), max_turns=3),
+        "max_staleness": 3,
+        "tokens_per_step": 5,
+    },
     "lora": {"method": METHOD.replace(loss=Clip() + 0.5 * KL())},
     "bfloat16": {},
     "dapo": {
@@ -170,6 +185,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "roles": ROLES,
     "roles async": {**ROLES, "max_staleness": 1},
+    "roles tokens per step": {**ROLES, "max_staleness": 2, "tokens_per_step": 3},
     "ema": {"ema": EMA(0.75), "method": METHOD.replace(updates=Updates(2, 1))},
     "best checkpoint": {
         "evaluation": Evaluation(2, 1, SuccessCriterion(min_reward=0.5)),

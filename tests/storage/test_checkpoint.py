@@ -127,10 +127,10 @@ def test_error_of_the_machine_is_not_taken_for_damage():
 def test_checkpoint_of_another_version_is_skipped_and_kept(tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2) / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 6', '"format": 3'))
+    path.write_text(path.read_text().replace('"format": 7', '"format": 3'))
     loaded = checkpoint.load(tmp_path)
     assert loaded.step == 1
-    problem = "step-00000002/manifest.json: format 3, this version reads 6"
+    problem = "step-00000002/manifest.json: format 3, this version reads 7"
     assert loaded.notes[-1] == f"{problem}; step-00000001 is used instead"
     for step in (3, 4, 5):
         save(tmp_path, step)

@@ -43,16 +43,16 @@ def with_checksum(body) -> str:
         "{}",
         "[" * 100_000,
         '{"format": NaN}',
-        with_checksum({"format": 6}),
-        with_checksum({"format": 6, "step": 2, "files": 3}),
-        with_checksum({"format": 6, "step": 2, "files": {"data.json": 3}}),
-        with_checksum({"format": 6, "step": 2, "files": {"data.json": {"size": 0}}}),
-        with_checksum({"format": 6, "step": 2, "files": {}}),
-        with_checksum({"format": 6, "step": 2, "files": {"data.json": {"size": "0", "sha256": 1}}}),
+        with_checksum({"format": 7}),
+        with_checksum({"format": 7, "step": 2, "files": 3}),
+        with_checksum({"format": 7, "step": 2, "files": {"data.json": 3}}),
+        with_checksum({"format": 7, "step": 2, "files": {"data.json": {"size": 0}}}),
+        with_checksum({"format": 7, "step": 2, "files": {}}),
+        with_checksum({"format": 7, "step": 2, "files": {"data.json": {"size": "0", "sha256": 1}}}),
         with_checksum(
-            {"format": 6, "step": "2", "files": {"../data.json": {"size": 0, "sha256": ""}}}
+            {"format": 7, "step": "2", "files": {"../data.json": {"size": 0, "sha256": ""}}}
         ),
-        with_checksum({"format": 6, "step": 2, "files": {}, "more": 1}),
+        with_checksum({"format": 7, "step": 2, "files": {}, "more": 1}),
     ],
 )
 def test_forged_manifest_is_skipped(text, tmp_path):
@@ -75,7 +75,7 @@ def test_forged_file_with_a_right_checksum_is_skipped(content, tmp_path):
         (forged / name).write_bytes(content)
         digest = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         body = json.loads((forged / "manifest.json").read_text())
-        body = {"format": 6, "step": 3, "files": {**body["files"], name: digest}}
+        body = {"format": 7, "step": 3, "files": {**body["files"], name: digest}}
         (forged / "manifest.json").write_text(with_checksum(body))
         (tmp_path / "latest").unlink(missing_ok=True)
         loaded = checkpoint.load(tmp_path)

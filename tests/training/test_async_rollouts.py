@@ -10,7 +10,7 @@ from grupo.core.event_loop import run_coroutine
 from grupo.method import Method
 from grupo.testing.smoke.echo_env import EchoEnv
 from grupo.testing.smoke.run import echo_recipe
-from grupo.training.async_rollouts import AsyncRolloutQueue, PendingStep
+from grupo.training.async_rollouts import AsyncRolloutQueue, PendingStep, StepStart
 from grupo.training.callbacks import NullCallback
 from grupo.training.collect import CollectedGroups
 from grupo.training.trainer import train
@@ -32,13 +32,13 @@ def test_close_cancels_the_running_step_and_drops_later_ones():
         finally:
             steps.append("cleaned up")
 
-    def generate_step(tasks_drawn: int, stop: Future[None]) -> PendingStep:
+    def generate_step(start: StepStart, stop: Future[None]) -> PendingStep:
         steps.append("begun")
         run_coroutine(wait_for_ever(), stop)
-        return PendingStep(CollectedGroups((), ()), tasks_drawn, {})
+        return PendingStep(CollectedGroups((), ()), start.tasks_drawn, {})
 
-    queue.submit(generate_step, 0)
-    queue.submit(generate_step, 0)
+    queue.submit(generate_step, StepStart(0))
+    queue.submit(generate_step, StepStart(0))
     running, later = (queued.result for queued in queue.pending)
     assert begun.wait(10)
     queue.close()
@@ -52,7 +52,7 @@ def test_close_cancels_the_running_step_and_drops_later_ones():
 def test_close_after_the_last_step_ends_the_thread():
     queue = AsyncRolloutQueue()
     step = PendingStep(CollectedGroups((), ()), 4, {})
-    queue.submit(lambda tasks_drawn, stop: step, 0)
+    queue.submit(lambda start, stop: step, StepStart(0))
     assert queue.pop() is step
     queue.close()
     assert async_threads() == []

@@ -1,0 +1,98 @@
+"""How generation may run ahead of the updates, and for how many steps a group may go on."""
+
+from dataclasses import dataclass
+
+from grupo.config.answer_length import answer_limit, has_one_answer
+from grupo.core.component import walk
+from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import StatefulEnv
+from grupo.core.requires import merged_requires
+from grupo.envs import MultiTurn
+from grupo.envs.multiplayer import MultiplayerEnv
+from grupo.models.base import PolicySpec
+from grupo.models.causal_lm import CausalLM
+from grupo.models.multi_policy_spec import MultiPolicy
+from grupo.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class GenerationSchedule:
+    """How `max_staleness` is used.
+
+    Args:
+        steps_ahead: Steps that generation runs ahead of the updates.
+        max_later_steps: Steps after its first in which a group may be continued.
+    """
+
+    steps_ahead: int
+    max_later_steps: int
+
+
+def generation_schedule(recipe: Recipe) -> GenerationSchedule:
+    """The schedule of a recipe: both numbers together are its `max_staleness`.
+
+    With `tokens_per_step`, groups are continued for as many steps as their answers may need, and
+    generation runs one step ahead if `max_staleness` allows more than that.
+    """
+    if not recipe.tokens_per_step:
+        return GenerationSchedule(recipe.max_staleness, 0)
+    steps_ahead = int(recipe.max_staleness > later_steps_needed(recipe))
+    return GenerationSchedule(steps_ahead, recipe.max_staleness - steps_ahead)
+
+
+def later_steps_needed(recipe: Recipe) -> int:
+    """Steps after its first that a group may need; at least 1, the most if it has one answer."""
+    limit = answer_limit(recipe) if has_one_answer(recipe) else 0
+    return -(-limit // recipe.tokens_per_step) - 1 if limit else 1
+
+
+def check_staleness(recipe: Recipe) -> None:
+    """Raise `ConfigError` if generation cannot run ahead, or groups cannot be continued."""
+    reads = merged_requires(recipe.method.sampler)
+    name = type(recipe.method.sampler).__name__
+    if recipe.max_staleness and (reads.current_heads or reads.unfinished):
+        raise ConfigError(f"max_staleness: {recipe.max_staleness}. Allowed: 0 with {name}.")
+    if recipe.tokens_per_step:
+        _check_tokens_per_step(recipe)
+
+
+def _check_tokens_per_step(recipe: Recipe) -> None:
+    field = f"tokens_per_step: {recipe.tokens_per_step}"
+    if not generates_tokens_one_by_one(recipe.policy):
+        policy = type(recipe.policy).__name__
+        raise ConfigError(f"{field}. Allowed: 0 with {policy}; another number with CausalLM.")
+    has_own_sessions = isinstance(recipe.env, MultiTurn)
+    has_own_sessions &= not isinstance(recipe.env, MultiplayerEnv)
+    if isinstance(recipe.env, StatefulEnv) and not has_own_sessions:
+        env = type(recipe.env).__name__
+        raise ConfigError(
+            f"{field}. Allowed: 0 with {env}, whose sessions end with the step or have several"
+            " players; another number with MultiTurn or an environment without sessions."
+        )
+    if any(isinstance(part, DynamicNumber) for part in walk(recipe.method.sampler)):
+        raise ConfigError(
+            f"{field}. Allowed: 0 with a sampler that has a schedule or a controller, because a"
+            " group is continued by the sampler that began it."
+        )
+    limit = answer_limit(recipe) if has_one_answer(recipe) else 0
+    if limit and recipe.tokens_per_step >= limit:
+        raise ConfigError(
+            f"{field}, but answers end after policy.max_new_tokens, {limit}. Allowed: 0, or a"
+            " smaller number than that."
+        )
+    if recipe.max_staleness < (needed := later_steps_needed(recipe)):
+        answers = f" and answers of up to {limit} tokens" if limit else ""
+        raise ConfigError(
+            f"max_staleness: {recipe.max_staleness}. Allowed with tokens_per_step="
+            f"{recipe.tokens_per_step}{answers}: {needed} or more, because a group may be generated"
+            f" in {needed + 1} steps."
+        )
+
+
+def generates_tokens_one_by_one(policy: PolicySpec) -> bool:
+    """Whether an answer of the policy can be continued from its tokens."""
+    if isinstance(policy, MultiPolicy):
+        policies = (policy.main_policy, *(role.policy for role in policy.roles))
+        return all(map(generates_tokens_one_by_one, policies))
+    return isinstance(policy, CausalLM)

@@ -1,0 +1,193 @@
+"""The replies of a group's rollouts, recorded so that generation can be continued later.
+
+With `tokens_per_step` a rollout generates only so many tokens within a step. A group that has not
+ended is generated anew in the next step: its sampler runs again, recorded replies are returned
+without generation, and an answer that was paused is continued where it ended.
+"""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
+
+from transformers import PreTrainedTokenizerBase
+
+from grupo.core.interfaces import Actor
+from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.stop_conditions import StopChecker
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class ResumableActor(Protocol):
+    """An actor whose groups may be generated in several steps."""
+
+    def for_group(self, key: int, record: "ReplyRecord") -> Actor:
+        """The same policy, for a group that begins or continues.
+
+        Args:
+            key: as for `Policy.actor`, of the step in which the group began.
+            record: the group's replies, which are returned again without generation.
+        """
+        ...
+
+
+class ReplyBatcher(Protocol):
+    """Answers requests and counts the generated tokens."""
+
+    @property
+    def generated_tokens(self) -> Mapping[str, int]: ...
+
+    async def __call__(self, request: Request) -> Reply: ...
+
+
+@dataclass(frozen=True)
+class RecordedReply:
+    """A reply to a request of a group.
+
+    Args:
+        reply: its tokens so far.
+        is_complete: whether the answer has ended; otherwise it is continued in the next step.
+    """
+
+    reply: Reply
+    is_complete: bool = True
+
+    def to_data(self) -> list[Any]:
+        """The reply as JSON data."""
+        return [vars(self.reply), self.is_complete]
+
+    @classmethod
+    def from_data(cls, data: Any) -> "RecordedReply":
+        """The reply that `to_data` returned."""
+        fields, is_complete = data
+        tuples = {name: tuple(fields[name]) for name in ("tokens", "logp", "entropy")}
+        parts = tuple((version, count) for version, count in fields["parts"])
+        return cls(Reply(**{**fields, **tuples, "parts": parts}), is_complete)
+
+
+class ReplyRecord:
+    """The replies that one group has received, and the state of its coroutines.
+
+    Args:
+        replies: replies of earlier steps, by the digest of the request.
+        tokens_per_step: most tokens that a rollout generates before it is paused.
+        on_change: called when a coroutine of the group pauses or receives a reply.
+    """
+
+    def __init__(
+        self,
+        replies: Mapping[str, RecordedReply],
+        tokens_per_step: int,
+        on_change: Callable[[], None],
+    ) -> None:
+        self.replies = dict(replies)
+        self.tokens_per_step = tokens_per_step
+        self.on_change = on_change
+        self.generated = Counter[int]()  # tokens in this step, by the key of the random stream
+        self.num_running = 0
+        self.num_paused = 0
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether rollouts are paused, and no reply or observation is on its way."""
+        return self.num_paused > 0 and self.num_running == 0
+
+    def tokens_left(self, rng_key: int) -> int:
+        """Tokens that the rollout with this random stream may generate before it is paused."""
+        return max(0, self.tokens_per_step - self.generated[rng_key])
+
+    async def running(self, work: Awaitable[T]) -> T:
+        """The result of some work, during which the group is not paused."""
+        self.num_running += 1
+        try:
+            return await work
+        finally:
+            self.num_running -= 1
+            self.on_change()
+
+    async def pause(self) -> NoReturn:
+        """Wait until the step ends, which cancels the caller."""
+        self.num_paused += 1
+        self.on_change()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.num_paused -= 1
+        raise AssertionError("a paused rollout is cancelled")
+
+
+@dataclass(frozen=True)
+class RecordingBatcher:
+    """A batcher for one group: it records replies, and pauses rollouts at `tokens_per_step`.
+
+    Args:
+        batcher: answers requests.
+        record: of the group.
+        stop_conditions: of the policy's answers.
+        tokenizer: decodes answers in the search for stop strings.
+        policy_version: update steps of the weights that generate.
+    """
+
+    batcher: ReplyBatcher
+    record: ReplyRecord
+    stop_conditions: StopConditions
+    tokenizer: PreTrainedTokenizerBase
+    policy_version: int
+
+    @property
+    def generated_tokens(self) -> Mapping[str, int]:
+        return self.batcher.generated_tokens
+
+    async def __call__(self, request: Request) -> Reply:
+        key = request_digest(request)
+        known = self.record.replies.get(key)
+        if known and known.is_complete:
+            return known.reply
+        begun = known.reply if known else Reply()
+        recorded = await self._generate(request, begun)
+        self.record.replies[key] = recorded
+        if not recorded.is_complete:
+            await self.record.pause()
+        return recorded.reply
+
+    async def _generate(self, request: Request, begun: Reply) -> RecordedReply:
+        """The answer `begun`, continued by the tokens that this step allows."""
+        limit = self.stop_conditions.remaining_tokens(request)
+        if request.num_scored or request.aux_head or limit <= 0:
+            return RecordedReply(await self.record.running(self.batcher(request)))
+        count = min(limit - len(begun.tokens), self.record.tokens_left(request.rng_key))
+        if count <= 0:
+            return RecordedReply(begun, is_complete=False)
+        self.record.generated[request.rng_key] += count  # before the rollout's other requests
+        tokens = (*request.tokens, *begun.tokens)
+        continued = replace(request, tokens=tokens, max_new_tokens=count)
+        reply = await self.record.running(self.batcher(continued))
+        self.record.generated[request.rng_key] -= count - len(reply.tokens)
+        joined = self._join(request, begun, reply)
+        has_ended = joined.finish_reason != "length" or len(joined.tokens) >= limit
+        return RecordedReply(joined, has_ended)
+
+    def _join(self, request: Request, begun: Reply, reply: Reply) -> Reply:
+        """The answer, cut after a stop string that began in one step and ended in this one."""
+        tokens = (*begun.tokens, *reply.tokens)
+        checker = StopChecker(self.stop_conditions.for_request(request), self.tokenizer)
+        length = checker.stop_string_end(tokens, len(begun.tokens)) if begun.tokens else None
+        reason = reply.finish_reason if length is None else "stop"
+        length = length or len(tokens)
+        part = (self.policy_version, length - len(begun.tokens))
+        return replace(
+            reply,
+            tokens=tokens[:length],
+            logp=(*begun.logp, *reply.logp)[:length],
+            finish_reason=reason,
+            parts=(*begun.parts, part),
+        )
+
+
+def request_digest(request: Request) -> str:
+    """A digest of the request: equal requests of a group receive equal replies."""
+    return hashlib.blake2b(repr(request).encode(), digest_size=16).hexdigest()

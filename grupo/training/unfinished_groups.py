@@ -1,0 +1,215 @@
+"""Groups that are generated in several steps, with all that they have received, as plain data."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from grupo.core.interfaces import Actor
+from grupo.core.rng import derive_key
+from grupo.core.types import Observation, RewardResult, Rollout, Task
+from grupo.distributed.base import Channel, Ranks
+from grupo.distributed.exchange import exchange_json
+from grupo.inference.reply_record import RecordedReply, ReplyRecord, ResumableActor
+from grupo.storage import rollout_json
+
+T = TypeVar("T")
+
+UNLIMITED = 1 << 60  # tokens
+
+
+@dataclass(frozen=True)
+class StepLimit:
+    """The limit of the tokens that a rollout generates within a step.
+
+    Args:
+        step: The number of the step that is generated, from 0.
+        tokens_per_step: Most tokens of a rollout within the step.
+        max_later_steps: Steps after its first in which a group may be continued; in the last of
+            them its rollouts generate to their ends.
+    """
+
+    step: int
+    tokens_per_step: int
+    max_later_steps: int
+
+    def tokens(self, first_step: int) -> int:
+        """Most tokens that a rollout of a group generates in this step.
+
+        >>> limit = StepLimit(step=5, tokens_per_step=100, max_later_steps=2)
+        >>> limit.tokens(first_step=4), limit.tokens(first_step=3) == UNLIMITED
+        (100, True)
+        """
+        is_last = self.step - first_step >= self.max_later_steps
+        return UNLIMITED if is_last else self.tokens_per_step
+
+
+@dataclass(frozen=True)
+class UnfinishedGroup:
+    """A group to begin or to continue, with everything that it has received in earlier steps.
+
+    Args:
+        task: The task as it was drawn.
+        first_step: The step in which the group began, from 0.
+        label: Resample round and place in it, from which the random streams are derived.
+        replies: Replies to its requests, by digest.
+        observations: Those of the environment, by the digest of the rollout before them.
+        scores: Those of the environment, by the digest of the rollouts.
+    """
+
+    task: Task
+    first_step: int
+    label: tuple[int, int]
+    replies: Mapping[str, RecordedReply] = field(default_factory=dict)
+    observations: Mapping[str, Observation | None] = field(default_factory=dict)
+    scores: Mapping[str, Sequence[RewardResult]] = field(default_factory=dict)
+
+    def actor(self, actor: Actor, seed: int, record: "GroupRecord | None") -> Actor:
+        """The policy with the random streams of this group.
+
+        Args:
+            actor: The policy's handle in the step that is generated.
+            seed: Seed of the run.
+            record: What the group receives; None if it is generated in one step.
+        """
+        if record is None:
+            return actor.fork(*self.label)
+        assert isinstance(actor, ResumableActor), "checked with the recipe"
+        return actor.for_group(step_key(seed, self.first_step), record.replies).fork(*self.label)
+
+    def to_data(self) -> list[Any]:
+        """The group as JSON data, which does not depend on the order of arrivals."""
+        replays = [*map(rollout_json.to_data, self.task.replays)]
+        scores = {key: [vars(x) for x in results] for key, results in sorted(self.scores.items())}
+        return [
+            [self.task.key, self.task.group_size, self.task.prompt, replays],
+            self.first_step,
+            self.label,
+            {key: reply.to_data() for key, reply in sorted(self.replies.items())},
+            dict(sorted(self.observations.items())),
+            scores,
+        ]
+
+    @classmethod
+    def from_data(cls, data: Any, task_by_key: Mapping[str, Task]) -> "UnfinishedGroup":
+        """The group that `to_data` returned."""
+        (key, group_size, prompt, replays), first_step, label, replies, observations, scores = data
+        task = replace(
+            task_by_key[key],
+            group_size=group_size,
+            prompt=rollout_json.as_observation(prompt),
+            replays=tuple(map(rollout_json.from_data, replays)),
+        )
+        return cls(
+            task,
+            first_step,
+            tuple(label),
+            {key: RecordedReply.from_data(entry) for key, entry in replies.items()},
+            {key: _observation(entry) for key, entry in observations.items()},
+            {key: [_reward_result(entry) for entry in entries] for key, entries in scores.items()},
+        )
+
+
+def restored_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[UnfinishedGroup, ...]:
+    """The groups that `UnfinishedGroup.to_data` wrote, of which `tasks` has the tasks."""
+    wanted = {task[0] for task, *_ in data}
+    task_by_key = {task.key: task for task in tasks if task.key in wanted} if wanted else {}
+    return tuple(UnfinishedGroup.from_data(entry, task_by_key) for entry in data)
+
+
+def step_key(seed: int, step: int) -> int:
+    """The random stream of a step's generation."""
+    return derive_key(seed, "sample", step)
+
+
+class GroupRecord:
+    """The replies, observations and scores that a group receives while it is generated.
+
+    Args:
+        group: The group, with what it received in earlier steps.
+        tokens_per_step: Most tokens that a rollout generates in this step.
+        on_change: Called when a coroutine of the group pauses or goes on.
+    """
+
+    def __init__(
+        self, group: UnfinishedGroup, tokens_per_step: int, on_change: Callable[[], None]
+    ) -> None:
+        self.group = group
+        self.replies = ReplyRecord(group.replies, tokens_per_step, on_change)
+        self.observations = dict(group.observations)
+        self.scores = dict(group.scores)
+
+    async def observation(
+        self, rollout: Rollout, reply: Callable[[], Awaitable[Observation | None]]
+    ) -> Observation | None:
+        """The environment's observation after a rollout, by `reply` if it is not recorded."""
+        key = rollouts_digest([rollout])
+        if key not in self.observations:
+            self.observations[key] = await self.replies.running(reply())
+        return self.observations[key]
+
+    async def scored(
+        self,
+        rollouts: Sequence[Rollout],
+        score: Callable[[], Awaitable[Sequence[RewardResult]]],
+    ) -> Sequence[RewardResult]:
+        """The scores of some rollouts, by `score` if they are not recorded."""
+        key = rollouts_digest(rollouts)
+        if key not in self.scores:
+            self.scores[key] = await score()
+        return self.scores[key]
+
+    def unfinished(self) -> UnfinishedGroup:
+        """The group with what it has received so far."""
+        return replace(
+            self.group,
+            replies=self.replies.replies,
+            observations=self.observations,
+            scores=self.scores,
+        )
+
+
+def rollouts_digest(rollouts: Sequence[Rollout]) -> str:
+    """A digest of the content of rollouts; the versions of the weights do not matter."""
+    content = [
+        (
+            rollout.role,
+            [(observation, a.items, a.text, a.image) for observation, a in rollout.turns],
+        )
+        for rollout in rollouts
+    ]
+    return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
+
+
+def exchange_unfinished(
+    ranks: Ranks,
+    own: Mapping[int, UnfinishedGroup],
+    tasks: Sequence[Task],
+    phase: str,
+    channel: Channel,
+) -> dict[int, UnfinishedGroup]:
+    """The unfinished groups of all ranks, by the index of their task, in ascending order.
+
+    Args:
+        ranks: The processes.
+        own: Those of this rank.
+        tasks: The tasks of all groups.
+        phase: As for `Ranks.exchange`.
+        channel: As for `Ranks.exchange`.
+    """
+    if ranks.size == 1:
+        return dict(own)
+    data = {index: group.to_data() for index, group in own.items()}
+    task_by_key = {task.key: task for task in tasks}
+    parts = exchange_json(ranks, data, phase, channel)
+    entries = {int(index): entry for part in parts for index, entry in part.items()}
+    return {i: UnfinishedGroup.from_data(entries[i], task_by_key) for i in sorted(entries)}
+
+
+def _observation(value: Any) -> Observation | None:
+    return None if value is None else rollout_json.as_observation(value)
+
+
+def _reward_result(data: Mapping[str, Any]) -> RewardResult:
+    step_values = {name: tuple(values) for name, values in data["step_values"].items()}
+    return RewardResult(**{**data, "step_values": step_values})

@@ -1,0 +1,272 @@
+"""Rollouts that are generated in several steps: the same answers, with bounded staleness."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from grupo.algo.filters import keep_nonzero_std
+from grupo.config.staleness import generation_schedule
+from grupo.config.validate import check_recipe
+from grupo.core.errors import ConfigError
+from grupo.core.schedules import Linear
+from grupo.core.types import Action, Rollout
+from grupo.envs import MultiTurn, RewardTerm, SingleTurn
+from grupo.envs.multiplayer import MultiplayerEnv
+from grupo.method import Method
+from grupo.models.causal_lm import CausalLM
+from grupo.recipe import Evaluation, Recipe
+from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
+from grupo.rollouts.samplers.multi_temperature import MultiTemperature
+from grupo.training.learner import Learner
+from grupo.training.unfinished_groups import UNLIMITED, StepLimit
+from tests.helpers.training_components import (
+    METHOD,
+    LetterGame,
+    fine,
+    same,
+    save_models,
+)
+from tests.helpers.training_recipes import base, recipe
+
+LIMIT = 6  # tokens of an answer
+STEPS = 6
+CONSTANT = {
+    "method": METHOD.replace(filter=keep_nonzero_std),
+    "env": SingleTurn((RewardTerm("same", same),)),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    save_models(folder)
+    return str(folder)
+
+
+def limited(model: str, tokens_per_step: int, max_staleness: int, **changes) -> Recipe:
+    """Plain GRPO in float64, of which a step generates so many tokens of each rollout."""
+    policy = CausalLM(model, max_new_tokens=LIMIT, device="cpu", dtype="float64")
+    fields = {"policy": policy, "eval_tasks": 0, "evaluation": Evaluation(), "max_steps": STEPS}
+    staleness = {"tokens_per_step": tokens_per_step, "max_staleness": max_staleness}
+    return base(model).replace(**{**fields, **staleness, **changes})
+
+
+def trained(recipe: Recipe):
+    """The groups that each step trained on, and the weights before each step."""
+    learner = Learner(recipe)
+    groups, weights = [], []
+    for _ in range(recipe.max_steps):
+        weights.append({n: w.clone() for n, w in learner.policy.weights().items()})
+        groups.append(learner.step().collected.sampled_groups)
+    learner.close()
+    return learner, groups, weights
+
+
+def rollouts_by_stream(groups) -> dict[tuple[int, ...], Rollout]:
+    """Every rollout by the random streams of its actions."""
+    rollouts = [rollout for step in groups for group in step for rollout in group.rollouts]
+    return {tuple(a.rng_key for _, a in rollout.turns): rollout for rollout in rollouts}
+
+
+def actions(groups) -> list[Action]:
+    rollouts = (rollout for group in groups for rollout in group.rollouts)
+    return [action for rollout in rollouts for _, action in rollout.turns]
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        GroupSampler(4),
+        ResampleUntilInformative(GroupSampler(4), 3),
+        MultiTemperature(GroupSampler(2), 2, 1.5),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("tokens_per_step", [1, 2, 4])
+def test_with_the_same_weights_rollouts_are_those_of_one_step(model, sampler, tokens_per_step):
+    method = Method(sampler=sampler, filter=keep_nonzero_std)
+    changes = {**CONSTANT, "method": method, "max_steps": 24}
+    _, whole, _ = trained(limited(model, 0, 0, **changes))
+    _, parts, _ = trained(limited(model, tokens_per_step, 20, **changes))
+    expected = rollouts_by_stream(whole)
+    generated = rollouts_by_stream(parts)
+    assert len(generated) > len(expected) / 6
+    for streams, rollout in generated.items():
+        assert rollout.text == expected[streams].text
+        assert rollout.reward == expected[streams].reward
+        for (_, action), (_, other) in zip(rollout.turns, expected[streams].turns, strict=True):
+            assert action.items == other.items
+            assert action.finish_reason == other.finish_reason
+            assert action.logp == pytest.approx(other.logp, abs=1e-6)  # recorded in float32
+
+
+def test_groups_are_trained_in_the_step_in_which_their_longest_rollout_ends(model):
+    _, groups, _ = trained(limited(model, 2, 2, **CONSTANT))
+    for step, ended in enumerate(groups):
+        for group in ended:
+            first = min(action.policy_version for action in actions([group]))
+            longest = max(rollout.length for rollout in group.rollouts)
+            assert step - first == -(-longest // 2) - 1
+    lengths = Counter(rollout.length for step in groups for g in step for rollout in g.rollouts)
+    assert max(lengths) == LIMIT  # some groups need three steps
+    assert [len(step) for step in groups][:2] != [2, 2]
+
+
+def test_groups_that_end_in_one_step_are_in_the_order_in_which_they_began(model):
+    _, groups, _ = trained(limited(model, 2, 2))
+    for ended in groups:
+        begun = [min(a.policy_version for a in actions([group])) for group in ended]
+        assert begun == sorted(begun)
+
+
+def test_log_probabilities_are_those_of_the_weights_that_sampled_each_token(model):
+    _, groups, weights = trained(limited(model, 2, 2))
+    in_parts = [action for step in groups for action in actions(step) if action.later_parts]
+    assert len(in_parts) > 8
+    reference = LlamaForCausalLM.from_pretrained(model, dtype=torch.float64)
+    for action in in_parts:
+        tokens = torch.tensor([(*action.observation, *action.items)])
+        start = len(action.observation)
+        sampled = zip(action.items, action.logp, action.item_versions, strict=True)
+        for place, (token, logp, version) in enumerate(sampled):
+            reference.load_state_dict(weights[version], strict=False)
+            with torch.no_grad():
+                logits = reference(tokens[:, : start + place]).logits[0, -1]
+            assert logits.log_softmax(0)[token].item() == pytest.approx(logp, abs=1e-6)
+    assert {version for action in in_parts for version in action.item_versions} > {0, 1, 2}
+
+
+@pytest.mark.parametrize(("tokens", "staleness"), [(2, 2), (2, 3), (3, 1), (4, 2), (1, 5)])
+def test_no_token_is_older_than_max_staleness(model, tokens, staleness):
+    _, groups, _ = trained(limited(model, tokens, staleness))
+    ages = [
+        step - version
+        for step, ended in enumerate(groups)
+        for action in actions(ended)
+        for version in action.item_versions
+    ]
+    assert 0 < max(ages) <= staleness
+
+
+def test_rollouts_of_several_turns_end_in_the_last_step_that_max_staleness_allows(model):
+    env = MultiTurn(LetterGame, max_turns=5)  # up to 30 tokens
+    _, groups, _ = trained(limited(model, 3, 1, env=env))
+    ages = {
+        step - version
+        for step, ended in enumerate(groups)
+        for action in actions(ended)
+        for version in action.item_versions
+    }
+    assert ages == {0, 1}
+    assert max(rollout.length for step in groups for g in step for rollout in g.rollouts) > 6
+
+
+class CountingReward:
+    """Counts how often each text is scored."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[tuple[str, str]]()
+
+    def __call__(self, task, rollout):
+        self.counts[task.key, rollout.text] += 1
+        return fine(task, rollout)
+
+
+def test_a_rollout_is_scored_once(model):
+    reward = CountingReward()
+    _, groups, _ = trained(limited(model, 2, 2, env=SingleTurn((RewardTerm("fine", reward),))))
+    texts = Counter((g.task.key, r.text) for step in groups for g in step for r in g.rollouts)
+    assert reward.counts == texts
+
+
+def test_the_tokens_of_a_step_are_those_that_it_generated(model):
+    learner = Learner(limited(model, 2, 2))
+    generated = sum(learner.step().metrics["tokens/generated"] for _ in range(STEPS))
+    unfinished = learner.state.unfinished_groups
+    open_tokens = sum(
+        len(reply.reply.tokens) for group in unfinished for reply in group.replies.values()
+    )
+    learner.close()
+    learner, groups, _ = trained(limited(model, 2, 2))
+    ended = sum(rollout.length for step in groups for g in step for rollout in g.rollouts)
+    assert unfinished
+    assert generated == ended + open_tokens
+
+
+def test_a_stop_string_may_begin_in_one_step_and_end_in_the_next(model):
+    changes = {**CONSTANT, "max_steps": 8}
+    _, groups, _ = trained(limited(model, 0, 0, **changes))
+    texts = [action.text for step in groups for action in actions(step)]
+    pairs = Counter(text[i : i + 2] for text in texts for i in (1, 3) if len(text) > i + 1)
+    stop, _ = pairs.most_common(1)[0]
+    whole, parts = (
+        trained(recipe.replace(policy=replace(recipe.policy, stop_strings=(stop,))))[1]
+        for recipe in (limited(model, 0, 0, **changes), limited(model, 2, 20, **changes))
+    )
+    expected = rollouts_by_stream(whole)
+    stopped = 0
+    for streams, rollout in rollouts_by_stream(parts).items():
+        action, other = rollout.turns[0][1], expected[streams].turns[0][1]
+        assert (action.items, action.finish_reason) == (other.items, other.finish_reason)
+        stopped += action.finish_reason == "stop" and bool(action.later_parts)
+    assert stopped
+
+
+def test_answers_that_need_fewer_steps_leave_one_step_ahead(model):
+    schedules = [generation_schedule(limited(model, 2, s)) for s in (2, 3, 6)]
+    assert [(s.steps_ahead, s.max_later_steps) for s in schedules] == [(0, 2), (1, 2), (1, 5)]
+    without = generation_schedule(limited(model, 0, 3))
+    assert (without.steps_ahead, without.max_later_steps) == (3, 0)
+
+
+def test_the_last_step_of_a_group_has_no_limit():
+    limit = StepLimit(step=7, tokens_per_step=10, max_later_steps=2)
+    assert [limit.tokens(first) for first in (5, 6, 7)] == [UNLIMITED, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"max_staleness": 1},
+            "max_staleness: 1. Allowed with tokens_per_step=2 and answers of up to 6 tokens: 2 or"
+            " more, because a group may be generated in 3 steps.",
+        ),
+        (
+            {"tokens_per_step": 6},
+            "tokens_per_step: 6, but answers end after policy.max_new_tokens, 6. Allowed: 0, or a"
+            " smaller number than that.",
+        ),
+        (
+            {"env": MultiplayerEnv(LetterGame)},
+            "tokens_per_step: 2. Allowed: 0 with MultiplayerEnv, whose sessions end with the step",
+        ),
+        (
+            {
+                "method": METHOD.replace(
+                    sampler=MultiTemperature(GroupSampler(2), 2, Linear(1.0, 1.2))
+                )
+            },
+            "tokens_per_step: 2. Allowed: 0 with a sampler that has a schedule or a controller",
+        ),
+    ],
+)
+def test_recipes_whose_groups_cannot_be_continued_are_refused(model, changes, message):
+    with pytest.raises(ConfigError, match="^" + message.replace(".", r"\.")):
+        check_recipe(limited(model, 2, 2).replace(**changes))
+
+
+@pytest.mark.parametrize("name", ["masked", "soft", "flow"])
+def test_policies_that_do_not_generate_token_by_token_are_refused(model, name):
+    changed = recipe(name, model).replace(tokens_per_step=2, max_staleness=2)
+    policy = type(changed.policy).__name__
+    with pytest.raises(ConfigError, match=rf"tokens_per_step: 2\. Allowed: 0 with {policy}"):
+        check_recipe(changed)
+
+
+def test_windows_of_a_sampler_are_refused(model):
+    with pytest.raises(ConfigError, match=r"max_staleness: 2\. Allowed: 0 with WindowSampler"):
+        check_recipe(recipe("windows", model).replace(tokens_per_step=2, max_staleness=2))
