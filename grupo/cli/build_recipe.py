@@ -12,6 +12,7 @@ from grupo.cli.single_value import option_given_twice
 from grupo.config.clock import describe_clock
 from grupo.config.other_libraries import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field
+from grupo.config.staleness import describe_schedule
 from grupo.core.component import component_fields, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
@@ -249,7 +250,8 @@ def _check_positional(argument: str) -> None:
 
 def describe_recipe(recipe: Recipe) -> str:
     """The whole recipe in TOML; a step and what the clock decides are described in comments."""
-    comments = [f"# {line}" for line in (recipe.describe_step(), *describe_clock(recipe))]
+    lines = (recipe.describe_step(), *describe_schedule(recipe), *describe_clock(recipe))
+    comments = [f"# {line}" for line in lines]
     return "\n".join([*comments, "", recipe_to_toml(recipe).rstrip()])
 
 

@@ -41,6 +41,19 @@ def generation_schedule(recipe: Recipe) -> GenerationSchedule:
     return GenerationSchedule(steps_ahead, recipe.max_staleness - steps_ahead)
 
 
+def describe_schedule(recipe: Recipe) -> list[str]:
+    """A line about groups that are generated in several steps, if there are such."""
+    if not recipe.tokens_per_step:
+        return []
+    schedule = generation_schedule(recipe)
+    steps = schedule.max_later_steps + 1
+    ahead = "runs one step ahead of the updates" if schedule.steps_ahead else "is synchronous"
+    return [
+        f"a step generates at most {recipe.tokens_per_step} tokens of a rollout, and a group ends"
+        f" within {steps} steps; generation {ahead}"
+    ]
+
+
 def later_steps_needed(recipe: Recipe) -> int:
     """Steps after its first that a group may need; at least 1, the most if it has one answer."""
     limit = answer_limit(recipe) if has_one_answer(recipe) else 0

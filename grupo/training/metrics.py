@@ -37,6 +37,7 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
         "completions/truncated_frac": mean(truncated),
         **_pruned_metrics(rollouts),
         **_unfinished_metrics(rollouts),
+        **_continued_metrics(collected),
         "completions/length_mean": mean(lengths),
         "completions/length_max": max(lengths, default=math.nan),
         "advantage/zero_frac": (batch.advantage[batch.mask] == 0).double().mean().item(),
@@ -178,6 +179,12 @@ def _unfinished_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
     """Number of rollouts that a later step will continue."""
     count = sum(rollout.unfinished for rollout in rollouts)
     return {"rollouts/unfinished": float(count)} if count else {}
+
+
+def _continued_metrics(collected: CollectedGroups) -> dict[str, float]:
+    """Number of groups that the next step continues."""
+    count = len(collected.unfinished_groups)
+    return {"groups/continued": float(count)} if count else {}
 
 
 def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -74,6 +75,12 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
         ),
         "replays": history.replay_rollouts.clear,
         "unfinished": history.unfinished_rollouts.clear,
+        "unfinished groups": lambda: setattr(state, "unfinished_groups", ()),
+        "replies": lambda: setattr(
+            state,
+            "unfinished_groups",
+            tuple(replace(group, replies={}) for group in state.unfinished_groups),
+        ),
         "scores": state.eval_scores.clear,
         "counts": lambda: setattr(state, "generated_tokens", 0),
         "average": lambda: next(iter(state.ema_weights.values())).zero_(),

@@ -38,7 +38,9 @@ GENERATION = (
              "vllm.*", "vllm_num_engines", "vllm_tensor_parallel_size", "vllm_sync_backend",
              "vllm_enable_sleep", "enforce_eager", "enable_prefix_caching"),
     *missing("environments are written in Python: docs/agents.md", "train.agent_func_path",
-             "agent_func_path", "train.partial_rollout_enable"),
+             "agent_func_path"),
+    Option("train.partial_rollout_enable", "--tokens-per-step {}", "False",
+           "long rollouts go on in the next step", "2000"),
 )  # fmt: skip
 OBJECTIVE = (
     Option("algo.advantage.estimator", to.METHOD, "gae", "group_norm is grpo", "grpo"),

@@ -32,6 +32,8 @@ def test_another_seed_gives_another_run(training_process):
         ("replay", "replays", {"history", "weights", "metrics"}),
         ("ema", "average", {"ema"}),
         ("windows", "unfinished", {"rollouts", "weights", "metrics"}),
+        ("tokens per step", "unfinished groups", {"rollouts", "weights", "metrics"}),
+        ("tokens per step", "replies", {"rollouts", "weights", "metrics"}),
     ],
 )
 def test_an_incorrect_resume_is_detected(recipe, corruption, changed, training_process, tmp_path):
