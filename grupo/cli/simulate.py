@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -19,6 +20,9 @@ STEPS = 20  # simulated, after some that are not counted
 
 def simulate(
     run: RunArgument,
+    stale_run: Annotated[
+        Path | None, Option(help="A run of the same recipe with max_staleness above 0.")
+    ] = None,
     trainers: Annotated[list[int] | None, Option(help="Processes that update; repeatable.")] = None,
     servers: Annotated[
         list[int] | None, Option(help="Processes that generate; 0: the trainers; repeatable.")
@@ -45,6 +49,16 @@ def simulate(
     update_token: Annotated[
         float, Option(help="Seconds of a token in an update, instead of the run's.")
     ] = 0.0,
+    stale_token: Annotated[
+        float, Option(help="What it is more with max_staleness above 0, instead of the run's.")
+    ] = 0.0,
+    forward_token: Annotated[
+        float, Option(help="Seconds of a token in a forward pass, instead of the run's.")
+    ] = 0.0,
+    receive_token: Annotated[
+        float,
+        Option(help="Seconds in which a rank reads another rank's token; else measured here."),
+    ] = 0.0,
     gradient_sum: Annotated[
         float, Option(help="Seconds of summing two ranks' gradients; else by their size.")
     ] = -1.0,
@@ -53,6 +67,7 @@ def simulate(
     ] = 0.0,
 ) -> None:
     """Predict the seconds of a step, from the phases of a run of one process."""
+    from grupo.distributed.exchange_seconds import exchange_seconds
     from grupo.simulate.costs import costs_of_run, measured_lengths
     from grupo.simulate.events import Machine, Simulation
     from grupo.simulate.table import prediction_table
@@ -60,11 +75,16 @@ def simulate(
     _check_counts({"trainers": (trainers, 1), "servers": (servers, 0)})
     _check_counts({"max-staleness": (max_staleness, 0), "tokens-per-step": (tokens_per_step, 0)})
     lengths = measured_lengths(run)
+    encode, decode = exchange_seconds()
+    measured = costs_of_run(run, lengths, stale_run)
     costs = _changed(
-        costs_of_run(run, lengths),
+        replace(measured, encode_token=encode, decode_token=decode),
         decode_step=decode_step,
         decode_row=decode_row,
         update_token=update_token,
+        stale_token=stale_token,
+        forward_token=forward_token,
+        decode_token=receive_token,
         weight_transfer=weight_transfer,
     )
     if gradient_sum >= 0:
@@ -93,23 +113,24 @@ def _check_counts(options: dict[str, tuple[list[int] | None, int]]) -> None:
 def _changed(costs: "Costs", **seconds: float) -> "Costs":
     for name, value in seconds.items():
         if value < 0:
+            name = "receive_token" if name == "decode_token" else name
             raise ConfigError(f"{name.replace('_', '-')}: {value}. Allowed: 0 or more seconds.")
     return replace(costs, **{name: value for name, value in seconds.items() if value})
 
 
-def _job(run: "object", lengths: dict[int, list[int]], text: str, limit: int) -> "Workload":
-    from pathlib import Path
-
+def _job(run: Path, lengths: dict[int, list[int]], text: str, limit: int) -> "Workload":
+    from grupo.config.answer_length import answer_limit, has_one_answer
     from grupo.simulate.events import Workload
     from grupo.simulate.lengths import MeasuredLengths, parse_lengths
     from grupo.training.run_dir import RunFolder
 
-    recipe = RunFolder.open(Path(str(run))).recipe
+    recipe = RunFolder.open(run).recipe
     sizes = [len(step) for step in lengths.values()]
     rollouts = round(sum(sizes) / len(sizes))
     prompts = min(recipe.prompts_per_step, rollouts)
     everything = [tokens for step in lengths.values() for tokens in step]
-    drawn = parse_lengths(text, limit) if text else MeasuredLengths(everything)
+    longest = answer_limit(recipe) if has_one_answer(recipe) else 0
+    drawn = parse_lengths(text, limit) if text else MeasuredLengths(everything, longest)
     return Workload(prompts, max(1, rollouts // prompts), drawn)
 
 
@@ -117,7 +138,9 @@ def _describe(costs: "Costs") -> str:
     return (
         f"Costs: a decoding step takes {costs.decode_step * 1e3:.3g} ms and"
         f" {costs.decode_row * 1e6:.3g} us for each row; an update {costs.update_step:.3g} s and"
-        f" {costs.update_token * 1e6:.3g} us for each token; the batch"
-        f" {costs.batch_row * 1e6:.3g} us for each rollout; rewards {costs.score:.3g} s; the sum of"
-        f" two ranks' gradients {costs.gradient_sum:.3g} s."
+        f" {costs.update_token * 1e6:.3g} us for each token, with max_staleness"
+        f" {costs.stale_token * 1e6:.3g} us more; a forward pass {costs.forward_token * 1e6:.3g} us"
+        f" for each token; the batch {costs.batch_row * 1e6:.3g} us for each rollout; rewards"
+        f" {costs.score:.3g} s; the sum of two ranks' gradients {costs.gradient_sum:.3g} s; a rank"
+        f" reads a token of the others in {costs.decode_token * 1e6:.3g} us."
     )

@@ -1,17 +1,24 @@
 """A discrete-event simulation of training: generation, updates, and what waits for what.
 
-A generator (a rank, or a server) decodes all its rollouts together: a decoding step takes
-`decode_step + decode_row * rows` seconds. As in training, the rollouts of a step are generated
-after those of the step before, with weights that are at most `max_staleness` updates old.
+As in training, the steps are generated one after the other. Step n begins when the one before it
+has been generated and all but `steps_ahead` of the updates before it have ended, with the weights
+of that update. With `tokens_per_step`, a step continues unfinished groups and begins new ones; a
+group is trained on in the first step by whose end all its rollouts have ended.
 """
 
-import heapq
-from dataclasses import dataclass, field
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from grupo.core.errors import ConfigError
 from grupo.simulate.costs import Costs
-from grupo.simulate.lengths import Lengths
+from grupo.simulate.generation import Generators, Group, SimulatedRollout
+from grupo.simulate.lengths import LengthDistribution
+from grupo.simulate.updates import Trainers
+
+UNLIMITED = 1 << 60  # tokens
 
 
 @dataclass(frozen=True)
@@ -43,14 +50,41 @@ class Workload:
         group_size: Rollouts per prompt.
         lengths: Tokens per rollout.
         max_staleness: As in a recipe.
-        tokens_per_step: As in a recipe: tokens that a rollout generates within one step; 0: all.
+        tokens_per_step: As in a recipe.
+
+    Raises:
+        ConfigError: A recipe with these numbers is refused.
     """
 
     prompts: int
     group_size: int
-    lengths: Lengths
+    lengths: LengthDistribution
     max_staleness: int = 0
     tokens_per_step: int = 0
+
+    def __post_init__(self) -> None:
+        limit, tokens = self.lengths.limit, self.tokens_per_step
+        if tokens >= limit:
+            raise ConfigError(
+                f"tokens_per_step: {tokens}, but answers end after {limit} tokens. Allowed: 0, or a"
+                " smaller number than that."
+            )
+        if self.max_staleness < self.later_steps:
+            raise ConfigError(
+                f"max_staleness: {self.max_staleness}. Allowed with tokens_per_step={tokens} and"
+                f" answers of up to {limit} tokens: {self.later_steps} or more."
+            )
+
+    @cached_property
+    def later_steps(self) -> int:
+        """Steps after its first in which a group may be continued."""
+        return -(-self.lengths.limit // self.tokens_per_step) - 1 if self.tokens_per_step else 0
+
+    @property
+    def steps_ahead(self) -> int:
+        """Steps that generation runs ahead of the updates."""
+        spare = self.max_staleness - self.later_steps
+        return min(spare, 1) if self.tokens_per_step else spare
 
 
 @dataclass(frozen=True)
@@ -63,6 +97,7 @@ class Prediction:
         generators_busy: Mean fraction of the time in which a generator has rollouts.
         staleness: Mean age of the weights of a token when it is trained on, in updates.
         oldest: The largest such age.
+        processor_seconds: Work of all processes in a step.
     """
 
     seconds: float
@@ -70,14 +105,7 @@ class Prediction:
     generators_busy: float
     staleness: float
     oldest: int
-
-
-@dataclass
-class _Rollout:
-    group: int
-    remaining: int
-    begun: int  # step
-    parts: list[tuple[int, int]] = field(default_factory=list)  # version, tokens
+    processor_seconds: float
 
 
 class Simulation:
@@ -96,138 +124,95 @@ class Simulation:
         self.job = job
         self.rng = np.random.default_rng(seed)
         self.now = 0.0
-        count = machine.generators
-        self.rows = np.zeros(count)  # rollouts that a generator decodes
-        self.decoded = np.zeros(count)  # tokens that each of its rows has had since the start
-        self.next_end = np.full(count, np.inf)  # `decoded` at the end of its next rollout
-        self.queues: list[list[tuple[float, int]]] = [[] for _ in range(count)]
-        self.update_left = 0.0  # seconds of the update, on a processor of its own
-        self.wait_left = 0.0  # seconds until rewards or new weights have arrived
-        self.busy = np.zeros(count)
-        self.updating = 0.0
+        self.generators = Generators(costs, machine.generators, balances=machine.servers > 0)
+        self.trainers = Trainers(costs, machine.trainers)
+        self.current: list[Group] | None = None  # groups of the step that is generated
+        self.unfinished: list[Group] = []  # groups that the next step continues
+        self.ready: list[list[tuple[int, Group]]] = []  # ranks and groups, by generated step
+        self.wait_left = 0.0  # seconds until rewards, weights and rollouts have arrived
+        self.updates = 0
+        self.processor_seconds = 0.0
 
     def run(self, steps: int, warmup: int = 3) -> Prediction:
-        """Simulate that many steps after `warmup` others."""
-        ends: list[float] = []
-        ages: list[tuple[float, float, int]] = []
-        unfinished: list[_Rollout] = []
-        ready: list[list[_Rollout]] = []  # rollouts to train on, by generated step
-        updates = 0
-        current: list[_Rollout] | None = None
-        busy, updating = self.busy.copy(), 0.0
-        while updates < warmup + steps:
-            if current is None and len(ready) <= updates + self.job.max_staleness:
-                current = unfinished + self._draw(len(ready))
-                self._begin(current, updates)
-            if self.update_left == 0.0 and len(ready) > updates:
-                self.update_left = self._update_seconds(ready[updates])
-                ages.append(_ages(ready[updates], updates))
-            generated, updated = self._advance(generating=current is not None)
-            if generated and current is not None:
-                trained, unfinished = _split_by_group(current)
-                ready.append(trained)
-                current = None
-            if updated:
-                updates += 1
-                ends.append(self.now)
-                if updates == warmup:
-                    busy, updating = self.busy.copy(), self.updating
-        seconds = ends[-1] - ends[warmup - 1]
-        tokens, total, oldest = (np.array(column) for column in zip(*ages[warmup:], strict=True))
+        """Simulate that many steps, after `warmup` and those in which groups are continued."""
+        warmup += self.job.later_steps + self.job.steps_ahead
+        self._run_until(warmup)
+        start, work, updating = self.now, self.processor_seconds, self.trainers.busy
+        busy = self.generators.busy.copy()
+        ages = self._run_until(warmup + steps)
+        seconds = self.now - start
+        tokens = sum(ages.values())
         return Prediction(
             seconds / steps,
-            1 - (self.updating - updating) / seconds,
-            float((self.busy - busy).mean()) / seconds,
-            float(total.sum() / max(tokens.sum(), 1)),
-            int(oldest.max()),
+            max(0.0, 1 - (self.trainers.busy - updating) / seconds),
+            float((self.generators.busy - busy).mean()) / seconds,
+            sum(age * count for age, count in ages.items()) / max(tokens, 1),
+            max(ages, default=0),
+            (self.processor_seconds - work) / steps,
         )
 
-    def _draw(self, step: int) -> list[_Rollout]:
+    def _run_until(self, updates: int) -> dict[int, int]:
+        """Go on until so many updates have ended; the number of tokens trained on, by their age."""
+        ages: defaultdict[int, int] = defaultdict(int)
+        while self.updates < updates:
+            if self.current is None and len(self.ready) <= self.updates + self.job.steps_ahead:
+                self._begin_step(len(self.ready))
+            if not self.trainers.updating and len(self.ready) > self.updates:
+                trained = self.ready[self.updates]
+                self.trainers.begin(trained, stale=self.job.max_staleness > 0)
+                for rollout in (rollout for _, group in trained for rollout in group):
+                    for version, tokens in rollout.parts:
+                        ages[self.updates - version] += tokens
+            self._advance()
+        return ages
+
+    def _begin_step(self, step: int) -> None:
+        """Continue unfinished groups and begin those of a step."""
         size = self.job.group_size
-        lengths = self.job.lengths.draw(self.rng, self.job.prompts * size)
-        first = step * self.job.prompts
-        return [_Rollout(first + i // size, int(n), step) for i, n in enumerate(lengths)]
+        lengths = self.job.lengths.draw(self.rng, self.job.prompts * size).tolist()
+        new = [
+            [SimulatedRollout(tokens) for tokens in lengths[i : i + size]]
+            for i in range(0, len(lengths), size)
+        ]
+        self.current = [*self.unfinished, *new]
+        version = max(0, step - self.job.steps_ahead)
+        self.generators.begin(self.current, version, self.job.tokens_per_step or UNLIMITED)
+        self.wait_left = self._wait_seconds(self.current)
 
-    def _begin(self, rollouts: list[_Rollout], version: int) -> None:
-        """Give the rollouts to the generators, a group to one of them."""
-        limit = self.job.tokens_per_step or 1 << 60
-        members: dict[int, list[_Rollout]] = {}
-        for rollout in rollouts:
-            members.setdefault(rollout.group, []).append(rollout)
-        load = np.zeros(self.machine.generators)
-        for i, group in enumerate(members.values()):
-            generator = int(load.argmin()) if self.machine.servers else i % len(load)
-            load[generator] += len(group)
-            for rollout in group:
-                tokens = min(rollout.remaining, limit)
-                rollout.parts.append((version, tokens))
-                rollout.remaining -= tokens
-                if tokens:
-                    heapq.heappush(
-                        self.queues[generator], (self.decoded[generator] + tokens, id(rollout))
-                    )
-        for generator, queue in enumerate(self.queues):
-            self.rows[generator] = len(queue)
-            self.next_end[generator] = queue[0][0] if queue else np.inf
-        self.wait_left = self.costs.score + self.costs.weight_transfer
+    def _wait_seconds(self, groups: list[Group]) -> float:
+        """Seconds between the last token of a step and its rollouts on all ranks."""
+        costs, ranks = self.costs, self.machine.trainers
+        seconds = costs.score + costs.weight_transfer
+        if ranks == 1:
+            return seconds
+        tokens = sum(rollout.tokens for group in groups for rollout in group)
+        return seconds + (costs.encode_token / ranks + costs.decode_token) * tokens
 
-    def _advance(self, *, generating: bool) -> tuple[bool, bool]:
-        """Go on to the next event; returns whether generation and whether the update ended."""
-        active = self.rows > 0
-        jobs = int(active.sum()) + (self.machine.trainers if self.update_left else 0)
+    def _advance(self) -> None:
+        """Go on to the next event."""
+        generating = self.generators.active
+        jobs = int(generating.sum()) + self.trainers.active_ranks
         cores = self.machine.cores
         speed = min(1.0, cores / jobs) if cores and jobs else 1.0
-        token = (self.costs.decode_step + self.costs.decode_row * self.rows) / speed
-        left = np.subtract(
-            self.next_end, self.decoded, where=active, out=np.full(len(token), np.inf)
-        )
-        until_end = np.multiply(left, token, where=active, out=left)
-        only_waits = generating and not active.any()
-        candidates = [float(until_end.min())]
-        candidates += [self.update_left / speed] if self.update_left else []
-        candidates += [self.wait_left] if only_waits else []
-        seconds = min(candidates)
+        only_waits = self.current is not None and not generating.any()
+        waiting = self.wait_left if only_waits else np.inf
+        events = (waiting, self.generators.until_event(speed), self.trainers.until_event(speed))
+        seconds = min(events)
         self.now += seconds
-        self.busy += active * seconds
-        self.decoded[active] += seconds / token[active]
-        generated = only_waits and seconds >= self.wait_left
+        self.processor_seconds += jobs * speed * seconds
+        self.generators.advance(seconds, speed)
         if only_waits:
             self.wait_left -= seconds
-        for generator in np.flatnonzero(active & (until_end <= seconds * (1 + 1e-12))):
-            self._end_rollouts(int(generator))
-        updated = bool(self.update_left) and self.update_left / speed <= seconds * (1 + 1e-12)
-        if self.update_left:
-            self.updating += seconds
-            self.update_left = 0.0 if updated else self.update_left - seconds * speed
-        return generated, updated
+            if waiting <= seconds:
+                self._end_step()
+        self.updates += self.trainers.advance(seconds, speed)
 
-    def _end_rollouts(self, generator: int) -> None:
-        """Remove the rollouts that end now."""
-        queue = self.queues[generator]
-        self.decoded[generator] = self.next_end[generator]
-        while queue and queue[0][0] <= self.decoded[generator]:
-            heapq.heappop(queue)
-        self.rows[generator] = len(queue)
-        self.next_end[generator] = queue[0][0] if queue else np.inf
-
-    def _update_seconds(self, rollouts: list[_Rollout]) -> float:
-        """Of the update, the sum of the gradients, and what each rank does for the whole batch."""
-        costs, ranks = self.costs, self.machine.trainers
-        tokens = sum(tokens for rollout in rollouts for _, tokens in rollout.parts)
-        own = costs.update_step + costs.update_token * tokens / ranks
-        exchanged = costs.gradient_sum * 2 * (ranks - 1) / ranks
-        return max(own + exchanged + costs.batch_row * len(rollouts), 1e-9)
-
-
-def _split_by_group(rollouts: list[_Rollout]) -> tuple[list[_Rollout], list[_Rollout]]:
-    """Rollouts of groups that have ended, and the others."""
-    waiting = {rollout.group for rollout in rollouts if rollout.remaining}
-    ended = [rollout for rollout in rollouts if rollout.group not in waiting]
-    return ended, [rollout for rollout in rollouts if rollout.group in waiting]
-
-
-def _ages(rollouts: list[_Rollout], updates: int) -> tuple[float, float, int]:
-    """Tokens, the sum of their ages in updates, and the largest age."""
-    parts = [(updates - version, tokens) for r in rollouts for version, tokens in r.parts if tokens]
-    oldest = max((age for age, _ in parts), default=0)
-    return sum(n for _, n in parts), sum(age * n for age, n in parts), oldest
+    def _end_step(self) -> None:
+        """Pass the groups whose rollouts have all ended on to the update."""
+        groups = self.current or []
+        ended = [not any(rollout.remaining for rollout in group) for group in groups]
+        ranks = [i % self.machine.trainers for i in range(len(groups))]
+        by_rank = list(zip(ranks, groups, strict=True))
+        self.ready.append([x for x, end in zip(by_rank, ended, strict=True) if end])
+        self.unfinished = [group for group, end in zip(groups, ended, strict=True) if not end]
+        self.current = None

@@ -13,8 +13,13 @@ from grupo.core.errors import ConfigError
 PATTERN = re.compile(r"LogNormal\(\s*([\d.e+]+)\s*,\s*([\d.e+]+)\s*\)", re.IGNORECASE)
 
 
-class Lengths(Protocol):
+class LengthDistribution(Protocol):
     """A distribution of lengths."""
+
+    @property
+    def limit(self) -> int:
+        """The largest length in tokens."""
+        ...
 
     def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw lengths in tokens, int64, each at least 1."""
@@ -27,9 +32,16 @@ class MeasuredLengths:
 
     Args:
         lengths: In tokens.
+        max_new_tokens: The largest length that an answer could have; 0: the largest that one has.
     """
 
     lengths: Sequence[int]
+    max_new_tokens: int = 0
+
+    @property
+    def limit(self) -> int:
+        """The largest length in tokens."""
+        return self.max_new_tokens or max(self.lengths)
 
     def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         return np.maximum(rng.choice(np.asarray(self.lengths), size=count), 1)

@@ -1,21 +1,36 @@
 """The simulation against steps that are worked out by hand."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.simulate.costs import Costs, fit_costs
+from grupo.distributed import assignment
+from grupo.distributed.exchange_seconds import exchange_seconds
+from grupo.simulate.costs import Costs, fit_costs, fit_stale_costs
 from grupo.simulate.events import Machine, Simulation, Workload
 from grupo.simulate.lengths import LogNormal, MeasuredLengths, parse_lengths
+from grupo.simulate.updates import MAX_IMBALANCE, MEETINGS
 
 COSTS = Costs(decode_step=1.0, decode_row=0.0, update_step=5.0, update_token=0.0)
 JOB = Workload(prompts=2, group_size=3, lengths=MeasuredLengths((10,)))
 
 
-def predict(costs=COSTS, machine=Machine(1), job=JOB, steps=10):
-    return Simulation(costs, machine, job).run(steps)
+def predict(costs=COSTS, machine=Machine(1), job=JOB, steps=10, seed=0):
+    return Simulation(costs, machine, job, seed).run(steps)
+
+
+@dataclass
+class LengthsInTurn:
+    """Lengths that are repeated in the same order."""
+
+    lengths: Sequence[int]
+    limit: int
+
+    def draw(self, rng, count):
+        return np.resize(np.asarray(self.lengths), count)
 
 
 def test_phases_follow_one_another_on_policy():
@@ -26,11 +41,28 @@ def test_phases_follow_one_another_on_policy():
     assert prediction.staleness == prediction.oldest == 0
 
 
+def test_two_rollouts_on_one_generator():
+    costs = Costs(decode_step=1.0, decode_row=0.25, update_step=2.0, update_token=0.5)
+    prediction = predict(costs, job=Workload(1, 2, LengthsInTurn((2, 6), 6)))
+    # two steps with two rows, then four with one; 8 tokens are trained on
+    assert prediction.seconds == pytest.approx(2 * 1.5 + 4 * 1.25 + 2 + 8 * 0.5)
+    assert prediction.processor_seconds == pytest.approx(14)
+
+
 def test_asynchronous_generation_hides_the_update():
-    prediction = predict(job=replace(JOB, max_staleness=1))
-    assert prediction.seconds == pytest.approx(10)
-    assert prediction.trainer_idle == pytest.approx(0.5)
-    assert prediction.staleness == prediction.oldest == 1
+    for max_staleness in (1, 3):
+        prediction = predict(job=replace(JOB, max_staleness=max_staleness))
+        assert prediction.seconds == pytest.approx(10)
+        assert prediction.trainer_idle == pytest.approx(0.5)
+        # the weights of a step are those of the update that ended when it was queued
+        assert prediction.staleness == prediction.oldest == max_staleness
+
+
+def test_stale_tokens_cost_more():
+    costs = replace(COSTS, stale_token=0.25)
+    assert predict(costs).seconds == pytest.approx(15)
+    # 60 tokens: the update takes longer than generation
+    assert predict(costs, job=replace(JOB, max_staleness=1)).seconds == pytest.approx(5 + 15)
 
 
 def test_one_processor_does_the_work_of_both():
@@ -48,19 +80,101 @@ def test_rows_are_shared_by_the_ranks():
     assert predict(costs, Machine(2, cores=1)).seconds == pytest.approx(60 + (1 + 3.0) * 2)
 
 
-def test_sums_of_gradients_and_what_every_rank_does_for_the_batch():
+def test_ranks_wait_for_the_one_with_the_longest_answers():
+    costs = Costs(decode_step=1.0, decode_row=0.0, update_step=0.0, update_token=1.0)
+    job = Workload(2, 1, LengthsInTurn((21, 19), 21))
+    assert predict(costs, Machine(2), job).seconds == pytest.approx(21 + 21)
+    # more than a tenth above the mean: rows are moved
+    job = Workload(2, 1, LengthsInTurn((30, 10), 30))
+    assert predict(costs, Machine(2), job).seconds == pytest.approx(30 + 20)
+
+
+def test_what_ranks_exchange():
     costs = replace(COSTS, gradient_sum=2.0, batch_row=0.5, score=0.25, weight_transfer=0.125)
     assert predict(costs).seconds == pytest.approx(15 + 6 * 0.5 + 0.375)
     assert predict(costs, Machine(4)).seconds == pytest.approx(15 + 3 + 0.375 + 2.0 * 2 * 3 / 4)
+    costs = replace(COSTS, meeting=0.125, encode_token=0.25, decode_token=0.5)
+    assert predict(costs).seconds == pytest.approx(15)
+    exchanged = MEETINGS * 0.125 + 60 / 2 * 0.25 + 60 * 0.5  # of 60 tokens
+    assert predict(costs, Machine(2)).seconds == pytest.approx(15 + exchanged)
 
 
-def test_a_long_answer_holds_a_step_unless_tokens_per_step_are_limited():
-    job = Workload(4, 1, MeasuredLengths((2, 2, 2, 40)), max_staleness=4)
-    free, limited = (predict(job=replace(job, tokens_per_step=n), steps=400) for n in (0, 10))
-    # a step has the answer of 40 tokens with probability 1 - (3/4)^4
-    assert free.seconds == pytest.approx(40 * (1 - 0.75**4) + 5 * 0.75**4, rel=0.1)
-    assert limited.seconds < 12
-    assert limited.oldest <= 4 + 4  # max_staleness, and 40 / 10 steps
+def test_a_long_answer_does_not_hold_a_step_with_tokens_per_step():
+    # each step begins an answer of 2 tokens and one of 10: the latter needs 4 + 4 + 2
+    job = Workload(2, 1, LengthsInTurn((2, 10), 10), max_staleness=2, tokens_per_step=4)
+    assert job.later_steps == 2
+    assert job.steps_ahead == 0
+    prediction = predict(job=job)
+    assert prediction.seconds == pytest.approx(4 + 5)
+    assert prediction.oldest == 2
+    # of 12 tokens, 4 are two updates old and 4 are one update old
+    assert prediction.staleness == pytest.approx((4 * 2 + 4) / 12)
+
+
+def test_generation_runs_a_step_ahead_if_max_staleness_is_above_that_of_the_portions():
+    job = Workload(2, 1, LengthsInTurn((2, 10), 10), max_staleness=3, tokens_per_step=4)
+    assert job.steps_ahead == replace(job, max_staleness=8).steps_ahead == 1
+    prediction = predict(job=job)
+    assert prediction.seconds == pytest.approx(5)  # of the update, which is longer
+    assert prediction.oldest == 3
+    assert prediction.staleness == pytest.approx(1 + (4 * 2 + 4) / 12)
+
+
+def test_a_group_is_trained_on_when_its_longest_rollout_has_ended():
+    job = Workload(1, 2, LengthsInTurn((2, 10), 10), max_staleness=2, tokens_per_step=4)
+    prediction = predict(job=job)
+    # the 2 tokens wait for the others
+    assert prediction.staleness == pytest.approx((2 * 2 + 4 * 2 + 4) / 12)
+    assert prediction.seconds == pytest.approx(4 + 5)
+
+
+def test_continued_rollouts_are_evaluated_once_more():
+    job = Workload(1, 1, LengthsInTurn((10,), 10), max_staleness=2, tokens_per_step=4)
+    prediction = predict(replace(COSTS, forward_token=0.25), job=job)
+    # in each step one rollout is continued after 4 tokens and one after 8
+    assert prediction.seconds == pytest.approx(12 * 0.25 + 4 + 5)
+
+
+def test_servers_get_the_rollouts_that_ranks_would_generate():
+    costs = Costs(decode_step=0.0, decode_row=1.0, update_step=1.0, update_token=0.0)
+    job = Workload(4, 1, LengthsInTurn((10,), 10))
+    assert predict(costs, Machine(1, servers=4), job).seconds == pytest.approx(10 + 1)
+    assert predict(costs, Machine(1, servers=2), job).seconds == pytest.approx(2 * 10 + 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tokens_per_step": 10}, {"tokens_per_step": 3, "max_staleness": 2}, {"tokens_per_step": 9}],
+)
+def test_what_a_recipe_refuses_is_refused(options):
+    with pytest.raises(ConfigError, match=r"(tokens_per_step|max_staleness): .* Allowed"):
+        replace(JOB, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_staleness": 2}, {"tokens_per_step": 30}])
+def test_more_processes_are_not_slower(options):
+    costs = Costs(0.01, 0.002, 0.1, 0.001, stale_token=0.001, forward_token=0.0005)
+    job = Workload(8, 4, LogNormal(20, 0.8, 90), **{"max_staleness": 2, **options})
+    seconds = [predict(costs, Machine(n), job, steps=50).seconds for n in (1, 2, 4, 8)]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[-1] < seconds[0] / 2
+    shared = [predict(costs, Machine(n, cores=2), job, steps=50).seconds for n in (2, 4)]
+    assert min(shared) > 0.95 * seconds[1]
+
+
+def test_equal_seeds_give_equal_predictions():
+    job = Workload(8, 4, LogNormal(20, 0.8, 90), max_staleness=2, tokens_per_step=30)
+    first, again, other = (predict(job=job, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_rows_are_moved_as_in_training():
+    assert MAX_IMBALANCE == assignment.MAX_IMBALANCE
+
+
+def test_seconds_of_an_exchange_are_those_of_a_token():
+    for seconds in exchange_seconds(tokens=50, rollouts=4):
+        assert 1e-8 < seconds < 1e-3
 
 
 def test_costs_are_found_again_from_steps_that_they_predict():
@@ -71,7 +185,7 @@ def test_costs_are_found_again_from_steps_that_they_predict():
             "step": n,
             "time/generate": 0.01 * max(own) + 0.001 * sum(own),
             "time/update": 0.2 + 0.003 * sum(own),
-            "time/logprobs": 0.0,
+            "time/logprobs": 0.002 * sum(own) * (n == 1),  # recomputed in the first step
             "time/other": 0.12,
             "time/score": 0.05,
         }
@@ -83,8 +197,22 @@ def test_costs_are_found_again_from_steps_that_they_predict():
         decode_row=pytest.approx(0.001),
         update_step=pytest.approx(0.2),
         update_token=pytest.approx(0.003),
+        stale_token=pytest.approx(0.002),
+        forward_token=pytest.approx(0.002),
         batch_row=pytest.approx(0.01),
         score=pytest.approx(0.05),
+    )
+
+
+def test_stale_costs_are_what_a_token_takes_longer_in_a_stale_run():
+    costs = replace(COSTS, update_step=0.2, update_token=0.003)
+    lengths = {n: [10 * n, 5] for n in range(1, 7)}
+    steps = [
+        {"step": n, "time/update": 0.2 + 0.004 * sum(own), "time/logprobs": 0.002 * sum(own)}
+        for n, own in lengths.items()
+    ]
+    assert fit_stale_costs(costs, steps, lengths) == replace(
+        costs, stale_token=pytest.approx(0.003)
     )
 
 

@@ -1,0 +1,85 @@
+"""Processes that update: each evaluates its rows, then all exchange gradients."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from grupo.simulate.costs import Costs
+from grupo.simulate.generation import Group
+
+MAX_IMBALANCE = 1.1  # of the largest load of a rank and the mean, above which rows are moved
+MEETINGS = 8  # exchanges of a step in which ranks wait for each other, besides the gradients
+
+
+class Trainers:
+    """The ranks of an update.
+
+    Args:
+        costs: Seconds of each phase.
+        count: Number of ranks.
+    """
+
+    def __init__(self, costs: Costs, count: int) -> None:
+        self.costs = costs
+        self.own_left = np.zeros(count)  # seconds of each rank for its own rows
+        self.common_left = 0.0  # seconds of all ranks afterwards
+        self.busy = 0.0  # seconds of updates since the start
+
+    @property
+    def updating(self) -> bool:
+        """Whether an update has not ended."""
+        return self.active_ranks > 0
+
+    @property
+    def active_ranks(self) -> int:
+        """Number of ranks that work."""
+        own = int((self.own_left > 0).sum())
+        return own or len(self.own_left) * (self.common_left > 0)
+
+    def begin(self, groups: Sequence[tuple[int, Group]], *, stale: bool) -> None:
+        """Begin the update on groups, each with the number of the rank that generated it.
+
+        Args:
+            groups: Rank and group.
+            stale: Whether rollouts may be older than the weights that are updated.
+        """
+        costs, ranks = self.costs, len(self.own_left)
+        loads = np.zeros(ranks)
+        for rank, group in groups:
+            loads[rank] += sum(rollout.tokens for rollout in group)
+        token = costs.update_token + costs.stale_token * stale
+        self.own_left[:] = (costs.update_step + token * _balanced(loads)) * bool(groups)
+        rollouts = sum(len(group) for _, group in groups)
+        exchanges = costs.meeting * MEETINGS * (ranks > 1)
+        gradients = costs.gradient_sum * 2 * (ranks - 1) / ranks
+        self.common_left = max(costs.batch_row * rollouts + gradients + exchanges, 1e-9)
+
+    def until_event(self, speed: float) -> float:
+        """Seconds until a rank has evaluated its rows, or the update ends."""
+        left = self.own_left[self.own_left > 0]
+        return float(left.min() if len(left) else self.common_left or np.inf) / speed
+
+    def advance(self, seconds: float, speed: float) -> bool:
+        """Work for some seconds, at most until the next event; whether the update ended."""
+        if not self.updating:
+            return False
+        self.busy += seconds
+        work = seconds * speed
+        own = self.own_left > 0
+        if own.any():
+            left = self.own_left[own] - work
+            self.own_left[own] = np.where(left <= work * 1e-9, 0.0, left)
+            return False
+        ended = self.common_left <= work * (1 + 1e-9)
+        self.common_left = 0.0 if ended else self.common_left - work
+        return ended
+
+
+def _balanced(loads: np.ndarray) -> np.ndarray:
+    """Tokens of each rank after rows were moved from ranks with more than the allowed imbalance.
+
+    >>> _balanced(np.array([10.0, 10.0])), _balanced(np.array([30.0, 10.0]))
+    (array([10., 10.]), array([20., 20.]))
+    """
+    mean = loads.mean()
+    return loads if loads.max() <= MAX_IMBALANCE * mean else np.full(len(loads), mean)
