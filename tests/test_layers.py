@@ -18,7 +18,7 @@ PACKAGE = Path(grupo.__file__).parent
 # from the bottom to the top; members of one layer do not import each other
 LAYERS = (
     ("core",),
-    ("storage", "tasks", "algo", "kernels", "optimizers"),
+    ("storage", "tasks", "algo", "kernels", "optimizers", "papers"),
     ("distributed",),  # what evaluation and training share; methods, losses and rewards do not
     ("inference", "rollouts"),
     ("models", "method"),

@@ -16,6 +16,7 @@ from grupo.cli.inspect import check, doctor, evaluate, export, rollouts
 from grupo.cli.launch import launch_app
 from grupo.cli.methods import methods_app
 from grupo.cli.migrate import migrate
+from grupo.cli.papers import papers
 from grupo.cli.ranks import ranks
 from grupo.cli.recipe_help import FieldsCommand, RecipeCommand
 from grupo.cli.report import report, watch
@@ -57,6 +58,7 @@ COMMANDS = {
     "export": export,
     "simulate": simulate,
     "migrate": migrate,
+    "papers": papers,
     "serve": serve,
     "ranks": ranks,
 }

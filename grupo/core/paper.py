@@ -1,9 +1,27 @@
-"""Facts about a method's paper that cannot be derived from its docstring or code."""
+"""Records of papers: facts about a module's paper that neither its docstring nor its code has.
 
+Reading the records of a thousand files must be quick, so this module imports no torch: the records
+are plain frozen dataclasses, not components.
+"""
+
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 
-from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+
+KINDS: Mapping[str, str] = {
+    "method": "an objective: one file of grupo/methods",
+    "sampler": "how the rollouts of a group are generated",
+    "curriculum": "which tasks come next",
+    "reward": "how an answer is scored, or a model that scores",
+    "environment": "tasks, games and tools, with their rewards",
+    "policy": "how a policy computes: architecture, attention, heads",
+    "pipeline": "several stages of training, or a recipe as a whole",
+    "evaluation": "how answers are chosen or measured, without training",
+    "benchmark": "a collection of tasks on which policies are compared",
+}
+"""The vocabulary of `Paper.kind`, each kind with its meaning."""
 
 TAGS: Mapping[str, str] = {
     "advantage": "another baseline, scale or weight of a rollout's reward",
@@ -48,7 +66,11 @@ MATCHED_ENGINE = "there is one update per step and the engine's log-probabilitie
 SAME_POLICY = "policy and environment are the same"
 
 
-@component
+PLACE = re.compile(r"tests/[\w/]+\.py::test_\w+|docs/[\w/]+\.md#[\w-]+")
+ALLOWED_PLACES = "tests/….py::test_name, or docs/page.md#anchor"
+
+
+@dataclass(frozen=True)
 class Source:
     """The document from which a method's formula and defaults were taken.
 
@@ -57,24 +79,26 @@ class Source:
         place: Where in the document: equations, sections, or repository and file.
 
     Raises:
-        ConfigError: The kind is not in `SOURCE_KINDS`.
+        ConfigError: The kind is not in `SOURCE_KINDS`, or a field is no text.
     """
 
     kind: str
     place: str
 
     def __post_init__(self) -> None:
+        _check_types(self)
         if self.kind not in SOURCE_KINDS:
             hint = suggest(self.kind, SOURCE_KINDS)
             raise ConfigError(f"Source.kind: {self.kind!r} is no kind of source. {hint}")
 
 
-@component
+@dataclass(frozen=True)
 class Paper:
-    """The record of a method file.
+    """The record of a module that implements a paper: its `PAPER`, written in literals.
 
-    Name, claim, authors, year and arXiv number are in the first line of the file's docstring, and
-    the slots that the method changes are computed from it. Everything else is declared here.
+    Name, claim, authors, year and arXiv number of a method are in the first line of the file's
+    docstring, and the slots that the method changes are computed from it. Everything else is
+    declared here. A module has one record, of one or several rows of the catalogue.
 
     Args:
         title: Title of the paper.
@@ -85,7 +109,7 @@ class Paper:
         checked: How the implementation was checked: "golden" numbers by hand, the
             "properties" of `grupo methods check`, a "reference" implementation, a "run".
         example: A call that works, where arguments are required.
-        catalogue: Ids of the rows of the project's catalogue that the method implements.
+        catalogue: Ids of the rows of the project's catalogue that the module implements.
         source: What the formula and the defaults were taken from; None before the audit.
         plan: Where the number of updates per step comes from, in a sentence: the run script or the
             section, with the batch and minibatch sizes there.
@@ -95,9 +119,13 @@ class Paper:
         equals_grpo_when: Condition under which the gradient is that of GRPO with the same KL
             divergence and mean over tokens: `ONE_UPDATE`, `MATCHED_ENGINE` or `SAME_POLICY`; ""
             if the method differs under its own update plan. `grupo methods check` checks it.
+        kind: Part of the library that the paper is about, a name of `KINDS`.
+        shown: Tests and tables of the paper's claim, whether it holds there or not:
+            `tests/….py::test_name` or `docs/page.md#anchor`.
 
     Raises:
-        ConfigError: A tag is not in `TAGS`.
+        ConfigError: A tag is not in `TAGS`, the kind is not in `KINDS`, a place is neither a test
+            nor a heading, or a field has another type.
     """
 
     title: str
@@ -114,9 +142,31 @@ class Paper:
     deviations: tuple[str, ...] = ()
     audit: str = ""
     equals_grpo_when: str = ""
+    kind: str = "method"
+    shown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_types(self)
         check_tags(self.tags, where="Paper.tags")
+        check_kind(self.kind, where="Paper.kind")
+        for place in self.shown:
+            if not PLACE.fullmatch(place):
+                raise ConfigError(f"Paper.shown: {place!r}. Allowed: {ALLOWED_PLACES}.")
+
+
+def _check_types(record: Source | Paper) -> None:
+    """Raise `ConfigError` for a field that holds neither a text, a tuple of texts nor a source."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        name = f"{type(record).__name__}.{field.name}"
+        if isinstance(field.default, tuple):
+            if not (isinstance(value, tuple) and all(isinstance(item, str) for item in value)):
+                raise ConfigError(f"{name}: {value!r}. Allowed: a tuple (…,) of strings.")
+        elif field.name == "source":
+            if not (value is None or isinstance(value, Source)):
+                raise ConfigError(f"{name}: {value!r}. Allowed: Source(…) or None.")
+        elif not isinstance(value, str):
+            raise ConfigError(f"{name}: {value!r}. Allowed: a string.")
 
 
 def check_tags(tags: Iterable[str], where: str) -> None:
@@ -132,3 +182,17 @@ def check_tags(tags: Iterable[str], where: str) -> None:
     for tag in tags:
         if tag not in TAGS:
             raise ConfigError(f"{where}: {tag!r} is no tag. {suggest(tag, TAGS)}")
+
+
+def check_kind(kind: str, where: str) -> None:
+    """Check that a kind is in the vocabulary.
+
+    Args:
+        kind: Kind to check.
+        where: Field or option that holds it, for the message.
+
+    Raises:
+        ConfigError: The kind is not in `KINDS`.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"{where}: {kind!r} is no kind of paper. {suggest(kind, KINDS)}")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from markdown.extensions.toc import slugify, unique
 
+from tests.helpers.anchors import anchors
 from tests.helpers.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -31,15 +31,6 @@ def pages_of(items: list) -> Iterator[str]:
     for item in items:
         for target in item.values():
             yield from pages_of(target) if isinstance(target, list) else [target]
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors that the site gives to the headings of a page, and those that it defines."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    known: set[str] = set()
-    for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
-        unique(slugify(title.replace("`", ""), "-"), known)
-    return known | {*re.findall(r'id="([^"]+)"', text)}
 
 
 def broken_links(page: Path) -> list[str]:

@@ -1,0 +1,109 @@
+"""`grupo papers`: table, JSON, kinds and claims that nothing shows."""
+
+import io
+import json
+import subprocess
+import sys
+
+from rich.console import Console
+
+from grupo.core.paper import Paper, Source
+from grupo.papers import PaperRecord, papers, papers_table, totals
+
+RECORDS = (
+    PaperRecord("grupo/methods/a.py", Paper("A", catalogue=("a", "b"), checked=("golden",))),
+    PaperRecord("grupo/methods/b.py", Paper("B", shown=("docs/claims.md#padded",))),
+    PaperRecord(
+        "recipes/c.py",
+        Paper(
+            "C",
+            kind="pipeline",
+            catalogue=("c",),
+            source=Source("code", "x"),
+            shown=("docs/c.md#c",),
+        ),
+    ),
+)
+
+
+def printed(records, width=80):
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(papers_table(records))
+    return [line.rstrip() for line in screen.getvalue().splitlines()]
+
+
+def test_json_has_all_fields_of_all_papers(grupo):
+    code, out, err = grupo("papers", "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert [item["file"] for item in data] == [record.file for record in papers()]
+    (gspo,) = [item for item in data if item["file"] == "grupo/methods/gspo.py"]
+    assert gspo["kind"] == "method"
+    assert gspo["source"]["kind"] == "paper"
+    assert gspo["checked"] == ["golden", "properties", "reference", "run"]
+    assert {"title", "catalogue", "shown", "missing", "deviations"} <= set(gspo)
+
+
+def test_kinds_and_claims_that_nothing_shows_are_selected(grupo):
+    def files(*arguments):
+        return {item["file"] for item in json.loads(grupo("papers", "--json", *arguments)[1])}
+
+    records = papers()
+    methods = {record.file for record in records if record.paper.kind == "method"}
+    not_shown = {record.file for record in records if not record.paper.shown}
+    assert files("--kind", "method") == methods
+    assert files("--not-shown") == not_shown
+    assert files("--kind", "method", "--not-shown") == methods & not_shown
+    assert files("--kind", "method") | files("--kind", "policy") <= files()
+
+
+def test_a_kind_without_papers_is_counted(grupo):
+    assert not [record for record in papers() if record.paper.kind == "benchmark"]
+    code, out, _ = grupo("papers", "--kind", "benchmark")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["papers", "0"]
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest_one(grupo):
+    code, out, err = grupo("papers", "--kind", "polcy")
+    assert (code, out) == (2, "")
+    assert "--kind: 'polcy' is no kind of paper. Did you mean 'policy'? Allowed: benchmark" in err
+
+
+def test_the_table_has_the_papers_by_kind():
+    assert printed(RECORDS) == [
+        "paper      catalogue  evidence",
+        "method",
+        "a          a          no source: golden",
+        "           b",
+        "b                     no source: not checked",
+        "                      docs/claims.md#padded",
+        "pipeline",
+        "recipes/c  c          code: not checked",
+        "                      docs/c.md#c",
+    ]
+
+
+def test_the_table_of_all_papers_fits_80_columns():
+    lines = printed(papers())
+    assert max(map(len, lines)) <= 80
+    for record in papers():
+        assert any(line.startswith(record.name[:30]) for line in lines)
+        assert all(any(row in line for line in lines) for row in record.paper.catalogue)
+
+
+def test_totals_count_kinds_rows_and_shown_claims():
+    assert totals(RECORDS) == [
+        "papers               3 (method 2, pipeline 1)",
+        "with a shown claim   2",
+        "rows of a catalogue  3, of which 1 have a shown claim",
+    ]
+
+
+def test_the_command_imports_no_torch():
+    command = [sys.executable, "-X", "importtime", "-m", "grupo", "papers"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "grupo.papers.find" in imported
+    assert imported & {"torch", "transformers", "grupo.methods", "grupo.catalogue"} == set()
+    assert done.stdout.splitlines()[0].split() == ["paper", "catalogue", "evidence"]
