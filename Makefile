@@ -65,6 +65,19 @@ $(ADAPTERS)/installed: .venv/installed
 	$(ADAPTERS)/bin/python -m pip install --quiet --editable ".[verifiers,openenv]"
 	touch $@
 
+# Ray has 240 MB: its environment extends .venv. The tests start a Ray cluster on this machine.
+.PHONY: test-ray
+RAY := .ray
+test-ray: $(RAY)/installed
+	$(RAY)/bin/python -m pytest -n 0 tests/ray_cluster
+
+$(RAY)/installed: .venv/installed
+	$(BIN)/python -m venv $(RAY)
+	$(BIN)/python -c "import site; print(*site.getsitepackages())" \
+		> $$(echo $(RAY)/lib/python*/site-packages)/grupo.pth
+	$(RAY)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[ray]"
+	touch $@
+
 # The first hour of a new user in a fresh clone and a fresh environment, with a time for each stage:
 # a model built on the spot, training, own rewards and data, a judge, environments, a comparison.
 .PHONY: first-hour
@@ -124,4 +137,4 @@ benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	touch $@
 
 clean:
-	rm -rf .venv .trackio .adapters build dist site .cache *.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .trackio .adapters .ray build dist site .cache *.egg-info .pytest_cache .ruff_cache

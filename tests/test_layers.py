@@ -24,6 +24,7 @@ LAYERS = (
     ("models", "method"),
     ("rewards",),  # a judge may be a model in this process
     ("envs",),
+    ("ray_cluster",),  # environments and servers in other processes
     ("methods", "recipe"),
     ("catalogue", "config"),
     ("recipe_files",),

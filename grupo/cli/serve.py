@@ -1,11 +1,16 @@
 """The command `grupo serve`."""
 
 import sys
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from grupo.core.console import print_error, print_line
+from grupo.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from grupo.inference.serve import ServeOptions
 
 ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Folder or hub name of a model.")]
 MoreArgument = Annotated[
@@ -18,6 +23,16 @@ DataParallelOption = Annotated[int, Option(help="Servers, on ports that follow o
 BindOption = Annotated[str, Option(help="Address of this machine to listen on.")]
 DtypeOption = Annotated[str, Option(help="bfloat16 or float32: that of the recipe's engine.")]
 PythonOption = Annotated[str, Option(help="Interpreter with vLLM; that of grupo by default.")]
+RayOption = Annotated[
+    str,
+    Option(
+        metavar="CLUSTER",
+        help="Run the servers on a Ray cluster: local, auto or HOST:PORT. Ended servers restart.",
+    ),
+]
+GpusOption = Annotated[
+    int | None, Option(help="GPUs of each server on Ray; as --tensor-parallel by default.")
+]
 DryRunOption = Annotated[bool, Option("--dry-run", help="Print the commands and exit.")]
 
 
@@ -30,6 +45,8 @@ def serve(
     bind: BindOption = "127.0.0.1",
     dtype: DtypeOption = "bfloat16",
     python: PythonOption = "",
+    ray: RayOption = "",
+    gpus: GpusOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Print and run the commands of vLLM servers that generate for runs: `Vllm(urls=…)`."""
@@ -39,6 +56,11 @@ def serve(
     options = ServeOptions(
         model, interpreter, port, bind, tensor_parallel, data_parallel, dtype, tuple(more or ())
     )
+    if ray:
+        _serve_on_ray(options, ray, tensor_parallel if gpus is None else gpus, dry_run)
+        return
+    if gpus is not None:
+        raise ConfigError("gpus: only servers on Ray take it. Give --ray, or --tensor-parallel.")
     commands = [command_line(*parts) for parts in options.commands("WORKER_FOLDER")]
     if not dry_run:
         check_interpreter(interpreter)
@@ -48,3 +70,18 @@ def serve(
         print_line(line)
     if not dry_run:
         run_servers(options)
+
+
+def _serve_on_ray(options: "ServeOptions", address: str, gpus: int, dry_run: bool) -> None:
+    """Print the command of each server, and run the servers on a Ray cluster."""
+    from grupo.inference.serve import command_line
+    from grupo.ray_cluster.serve import RayServeOptions, RayServers
+
+    ray_options = RayServeOptions(options, address, gpus)
+    one = replace(options, bind="MACHINE", data_parallel=1)
+    ((environment, command),) = one.commands("WORKER_FOLDER")
+    line = command_line(environment, command).replace(f"--port {one.port}", "--port PORT")
+    servers = RayServers(ray_options) if not dry_run else None
+    print_line(line)
+    if servers:
+        servers.run()

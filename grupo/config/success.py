@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from grupo.core.interfaces import EnvSpec
+from grupo.core.interfaces import EnvSpec, env_without_placement
 from grupo.envs import MultiTurn, SingleTurn
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 
@@ -18,5 +18,6 @@ def named_criterion(success: SuccessCriterion, env: EnvSpec) -> SuccessCriterion
     """
     if success.reward_term:
         return success
+    env = env_without_placement(env)
     rewards = env.rewards if isinstance(env, SingleTurn | MultiTurn) else ()
     return replace(success, reward_term=rewards[0].name if rewards else TOTAL_REWARD)

@@ -20,7 +20,7 @@ from grupo.config.validate_stopping import check_stopping
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
 from grupo.core.errors import ConfigError, MissingSignalError, suggest
-from grupo.core.interfaces import StatefulEnv
+from grupo.core.interfaces import StatefulEnv, env_without_placement
 from grupo.core.loader_errors import loader_errors
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
@@ -242,8 +242,9 @@ def _check_unfinished(recipe: Recipe) -> None:
 def _check_success_criterion(recipe: Recipe) -> None:
     """Raise if success is decided by a reward term that the environment does not return."""
     term = recipe.evaluation.success.reward_term
-    if term not in ("", TOTAL_REWARD) and isinstance(recipe.env, SingleTurn):
-        names = [reward.name for reward in recipe.env.rewards]
+    env = env_without_placement(recipe.env)
+    if term not in ("", TOTAL_REWARD) and isinstance(env, SingleTurn):
+        names = [reward.name for reward in env.rewards]
         if term.partition("/")[0] not in names:
             hint = suggest(term, (*names, TOTAL_REWARD))
             raise ConfigError(f"evaluation.success.reward_term: {term!r}. {hint}")

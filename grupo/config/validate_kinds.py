@@ -2,6 +2,7 @@
 
 from grupo.core.errors import ConfigError
 from grupo.core.in_memory import MissingObject
+from grupo.core.interfaces import env_without_placement
 from grupo.recipe import Recipe
 
 POLICIES = "a policy, such as CausalLM({}), or CausalLM(LoadedModel(model, tokenizer))"
@@ -18,7 +19,7 @@ def check_kinds(recipe: object) -> None:
             f"recipe: {_described(recipe)}. Allowed: a Recipe. The file or folder of a recipe is"
             " read by `grupo train FILE`."
         )
-    policy, env = recipe.policy, recipe.env
+    policy, env = recipe.policy, env_without_placement(recipe.env)
     if not hasattr(policy, "build") and not isinstance(policy, MissingObject):
         name = repr(policy) if isinstance(policy, str) else "'folder or hub name'"
         raise ConfigError(f"policy: {_described(policy)}. Allowed: {POLICIES.format(name)}.")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from grupo.core.errors import ConfigError
+from grupo.core.interfaces import EnvSpec, env_without_placement
 from grupo.core.requires import RewardRange, range_as_text
 from grupo.core.types import Group
 from grupo.envs import RewardTerm, SingleTurn
@@ -41,7 +42,7 @@ def check_observed_rewards(method: Method, groups: Iterable[Group]) -> None:
                 )
 
 
-def declared_reward_range(env: object) -> RewardRange | None:
+def declared_reward_range(env: EnvSpec) -> RewardRange | None:
     """The smallest and the largest total reward; None if a reward term declares no range.
 
     >>> from grupo.rewards import ExactMatch
@@ -49,6 +50,7 @@ def declared_reward_range(env: object) -> RewardRange | None:
     >>> declared_reward_range(SingleTurn(terms))
     (-0.5, 1.0)
     """
+    env = env_without_placement(env)
     if not isinstance(env, SingleTurn):
         return None
     ranges = [_term_range(term) for term in env.rewards if term.weight]

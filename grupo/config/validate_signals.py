@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.interfaces import env_without_placement
 from grupo.core.signal_names import is_comparison, is_step_value, split_name, temperature_of
 from grupo.envs import SingleTurn
 from grupo.method import Method
@@ -60,9 +61,10 @@ def _check_aux_models(recipe: Recipe) -> None:
 
 def _check_reward_terms(recipe: Recipe) -> None:
     """Raise if the method reads a reward term that neither environment nor sampler returns."""
-    if not isinstance(recipe.env, SingleTurn):
+    env = env_without_placement(recipe.env)
+    if not isinstance(env, SingleTurn):
         return
-    provided = [reward.name for reward in recipe.env.rewards]
+    provided = [reward.name for reward in env.rewards]
     provided += recipe.method.provides.reward_terms
     for name in sorted(recipe.method.requires.reward_terms):
         if name.partition("/")[0] not in provided:

@@ -165,6 +165,20 @@ class ClosableSessions(Protocol):
 EnvSpec = Env | StatefulEnv  # an environment as a recipe names it
 
 
+@runtime_checkable
+class PlacedEnv(Protocol):
+    """An environment whose replies and scores are those of another one, in other processes."""
+
+    def inner_env(self) -> EnvSpec:
+        """The other environment."""
+        ...
+
+
+def env_without_placement(env: EnvSpec) -> EnvSpec:
+    """The environment that replies and scores, wherever it is placed."""
+    return env.inner_env() if isinstance(env, PlacedEnv) else env
+
+
 def open_env(env: EnvSpec) -> Env:
     """The environment for one step or one evaluation; an `Env` without state is returned as is."""
     return env.open() if isinstance(env, StatefulEnv) else env

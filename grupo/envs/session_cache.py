@@ -35,7 +35,7 @@ class SessionCache:
 
     async def state_after(self, task: Task, texts: tuple[str, ...]) -> SessionState:
         """The state of a session of `task` after these texts of the policy, one per turn."""
-        key = _state_key(task, texts)
+        key = state_key(task, texts)
         if key not in self.states:
             computation = asyncio.create_task(self._compute_state(task, texts))
             computation.add_done_callback(partial(self._forget_failure, key))
@@ -57,7 +57,7 @@ class SessionCache:
         They may be needed again, to branch: they are then replayed.
         """
         for length in range(len(texts) + 1):
-            computation = self.states.get(_state_key(task, texts[:length]))
+            computation = self.states.get(state_key(task, texts[:length]))
             if computation and computation.done() and not _has_failed(computation):
                 computation.result().close()
 
@@ -90,7 +90,8 @@ class SessionCache:
         return state
 
 
-def _state_key(task: Task, texts: tuple[str, ...]) -> StateKey:
+def state_key(task: Task, texts: tuple[str, ...]) -> StateKey:
+    """The key of a session of `task` after these texts of the policy."""
     return task.key, repr(task.prompt), texts
 
 

@@ -30,9 +30,10 @@ class ManagedServer:
         command: starts the server; `{port}` stands for its port.
         environment: variables added to those of this process.
         folder: for the log; it is removed if this process is killed.
-        port: of 127.0.0.1; 0 takes any free port.
+        port: of the host; 0 takes any free port.
         startup_timeout: longest time until the first answer, in seconds.
         name: of the server, for messages.
+        host: address of this machine that the server listens on.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class ManagedServer:
         port: int,
         startup_timeout: float,
         name: str = "vllm",
+        host: str = "127.0.0.1",
     ) -> None:
         self.name = name
+        self.host = host
         self.command = command
         self.environment = environment
         self.folder = folder
@@ -75,8 +78,8 @@ class ManagedServer:
         _stop_server(self.guard_processes)
 
     def _start(self) -> None:
-        port = _free_port(self.port)
-        self.url = f"http://127.0.0.1:{port}"
+        port = free_port(self.port, self.host)
+        self.url = f"http://{self.host}:{port}"
         guard = [sys.executable, "-P", str(Path(vllm_guard.__file__)), str(self.folder)]
         command = [part.replace("{port}", str(port)) for part in self.command]
         with self.log_file.open("wb") as log:
@@ -132,12 +135,12 @@ def _poll_until(timeout: float, condition: Callable[[], bool]) -> bool:
     return polls(condition)
 
 
-def _free_port(port: int) -> int:
-    """The port, or any free one for 0; raises ConfigError if it is in use."""
+def free_port(port: int, host: str = "127.0.0.1") -> int:
+    """The port of a host, or any free one for 0; raises ConfigError if it is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError as error:
             raise ConfigError(
                 f"port: {port} is in use. Allowed: a free one; 0 finds one."

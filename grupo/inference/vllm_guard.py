@@ -13,7 +13,8 @@ import threading
 import time
 from contextlib import suppress
 
-PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
+PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+PR_SET_CHILD_SUBREAPER = 36
 SHUTDOWN_MESSAGE = b"shutdown"  # any bytes before the end of the pipe mean an orderly shutdown
 
 
@@ -24,10 +25,9 @@ def main() -> None:
     SIGTERM and SIGKILL, the command.
     """
     folder, grace, *command = sys.argv[1:]
-    prctl = getattr(ctypes.CDLL(None), "prctl", lambda *_: None)
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphaned descendants become children of the guard
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphaned descendants become children of the guard
     signal.signal(signal.SIGTERM, lambda *_: None)  # the guard sends it to its own group
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_end_with_guard)
     threading.Thread(target=_watch_pipe, args=(server, folder, float(grace)), daemon=True).start()
     server.wait()
     os.killpg(0, signal.SIGTERM)
@@ -36,6 +36,16 @@ def main() -> None:
         while True:
             os.wait()
     os.killpg(0, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    """Sets an attribute of this process where the system has it."""
+    getattr(ctypes.CDLL(None), "prctl", lambda *_: None)(option, value, 0, 0, 0)
+
+
+def _end_with_guard() -> None:
+    """Lets the server receive SIGTERM when the guard is killed, as by a program that cleans up."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _watch_pipe(server: "subprocess.Popen[bytes]", folder: str, grace: float) -> None:

@@ -29,6 +29,7 @@ MODULES = (
     "grupo.models.masked_diffusion",
     "grupo.models.multi_policy_spec",
     "grupo.models.soft_thinking_lm",
+    "grupo.ray_cluster",
     "grupo.rewards",
     "grupo.rollouts.turns",
     "grupo.tasks",

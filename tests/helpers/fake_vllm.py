@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,8 @@ class ManyConnectionsServer(ThreadingHTTPServer):
 class FakeServer:
     """A server in a thread; tests replace `handle_completion` and `load_weights`."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
+        self.host = host
         self.handle_completion: Callable[[Handler, int, dict[str, Any]], None] = respond_correctly
         self.load_weights: Callable[[str], dict[str, str]] = load_correctly
         self.facts = {
@@ -85,9 +87,9 @@ class FakeServer:
         self.version = ""
         self.open: set[socket.socket] = set()
         bound = type("Bound", (Handler,), {"fake": self})
-        self.connection = ManyConnectionsServer(("127.0.0.1", port), bound)
+        self.connection = ManyConnectionsServer((self.host, port), bound)
         self.port = self.connection.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{self.host}:{self.port}"
         threading.Thread(target=self.connection.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
@@ -183,11 +185,12 @@ def receive_correctly(address: str, port: int, version: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """A server process with `--port N`; variables of the environment make it fail."""
+    """A server process with `--host A --port N`; variables of the environment make it fail."""
     args = sys.argv[1:]
     if "FAKE_STARTUP_ERROR" in os.environ:
         raise ValueError(os.environ["FAKE_STARTUP_ERROR"])
-    fake = FakeServer(int(args[args.index("--port") + 1]))
+    options = dict(pairwise(args))
+    fake = FakeServer(int(options["--port"]), options.get("--host", "127.0.0.1"))
     pids = Path(os.environ["FAKE_PIDS"])  # of all servers that were started
     pids.write_text(pids.read_text() + f"{os.getpid()}\n")
     if len(pids.read_text().split()) <= int(os.environ.get("FAKE_DEATHS", "0")):

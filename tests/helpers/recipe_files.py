@@ -1,4 +1,4 @@
-"""Files of recipes with one mistake each, and a script of TRL, for the folder of a user."""
+"""Files of recipes, most with one mistake, and a script of TRL, for the folder of a user."""
 
 TRL_SCRIPT = """
 from datasets import load_dataset
@@ -21,4 +21,14 @@ RECIPE_FILES = {
         "env: {rewards: [{name: digits, fn: 'rewards.py:digits'}]}\n"
     ),
     "torn.toml": "max_steps = [",
+    "ray.toml": (
+        "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[env]\ntype = 'OnRay'\n"
+        "env = {type = 'SingleTurn', rewards = [{name = 'digits', fn = 'rewards.py:digits'}]}\n"
+    ),
+    "unwritable.py": (
+        "from grupo.envs import RewardTerm, SingleTurn\nfrom grupo.ray_cluster import OnRay\n"
+        "from recipe import RECIPE\n\n"
+        "ENV = SingleTurn((RewardTerm('zero', lambda task, rollout: 0),))\n"
+        "RECIPE = RECIPE.replace(env=OnRay(ENV))\n"
+    ),
 }
