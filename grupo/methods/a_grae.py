@@ -40,6 +40,7 @@ PAPER = Paper(
         "formula and constants compared with the advantage function of the authors' verl fork and "
         "with its run scripts"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -32,6 +32,7 @@ PAPER = Paper(
         "formula compared with two public notes that quote it, of which one calls N the longest "
         "trace and doubts its own copy, and with the abstract"
     ),
+    shown=("docs/claims.md#padded",),
 )
 
 

@@ -32,6 +32,7 @@ PAPER = Paper(
         "masks, clips, KL weights and batch sizes compared with core_algos.py, dp_actor.py and the "
         "run script"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -39,6 +39,7 @@ PAPER = Paper(
         "weights, masks and the cap of 3 compared with compute_policy_loss_archer, batch sizes "
         "with the run script"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

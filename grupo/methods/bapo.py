@@ -35,6 +35,7 @@ PAPER = Paper(
         "search, steps, order and batch sizes compared with policy_loss.py and the example script, "
         "ranges with the README"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -36,6 +36,7 @@ PAPER = Paper(
         "formula, constants, clips, aggregation and batch sizes compared with "
         "compute_bnpo_outcome_advantage and the run script"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

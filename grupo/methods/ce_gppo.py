@@ -34,6 +34,7 @@ PAPER = Paper(
         "loss, constants and batch sizes compared with compute_gppo_loss_general_beta and the 7B "
         "and 1.5B scripts"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -37,6 +37,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1; the number of updates with the text of "
         "section 3.1 in public translations"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

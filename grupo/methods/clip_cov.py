@@ -46,6 +46,7 @@ PAPER = Paper(
         "loss, constants, clips and batch sizes compared with compute_policy_loss_clip_cov and the "
         "scripts for 7B and 32B; arithmetic with verl 0.9.1"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

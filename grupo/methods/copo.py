@@ -28,6 +28,7 @@ PAPER = Paper(
     missing=("The dual clip at 3 of the released losses.",),
     deviations=("The consistency factor is off, as in run_copo.sh; the paper has it.",),
     audit="loss, gate of each rollout and constants compared with the released code",
+    shown=("docs/claims.md#modes",),
 )
 
 

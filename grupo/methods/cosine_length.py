@@ -43,6 +43,7 @@ PAPER = Paper(
         "rewards, penalty, n-gram size, discounts and batch sizes compared with the script of "
         "section 4.5"
     ),
+    shown=("docs/claims.md#padded",),
 )
 
 

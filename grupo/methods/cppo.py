@@ -43,6 +43,7 @@ PAPER = Paper(
     audit=(
         "pruning, KL, group and iterations compared with the scripts and recipes for TRL and verl"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -33,6 +33,7 @@ PAPER = Paper(
         "formulas as cited in the file; constants and batch sizes compared with "
         "run_dapo_qwen2.5_32b.sh"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -41,6 +41,7 @@ PAPER = Paper(
         "bounds, cap and loss compared with core_algos.py, smoothed advantages with the README, "
         "batch sizes with the scripts"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

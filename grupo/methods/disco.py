@@ -32,6 +32,7 @@ PAPER = Paper(
         "score, trust region (ppo_kl_type kl), constants and batch sizes compared with "
         "compute_policy_loss_disco_logL and the script"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

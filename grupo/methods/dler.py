@@ -39,6 +39,7 @@ PAPER = Paper(
         " side; section 3.5 does not decide it.",
     ),
     audit="Formula and constants compared with the full text and with dler_slurm.sh.",
+    shown=("docs/claims.md#padded",),
 )
 
 

@@ -46,6 +46,7 @@ PAPER = Paper(
         "mask, thresholds, group and batch sizes compared with Stable-RL's mask function and the "
         "authors' script; arithmetic with verl 0.9.1"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -31,6 +31,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1; group and batch sizes with the scripts "
         "and with the learner of sail-sg/oat"
     ),
+    shown=("docs/claims.md#padded",),
 )
 
 

@@ -37,6 +37,7 @@ PAPER = Paper(
         "weights, score, trust region, constants and batch sizes compared with "
         "compute_policy_loss_drpo and the script"
     ),
+    shown=("docs/claims.md#padded",),
 )
 
 

@@ -25,6 +25,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1; the paper could not be opened and c = 3 "
         "is from memory"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -21,6 +21,7 @@ PAPER = Paper(
     audit=(
         "compared with the abstract and with the catalogue's row; public lists repeat the abstract"
     ),
+    shown=("docs/claims.md#keys",),
 )
 
 

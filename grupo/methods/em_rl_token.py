@@ -22,6 +22,7 @@ PAPER = Paper(
         "formula compared with the file's own account; shivamag125/EM_PT was opened and has no "
         "training code"
     ),
+    shown=("docs/claims.md#unlabelled",),
 )
 
 

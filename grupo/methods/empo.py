@@ -48,6 +48,7 @@ PAPER = Paper(
         "reward and entropy threshold compared with get_empo_math_reward, group, KL and batch "
         "sizes with the configuration"
     ),
+    shown=("docs/claims.md#unlabelled",),
 )
 
 

@@ -28,6 +28,7 @@ PAPER = Paper(
         "formula compared with a public survey that quotes it, constants with two implementations "
         "by other people"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

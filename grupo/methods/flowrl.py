@@ -40,6 +40,7 @@ PAPER = Paper(
         "loss, constants, group and batch sizes compared with compute_flowrl_objective and the "
         "scripts for 7B and 32B"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

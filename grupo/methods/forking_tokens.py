@@ -36,6 +36,7 @@ PAPER = Paper(
     ),
     audit="Fraction, threshold and recipe compared with two reviews of the paper and with DAPO's;"
     " neither paper nor code could be opened.",
+    shown=("docs/claims.md#keys",),
 )
 
 

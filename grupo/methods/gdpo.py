@@ -35,6 +35,7 @@ PAPER = Paper(
         "normalisation and whitening compared with both releases, group and batch sizes with their "
         "scripts; arithmetic with verl 0.9.1"
     ),
+    shown=("docs/claims.md#terms",),
 )
 
 

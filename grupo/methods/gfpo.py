@@ -37,6 +37,7 @@ PAPER = Paper(
         " are exact, over the last 8,192 groups of earlier steps.",
     ),
     audit="Equations, algorithms and constants compared with the full text.",
+    shown=("docs/claims.md#padded",),
 )
 MIN_GROUPS = 320  # five steps of the paper's batch; it states "a few warmup training steps"
 QUARTILES = tuple(Quantile(GROUP_REWARD, q, math.inf, MIN_GROUPS) for q in (0.25, 0.5, 0.75))

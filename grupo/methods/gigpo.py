@@ -57,6 +57,7 @@ PAPER = Paper(
         "estimators, discount, KL weight, group and modes compared with core_gigpo.py and the "
         "scripts in a public fork of verl-agent"
     ),
+    shown=("docs/claims.md#turns",),
 )
 
 

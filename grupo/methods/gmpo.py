@@ -32,6 +32,7 @@ PAPER = Paper(
     plan="the script: 1,024 answers per step in minibatches of 128: 8 updates per step",
     missing=("The multimodal recipe (Geometry3K).",),
     audit="form and constants compared with TRL 1.16 and verl 0.9.1, number for number",
+    shown=("docs/claims.md#reuse",),
 )
 
 

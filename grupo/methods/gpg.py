@@ -47,6 +47,7 @@ PAPER = Paper(
         "advantage, loss, token mean and alpha compared with gpg_trainer.py; alpha of "
         "verl's variant differs (see verl)"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

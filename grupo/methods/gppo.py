@@ -36,6 +36,7 @@ PAPER = Paper(
         ),
     ),
     audit="gradient compared with compute_gppo_loss, constants and plan with both run scripts",
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -40,6 +40,7 @@ PAPER = Paper(
         "formula compared with the catalogue's row and the file's own account; no document "
         "could be opened"
     ),
+    shown=("docs/claims.md#padded",),
 )
 
 

@@ -42,6 +42,7 @@ PAPER = Paper(
         "reward, weight, constants and plan compared with main_ppo.py, core_algos.py and "
         "the run script"
     ),
+    shown=("docs/claims.md#padded",),
 )
 
 

@@ -32,6 +32,7 @@ PAPER = Paper(
         ),
     ),
     audit="loss compared with the README's formula, beta, group size and plan with the run script",
+    shown=("docs/claims.md#reuse",),
 )
 
 

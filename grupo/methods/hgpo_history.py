@@ -46,6 +46,7 @@ PAPER = Paper(
         "levels, weights and returns compared with hgpo_advantage_estimate; centring without "
         "scale with the scripts for WebShop, gamma, alpha, history and KL weight with both"
     ),
+    shown=("docs/claims.md#turns",),
 )
 TINY = 1e-9  # an advantage this small is 0 but for rounding
 

@@ -29,6 +29,7 @@ PAPER = Paper(
         "mask times PPO's surrogate compared with the formula in TRL's index of papers; the"
         " paper could not be opened"
     ),
+    shown=("docs/claims.md#engine",),
 )
 
 

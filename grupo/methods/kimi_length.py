@@ -30,6 +30,7 @@ PAPER = Paper(
         "length_coef 1 and group_size 8 are our choice.",
     ),
     audit="formula compared with the file's own account alone; no document could be opened",
+    shown=("docs/claims.md#padded",),
 )
 
 

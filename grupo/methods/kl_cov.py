@@ -48,6 +48,7 @@ PAPER = Paper(
         "count of tokens, constants and plan compared with the code and both scripts; "
         "arithmetic compared with verl 0.9.1 in an earlier audit"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -33,6 +33,7 @@ PAPER = Paper(
         "value, effective tasks, costs and fallback compared with sampling_budget_by_knapsack of "
         "that repository; whether it is the authors' is not known"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -33,6 +33,7 @@ PAPER = Paper(
         "filter, its variances, loss, aggregation, constants and plan compared with "
         "train.py and loss.py"
     ),
+    shown=("docs/claims.md#noisy",),
 )
 
 

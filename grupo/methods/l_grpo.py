@@ -38,6 +38,7 @@ PAPER = Paper(
         "group_size, length_coef and clips are our choice.",
     ),
     audit="the two stages compared with the README; the formula with the catalogue's row",
+    shown=("docs/claims.md#padded",),
 )
 
 

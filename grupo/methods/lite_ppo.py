@@ -31,6 +31,7 @@ PAPER = Paper(
         "deviation of the batch, token mean, no KL and group size compared with TRL's index"
         " of papers"
     ),
+    shown=("docs/claims.md#noisy",),
 )
 
 

@@ -36,6 +36,7 @@ PAPER = Paper(
     audit=(
         "weight, constants and plan compared with the run scripts and the linear form in the fork"
     ),
+    shown=("docs/claims.md#keys",),
 )
 
 

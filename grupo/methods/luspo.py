@@ -30,6 +30,7 @@ PAPER = Paper(
         "clips and the factor of length compared with TRL's index of papers; the authors' "
         "code could not be opened"
     ),
+    shown=("docs/claims.md#padded_updates",),
 )
 
 

@@ -43,6 +43,7 @@ PAPER = Paper(
         "candidates, bound and its mean over candidates compared with "
         "kpo_clip_harmful_tokens, constants and plan with the run script"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

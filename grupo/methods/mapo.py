@@ -42,6 +42,7 @@ PAPER = Paper(
         "both scales, their weights, group size, KL weight and plan compared with the code "
         "and the configuration"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -30,6 +30,7 @@ PAPER = Paper(
         "minibatches of 256, one epoch"
     ),
     audit="advantage, eps, clips, group size and plan compared with the code and the run script",
+    shown=("docs/claims.md#modes",),
 )
 
 

@@ -37,6 +37,7 @@ PAPER = Paper(
         "median, deviation with 1e-3, pivot, KL and iterations compared with the trainer "
         "and the recipes"
     ),
+    shown=("docs/claims.md#heavy_tail",),
 )
 
 

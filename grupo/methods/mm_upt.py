@@ -41,6 +41,7 @@ PAPER = Paper(
         "group size, KL weight, clips and plan compared with the configuration and the "
         "framework's code; votes with the catalogue's row"
     ),
+    shown=("docs/claims.md#unlabelled",),
 )
 
 

@@ -39,6 +39,7 @@ PAPER = Paper(
         "advantages, eps 1e-4, clip, constants and plan compared with the trainer and the "
         "run script"
     ),
+    shown=("docs/claims.md#progress",),
 )
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 

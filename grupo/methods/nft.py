@@ -41,6 +41,7 @@ PAPER = Paper(
         "losses, both clamps, weight 1 - p, the constant 1000, filter and plan compared "
         "with dp_actor.py and train_7B.sh"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

@@ -41,6 +41,7 @@ PAPER = Paper(
         "statistics, eps, clips, filter, group size and plan compared with the code and the"
         " run script"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

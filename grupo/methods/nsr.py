@@ -38,6 +38,7 @@ PAPER = Paper(
         "advantage, selection of wrong rollouts before the update, token mean over these, "
         "group size and plan compared with the trainer and the run script"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

@@ -33,6 +33,7 @@ PAPER = Paper(
         "baseline, absence of standard deviation, KL and entropy, and plan compared with "
         "docs/algo/opo.md; arithmetic compared with verl 0.9.1 in an earlier audit"
     ),
+    shown=("docs/claims.md#padded",),
 )
 
 

@@ -38,6 +38,7 @@ PAPER = Paper(
         "weights, baseline and plan compared with docs/algo/otb.md and the example; the "
         "paper could not be opened"
     ),
+    shown=("docs/claims.md#tokens",),
 )
 
 

@@ -28,6 +28,7 @@ PAPER = Paper(
         "advantage compared with verl's estimator without its standard deviation, in an "
         "earlier audit (848 cases over all methods); the paper could not be opened"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

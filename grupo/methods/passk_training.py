@@ -35,6 +35,7 @@ PAPER = Paper(
         "both advantages and eps 1e-6 compared with passk_adv.py and the README's formulas;"
         " clips and token mean with the file's own account of section 2.1"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

@@ -33,6 +33,7 @@ PAPER = Paper(
         "selection and the statistics over the kept rollouts compared with grpo_trainer.py;"
         " beta 0 with config_pods.yaml"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -34,6 +34,7 @@ PAPER = Paper(
         "reward, clips, aggregation and absence of KL compared with the third party's "
         "configuration; the paper could not be opened"
     ),
+    shown=("docs/claims.md#judge",),
 )
 
 

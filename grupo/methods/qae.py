@@ -36,6 +36,7 @@ PAPER = Paper(
         ),
     ),
     audit="baseline compared with the line of core_algos.py that the README quotes",
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -38,6 +38,7 @@ PAPER = Paper(
         ),
     ),
     audit="advantage, clip and batch sizes compared with core_algos.py and run_raftpp.sh",
+    shown=("docs/claims.md#modes",),
 )
 
 

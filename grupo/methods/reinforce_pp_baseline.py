@@ -30,6 +30,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL estimator "
         "and batch sizes compared with the script"
     ),
+    shown=("docs/claims.md#noisy",),
 )
 
 

@@ -31,6 +31,7 @@ PAPER = Paper(
         "reward, group size, clip and batch sizes compared with ray_trainer.py and the "
         "configuration files"
     ),
+    shown=("docs/claims.md#unlabelled",),
 )
 
 

@@ -43,6 +43,7 @@ PAPER = Paper(
         "scores, both risks, credit (credit_assign_mode std), constants and batch sizes compared "
         "with core_algos.py and the script"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 PREVIOUS_QUANTILES = (
     LastValue("quantile/low", -inf),

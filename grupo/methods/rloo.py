@@ -28,6 +28,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "
         "number of updates compared with TRL's paper index"
     ),
+    shown=("docs/claims.md#noisy",),
 )
 
 

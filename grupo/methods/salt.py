@@ -47,6 +47,7 @@ PAPER = Paper(
         "formula compared with the catalogue's row and the file's own account; no document could "
         "be opened"
     ),
+    shown=("docs/claims.md#turns",),
 )
 NO_LABEL = float("-inf")  # label before the first turn and after the last
 

@@ -35,6 +35,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); gate and temperatures "
         "compared with ms-swift's documentation"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

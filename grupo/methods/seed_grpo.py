@@ -33,6 +33,7 @@ PAPER = Paper(
         "Of linear, exponential and focal the linear f is our choice, and so is its coefficient.",
     ),
     audit="formula compared with the review; the authors' repository has only a README",
+    shown=("docs/claims.md#modes",),
 )
 
 

@@ -31,6 +31,7 @@ PAPER = Paper(
         ),
     ),
     audit="arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases)",
+    shown=("docs/claims.md#engine",),
 )
 
 

@@ -34,6 +34,7 @@ PAPER = Paper(
         "controller, target entropy, group size and batch sizes compared with EntController in "
         "core_algos.py and the scripts"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

@@ -46,6 +46,7 @@ PAPER = Paper(
         "baseline, its update, whitening, task weights, clip and batch sizes compared with "
         "spo_ray_trainer.py and train.sh"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -31,6 +31,7 @@ PAPER = Paper(
         "formula compared with public summaries; the arithmetic with a reference implementation "
         "in the test"
     ),
+    shown=("docs/claims.md#tokens",),
 )
 
 

@@ -23,6 +23,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); the surrogate as TRL's "
         "paper index quotes the post"
     ),
+    shown=("docs/claims.md#engine",),
 )
 
 

@@ -34,6 +34,7 @@ PAPER = Paper(
         ),
     ),
     audit="gradient compared with two public summaries that quote it",
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -37,6 +37,7 @@ PAPER = Paper(
         "Rows count equally, as in GRPO; the released code averages over all tokens.",
     ),
     audit="trust, decay, constants and batch sizes compared with custom.py and fullsets.yaml",
+    shown=("docs/claims.md#judge",),
 )
 
 

@@ -32,6 +32,7 @@ PAPER = Paper(
         "numbers of votes and rollouts, clip and batch sizes compared with the scripts and their "
         "ppo_trainer.yaml"
     ),
+    shown=("docs/claims.md#unlabelled",),
 )
 
 

@@ -27,6 +27,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); objective and group size "
         "compared with a public review"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

@@ -48,6 +48,7 @@ PAPER = Paper(
         "ranks, reward, constants and number of updates compared with ray_lean_trainer.py and "
         "grpo.sh"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

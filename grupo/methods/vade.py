@@ -26,6 +26,7 @@ PAPER = Paper(
         "posterior, gain and components compared with the catalogue's row, which cites the "
         "project page, and the abstract"
     ),
+    shown=("docs/claims.md#difficulty",),
 )
 
 

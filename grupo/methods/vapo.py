@@ -33,6 +33,7 @@ PAPER = Paper(
     audit=(
         "formulas and constants compared with two public reviews; the batch sizes are in neither"
     ),
+    shown=("docs/claims.md#tokens",),
 )
 
 

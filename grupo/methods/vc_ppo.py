@@ -27,6 +27,7 @@ PAPER = Paper(
         "The critic is a linear head on detached features of the policy.",
     ),
     audit="formula compared with public reviews",
+    shown=("docs/claims.md#tokens",),
 )
 
 

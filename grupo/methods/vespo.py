@@ -38,6 +38,7 @@ PAPER = Paper(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); kernel, constants and "
         "batch sizes compared with core_algos.py and the script"
     ),
+    shown=("docs/claims.md#reuse",),
 )
 
 

@@ -27,6 +27,7 @@ PAPER = Paper(
         "advantage, loss, constants and batch sizes compared with "
         "compute_psr_nsr_outcome_advantage and the script"
     ),
+    shown=("docs/claims.md#modes",),
 )
 
 

@@ -38,6 +38,7 @@ PAPER = Paper(
         ),
     ),
     audit="formula compared with novelty_sharpening.py by other people",
+    shown=("docs/claims.md#modes",),
 )
 
 

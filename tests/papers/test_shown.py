@@ -1,6 +1,7 @@
 """Every place that shows the claim of a paper is there: a test function, or a heading of a page."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,23 @@ def test_a_record_that_is_no_method_has_ids_a_source_and_a_place(record: PaperRe
     assert paper.source
     assert paper.checked
     assert paper.shown
+
+
+def test_every_method_with_a_row_in_claims_names_its_environment():
+    page = (ROOT / "docs" / "claims.md").read_text()
+    rows = re.compile(r"^\| \[[^|]*\]\(methods/(\w+)\.md\) \|.*\*\* \|$", re.MULTILINE)
+    expected = {
+        (method, f"docs/claims.md#{section.partition(chr(10))[0]}")
+        for section in page.split("\n## ")[1:]
+        for method in rows.findall(section)
+    }
+    assert len(expected) > 90
+    assert expected == {
+        (record.name, place)
+        for record in papers()
+        for place in record.paper.shown
+        if record.paper.kind == "method" and place.startswith("docs/claims.md#")
+    }
 
 
 def test_planted_places_are_found_or_missed(tmp_path):
