@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -230,12 +231,14 @@ def test_server_killed_during_a_step_gets_requests_again_when_it_has_the_weights
 ):
     urls, killed = urls_of(servers), servers[1]
     go_on = folder / f"{victim} is back"
-    answered = num_answered(urls)
-    options = ("--policy.engine.max_concurrency", "2")
+    answered, victim_pid = num_answered(urls), killed.processes()[victim]
+    options = ("--policy.engine.max_concurrency", "1")  # a step takes seconds
     training = Training(folder, f"{victim} killed", 2, urls, transfer, *options, GO_ON=str(go_on))
-    while num_answered(urls) < answered + PER_STEP + 4:  # until the second step
+    while num_answered(urls) < answered + PER_STEP + 2:  # until the second step
         assert training.process.poll() is None
-    killed.kill(victim)
+    os.kill(victim_pid, signal.SIGKILL)
+    killed.process.wait(120)  # `grupo serve` ends with its server
+    killed.end()
     servers[1] = RealServers(PYTHON, str(folder / "model"), 1, *OPTIONS, port=killed.port)
     servers[1].wait_until_healthy()
     initial = load_file(folder / "model" / "model.safetensors")

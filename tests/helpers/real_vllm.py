@@ -1,13 +1,14 @@
 """Helpers of tests with a real vLLM: requests, reference forward passes, server processes."""
 
 import os
-import signal
+import random
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,22 +131,24 @@ class RealServers:
     """
 
     def __init__(self, python: str, model: str, count: int, *options: str, port: int = 0) -> None:
-        self.port = port or free_port()
+        self.port = port or free_ports(count)
         self.urls = tuple(f"http://127.0.0.1:{self.port + i}" for i in range(count))
         number = ["--port", str(self.port), "--data-parallel", str(count), "--dtype", "float32"]
         command = ["serve", model, "--python", python, *number, "--", *options]
-        more = ("--gpu-memory-utilization", "0.1")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "grupo", *command, *more],
-            env={**os.environ, **CHILD_ENV},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        more = ("--kv-cache-memory-bytes", str(1 << 28))
+        descriptor, self.log = tempfile.mkstemp(prefix="servers-", suffix=".log")
+        with open(descriptor, "wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "grupo", *command, *more],
+                env={**os.environ, **CHILD_ENV},
+                stdout=log,
+                stderr=log,
+            )
 
     def wait_until_healthy(self) -> None:
         deadline = time.monotonic() + 300
         while not all(map(is_healthy, self.urls)):
-            assert self.process.poll() is None
+            assert self.process.poll() is None, Path(self.log).read_text()[-20_000:]
             assert time.monotonic() < deadline
             time.sleep(1)
 
@@ -155,20 +158,20 @@ class RealServers:
         guard = min(pid for pid, stat in table.items() if stat.parent == self.process.pid)
         return processes_of_group(guard)
 
-    def kill(self, name: str) -> None:
-        """Kill a process of the first server and wait until `grupo serve` has ended."""
-        os.kill(self.processes()[name], signal.SIGKILL)
-        self.process.wait(120)
-
     def end(self) -> None:
         self.process.terminate()
         self.process.wait()
+        Path(self.log).unlink(missing_ok=True)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count: int) -> int:
+    """The first of free ports that follow one another, below those that connections get."""
+    while True:
+        first = random.randrange(20_000, 32_000)
+        with ExitStack() as probes, suppress(OSError):
+            for port in range(first, first + count):
+                probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
 
 
 @contextmanager
