@@ -31,7 +31,7 @@ LAYERS = (
     ("migrate",),
     ("training",),
     ("testing", "toy", "report"),
-    ("compare", "exact"),
+    ("compare", "exact", "survey"),
     ("claims", "real_models", "simulate"),
     ("suggest",),
     ("cli",),

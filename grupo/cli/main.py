@@ -23,6 +23,7 @@ from grupo.cli.report import report, watch
 from grupo.cli.serve import serve
 from grupo.cli.simulate import simulate
 from grupo.cli.single_value import SingleValueCommand
+from grupo.cli.survey import survey
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.cli.unknown_command import unknown_command
 from grupo.core.console import print_error, print_line
@@ -57,6 +58,7 @@ COMMANDS = {
     "watch": watch,
     "export": export,
     "simulate": simulate,
+    "survey": survey,
     "migrate": migrate,
     "papers": papers,
     "serve": serve,
@@ -64,7 +66,13 @@ COMMANDS = {
 }
 COMMAND_NAMES = (*COMMANDS, "methods", "launch")
 METHODS_COMMANDS = ("list", "check", "suggest", "search")
-COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # fields of a recipe are options
+COMMANDS_WITH_FIELDS = (
+    "train",
+    "resume",
+    "compare",
+    "eval",
+    "survey",
+)  # fields of a recipe are options
 
 
 class PrintableErrors(TyperGroup):

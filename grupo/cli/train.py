@@ -179,7 +179,7 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
     ranks = started_ranks()
     if is_rank_0():
         RunFolder.check_empty(folder)
-        _ensure_toy_model(recipe, callback)
+        ensure_toy_model(recipe, callback)
     exchange_json(ranks, None, "model of the quickstart trained")
     start = describe_start(recipe.policy)
     if start and is_rank_0():
@@ -193,7 +193,7 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
         _print_summary(folder, summary)
 
 
-def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
+def ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
     """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
     from grupo.toy import ensure_trained
     from grupo.toy.quickstart import TOY_MODEL, needs_toy_model

@@ -9,17 +9,22 @@ from grupo.tasks.mixture import TaskMixture
 from grupo.tasks.parse import parse_task_source
 from grupo.tasks.python import FromFunction, FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
+from grupo.tasks.selected import Between, Highest, Lowest, Selected
 from grupo.tasks.split import EvalShare, TrainingTasks, check_disjoint, split_tasks
 
 __all__ = [
+    "Between",
     "Columns",
     "DatasetTasks",
     "EvalShare",
     "FromFunction",
     "FromImportPath",
+    "Highest",
     "InMemoryTasks",
     "LazyTasks",
+    "Lowest",
     "ReasoningGym",
+    "Selected",
     "TaskMixture",
     "TaskSource",
     "TrainingTasks",
