@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from grupo.report.step_line import Metrics, count, format_duration, format_number, format_percent
+from grupo.report.step_line import (
+    Metrics,
+    count,
+    format_duration,
+    format_number,
+    format_percent,
+    no_group_ended,
+)
 
 MAX_COLUMNS = 80
 SEPARATOR = "  "
@@ -46,9 +53,11 @@ def progress_line(progress: Progress, metrics: Metrics) -> Text:
 def _cells(progress: Progress, metrics: Metrics) -> list[Text]:
     reward = metrics.get("reward/mean", math.nan)
     is_scored = math.isfinite(reward)
+    unscored = "no group ended" if no_group_ended(metrics) else "not scored"
+    style = _style(is_scored or no_group_ended(metrics))
     cells = [
         Text(f"step {progress.step}/{progress.max_steps}", "bold"),
-        Text(f"reward {format_number(reward)}" if is_scored else "not scored", _style(is_scored)),
+        Text(f"reward {format_number(reward)}" if is_scored else unscored, style),
     ]
     if math.isfinite(progress.held_out):
         cells.append(Text(f"held-out {format_percent(progress.held_out)}", "green"))

@@ -108,8 +108,17 @@ def _sampler_mismatch(metrics: Metrics) -> str:
     return f"Sampler and trainer disagree: log-probabilities differ by {size} on average."
 
 
+def no_group_ended(metrics: Metrics) -> bool:
+    """Whether all groups of a step are continued in the next one, as in the first steps of a run.
+
+    >>> no_group_ended({"groups/sampled": 0.0, "groups/continued": 8.0})
+    True
+    """
+    return not metrics.get("groups/sampled", 1.0) and metrics.get("groups/continued", 0.0) > 0
+
+
 def _no_trained_groups(metrics: Metrics) -> str:
-    trained = metrics.get("groups/trained", 1.0)
+    trained = metrics.get("groups/trained", 1.0) or no_group_ended(metrics)
     return "" if trained else "No group was trained on: this step changed nothing."
 
 

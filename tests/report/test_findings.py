@@ -38,6 +38,21 @@ def test_details_contain_numbers_and_steps():
     )
 
 
+def test_steps_in_which_no_group_ended_are_no_findings():
+    healthy = run()
+    waiting = {
+        **healthy.steps[0],
+        "groups/sampled": 0.0,
+        "groups/trained": 0.0,
+        "groups/continued": 16.0,
+        "completions/length_mean": math.nan,
+    }
+    assert diagnose(replace(healthy, steps=(waiting, *healthy.steps[1:]))) == []
+    dropped = waiting | {"groups/sampled": 8.0, "completions/length_mean": 5.0}
+    finding = only_finding(replace(healthy, steps=(dropped, *healthy.steps[1:])))
+    assert finding.name == "no trained groups"
+
+
 def test_flat_groups_are_counted_as_correct_or_incorrect():
     flat = [GroupSummary(i, (float(i % 4 > 0),) * 4, 4, 4) for i in range(40)]
     finding = only_finding(run(groups=flat, groups_nonzero_std_frac=lambda i: 0.0))

@@ -11,6 +11,7 @@ from rich.console import Console
 from grupo.core.console import LinesOfThreads
 from grupo.report.progress_bar import ProgressDisplay
 from grupo.report.progress_line import Progress, progress_line
+from grupo.report.step_line import active_alarms
 from grupo.rollouts.evaluate import EvalResult, Proportion
 from grupo.training.trainer import train
 
@@ -126,6 +127,14 @@ def test_line_of_a_long_run_has_at_most_80_columns():
 def test_line_of_a_step_without_scores_says_so():
     line = progress_line(Progress(1, 3), {"reward/mean": float("nan")})
     assert line.plain == "step 1/3  not scored  0:00 left"
+
+
+def test_line_of_a_step_in_which_no_group_ended_says_so():
+    metrics = {"reward/mean": float("nan"), "groups/sampled": 0.0, "groups/continued": 4.0}
+    line = progress_line(Progress(1, 3), metrics)
+    assert line.plain == "step 1/3  no group ended  0:00 left"
+    assert active_alarms({**metrics, "groups/trained": 0.0}) == {}
+    assert [*active_alarms({"groups/trained": 0.0, "groups/sampled": 4.0})] == ["no_trained_groups"]
 
 
 def test_step_line_is_coloured_on_a_terminal(recipe):

@@ -9,12 +9,12 @@ from grupo.core.serialization import holds_descriptions
 from grupo.report.checks.finding import Finding, FindingTemplate, format_steps, step_locations
 from grupo.report.checks.run_data import RunData
 
-# means over nothing: no rollout was scored, or none was trained on
+# means over nothing: no rollout ended, was scored, or was trained on
 MAY_BE_NAN = (
     "reward/",
     "groups/nonzero_std_frac",
     "advantage/zero_frac",
-    "completions/length_max",
+    "completions/",
     "grad_",
     "loss",
 )

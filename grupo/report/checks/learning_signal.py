@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grupo.report.checks.finding import Finding, FindingTemplate, Location, format_steps
 from grupo.report.checks.run_data import MIN_STEPS, RunData
-from grupo.report.step_line import count
+from grupo.report.step_line import count, no_group_ended
 
 # Some groups agree by chance; below this fraction, nine tenths of the generated tokens are unused.
 MIN_NONZERO_STD_FRAC = 0.1
@@ -158,7 +158,12 @@ def no_trained_groups(run: RunData) -> Iterator[Finding]:
     """Steps that trained on no group although rewards differed."""
     nonzero_std = dict(run("groups/nonzero_std_frac"))
     trained = run("groups/trained")
-    empty = [step for step, count in trained if count == 0 and nonzero_std.get(step, 1.0) > 0]
+    waiting = {int(metrics["step"]) for metrics in run.steps if no_group_ended(metrics)}
+    empty = [
+        step
+        for step, count in trained
+        if count == 0 and nonzero_std.get(step, 1.0) > 0 and step not in waiting
+    ]
     if empty:
         is_majority = len(empty) > len(trained.steps) / 2
         yield replace(NO_TRAINED_GROUPS, severity="error" if is_majority else "warning")(
