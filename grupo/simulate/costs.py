@@ -145,7 +145,8 @@ def fit_stale_costs(costs: Costs, steps: Steps, lengths: Lengths) -> Costs:
     phases = ("time/update", "time/logprobs")
     seconds = sum(step[phase] for step in used for phase in phases)
     more = seconds - costs.update_step * len(used) - costs.update_token * tokens
-    return replace(costs, stale_token=max(0.0, more / tokens))
+    forward = sum(step["time/logprobs"] for step in used) / tokens
+    return replace(costs, stale_token=max(0.0, more / tokens), forward_token=forward)
 
 
 def _forward_token(steps: Steps, lengths: Lengths) -> float:

@@ -33,7 +33,7 @@ class Machine:
 
     trainers: int
     servers: int = 0
-    cores: int = 0
+    cores: float = 0.0
 
     @property
     def generators(self) -> int:

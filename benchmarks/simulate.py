@@ -1,0 +1,267 @@
+"""The simulator against runs: predicted and measured seconds of a step at 1, 2 and 4 processes.
+
+    python -m benchmarks.simulate --folder /tmp/simulate --repeats 2
+
+A small Llama with random weights, whose answers end at different lengths, is trained with one
+thread per process. Two runs of one process calibrate the simulator, with and without
+`max_staleness`; the others are predicted. Runs with the same seed repeat the same steps: of each
+step the fastest repeat counts, because other programs only make steps slower. Predictions are for
+the processors that other programs left to these steps. Processor seconds, the work of all processes
+in a step, depend on other programs the least; they are means of all repeats, and so are the costs,
+which are fitted to phases times the share of a processor that their thread had. `--folder` keeps
+the runs: a later call adds repeats. `--repeats 0` only writes the table.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from benchmarks import workloads
+from benchmarks.grupo_worker import recipe
+from benchmarks.models import save_model
+from grupo.distributed.exchange_seconds import exchange_seconds
+from grupo.recipe import Recipe
+from grupo.simulate.costs import (
+    MEETING,
+    Costs,
+    costs_of_run,
+    fit_costs,
+    fit_stale_costs,
+    measured_lengths,
+)
+from grupo.simulate.events import Machine, Simulation, Workload
+from grupo.simulate.lengths import MeasuredLengths
+from grupo.training.callbacks import NullCallback
+from grupo.training.trainer import train
+
+WORKLOAD = workloads.Workload(
+    "8 x 8, 14 prompt tokens, up to 256 new",
+    workloads.Shape(256, 5, 688, answers_end=True),
+    prompts=8,
+    max_new_tokens=256,
+)
+STEPS = 13
+WARMUP = 2  # steps that are not counted; with `tokens_per_step`, those before the steady state
+SETTINGS: dict[str, dict[str, Any]] = {
+    "calibration": {},
+    "calibration-stale": {"max_staleness": 1},
+    "step-by-step": {},
+    "stale": {"max_staleness": 1},
+    "portions": {"max_staleness": 3, "tokens_per_step": 64},
+    "portions-ahead": {"max_staleness": 4, "tokens_per_step": 64},
+}
+CALIBRATION = ("calibration", "calibration-stale")
+MEASURED = tuple(name for name in SETTINGS if name not in CALIBRATION)
+RUNS = {1: CALIBRATION + MEASURED, 2: MEASURED, 4: MEASURED[:2]}
+COLUMNS = (
+    *("processes", "`max_staleness`", "`tokens_per_step`", "predicted", "measured", "error"),
+    *("processor seconds predicted", "measured", "error", "used by others"),
+)
+HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
+SIMULATED_STEPS = 200
+RESULTS = Path(__file__).parent / "results" / "simulate.md"
+PAGE = """# The simulator against runs
+
+`python -m benchmarks.simulate`, {date}: a Llama of 4.2 million parameters with random weights,
+float32, 8 prompts with 8 answers of 25 tokens on average and at most 256, runs of {steps} steps,
+one thread per process, two processors. Costs are those of two runs of one process, with and
+without `max_staleness`, without the time that other programs took. Seconds are means of a step, of
+each step the fastest of {repeats} repeats; processor seconds are the work of all processes in a
+step, without waiting, means of the repeats. Other programs used the processors at the same time, by
+the last column: the predicted seconds are those on the processors that were left.
+
+{table}
+"""
+Step = dict[str, float]  # its metrics
+LOAD = "load.jsonl"  # what other programs did during the steps of a run
+PROCESSORS = len(os.sched_getaffinity(0))
+
+
+class LoadRecorder(NullCallback):
+    """Records the share of the processors that other programs used during each step."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.before = self._measure()
+
+    def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Append a line for the step."""
+        now = self._measure()
+        seconds, all_programs, own = (b - a for a, b in zip(self.before, now, strict=True))
+        others = max(0.0, all_programs - own) / (PROCESSORS * seconds)
+        record = {"step": step, "seconds": seconds, "work": own, "others": others}
+        with self.file.open("a") as file:
+            file.write(json.dumps(record | {"load": os.getloadavg()[0]}) + "\n")
+        self.before = self._measure()
+
+    def _measure(self) -> tuple[float, float, float]:
+        """Seconds now, of the processors, and of the processors for the ranks of this run."""
+        tick = os.sysconf("SC_CLK_TCK")
+        user, nice, system, *_ = Path("/proc/stat").read_text().split()[1:4]
+        own = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == os.getppid():
+                own += int(fields[11]) + int(fields[12])
+        return time.perf_counter(), (int(user) + int(nice) + int(system)) / tick, own / tick
+
+
+def make_recipe(setting: str) -> Recipe:
+    """The recipe of a setting."""
+    base = recipe(WORKLOAD, "float32")
+    return base.replace(max_steps=STEPS, save_every=10_000, **SETTINGS[setting])
+
+
+def train_settings(ranks: int, folder: Path) -> None:
+    """Train each setting of a number of ranks, as one of them."""
+    for setting in RUNS[ranks]:
+        run = folder / setting
+        train(make_recipe(setting), run, LoadRecorder(folder / f"{setting}.{LOAD}"))
+
+
+def measure(ranks: int, folder: Path) -> None:
+    """Start the ranks and wait for them."""
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-m", "benchmarks.simulate", "--rank-of", str(ranks), str(folder)]
+    if ranks > 1:
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+        command[1:1] = torchrun
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+
+
+def measured_runs(folder: Path, ranks: int, setting: str) -> list[list[Step]]:
+    """The steps of each repeat of a run."""
+    runs = []
+    for path in sorted(folder.glob(f"repeat-*/ranks-{ranks}")):
+        loads = (path / f"{setting}.{LOAD}").read_text().splitlines()
+        metrics = (path / setting / "metrics.jsonl").read_text().splitlines()
+        runs.append([json.loads(x) | json.loads(y) for x, y in zip(metrics, loads, strict=True)])
+    return runs
+
+
+def fitted_costs(folder: Path) -> Costs:
+    """The costs, by the functions of the command, without the time that other programs took."""
+    run, stale_run = (next(folder.glob(f"repeat-*/ranks-1/{name}")) for name in CALIBRATION)
+    lengths = measured_lengths(run)
+    of_run = costs_of_run(run, lengths)  # with those that do not depend on seconds of steps
+    costs = replace(fit_costs(_steps(folder, CALIBRATION[0], _share), lengths), meeting=MEETING)
+    encode, decode = exchange_seconds()
+    costs = replace(
+        costs, gradient_sum=of_run.gradient_sum, encode_token=encode, decode_token=decode
+    )
+    stale_lengths = measured_lengths(stale_run)
+
+    def update_share(step: Step) -> float:
+        generated = stale_lengths.get(int(step["step"]) + 1, [0])  # meanwhile
+        generation = costs.decode_step * max(generated) + costs.decode_row * sum(generated)
+        return (step["work"] - generation) / step["seconds"]
+
+    stale_steps = _steps(folder, CALIBRATION[1], update_share)
+    return fit_stale_costs(costs, stale_steps, stale_lengths)
+
+
+def _share(step: Step) -> float:
+    return step["work"] / step["seconds"]
+
+
+def _steps(folder: Path, setting: str, share: Callable[[Step], float]) -> list[Step]:
+    """The first step of a run, which is not fitted, and the others of all repeats.
+
+    Args:
+        folder: The folder of the repeats.
+        setting: The name of the run.
+        share: The share of a processor that the thread had whose phases are timed.
+    """
+    runs = measured_runs(folder, 1, setting)
+    steps = [runs[0][0], *(step for run in runs for step in run[1:])]
+    return [_with_share(step, share(step)) for step in steps]
+
+
+def _with_share(step: Step, share: float) -> Step:
+    """The step as if its thread, which had this share of a processor, had had all of it."""
+    phases = {name: share * value for name, value in step.items() if name.startswith("time/")}
+    return step | phases
+
+
+def table(folder: Path) -> str:
+    """Predicted and measured seconds of a step, and seconds of the processors."""
+    costs = fitted_costs(folder)
+    rows = [HEAD]
+    for ranks, settings in RUNS.items():
+        for setting in settings:
+            if setting in MEASURED:
+                rows.append(_row(folder, costs, ranks, setting))
+    return "\n".join(rows)
+
+
+def _row(folder: Path, costs: Costs, ranks: int, setting: str) -> str:
+    lengths = measured_lengths(next(folder.glob(f"repeat-*/ranks-1/{CALIBRATION[0]}")))
+    drawn = MeasuredLengths([n for step in lengths.values() for n in step], WORKLOAD.max_new_tokens)
+    job = Workload(WORKLOAD.prompts, WORKLOAD.group_size, drawn, **SETTINGS[setting])
+    counted = slice(WARMUP + job.later_steps, STEPS - job.steps_ahead)
+    repeats = list(
+        zip(*(run[counted] for run in measured_runs(folder, ranks, setting)), strict=True)
+    )
+    steps = [min(step, key=lambda repeat: repeat["time/step"]) for step in repeats]
+    seconds = fmean(step["time/step"] for step in steps)
+    others = fmean(step["others"] for step in steps)
+    work = fmean(repeat["work"] for step in repeats for repeat in step)
+    machine = Machine(ranks, cores=PROCESSORS * (1 - others))
+    predicted = Simulation(costs, machine, job).run(SIMULATED_STEPS)
+    cells = (
+        str(ranks),
+        str(job.max_staleness),
+        str(job.tokens_per_step or "-"),
+        *(f"{predicted.seconds:.3f} s", f"{seconds:.3f} s"),
+        f"{predicted.seconds / seconds - 1:+.0%}",
+        *(f"{predicted.processor_seconds:.3f} s", f"{work:.3f} s"),
+        f"{predicted.processor_seconds / work - 1:+.0%}",
+        f"{others:.0%}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Measure and print, or train as one of the processes that are measured."""
+    if sys.argv[1:2] == ["--rank-of"]:
+        train_settings(int(sys.argv[2]), Path(sys.argv[3]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="a page with the table")
+    options = parser.parse_args()
+    save_model(WORKLOAD.shape)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        first = len(list(folder.glob("repeat-*")))
+        for repeat in range(first, first + options.repeats):
+            for ranks in RUNS:
+                measure(ranks, folder / f"repeat-{repeat}" / f"ranks-{ranks}")
+        page = PAGE.format(
+            date=time.strftime("%Y-%m-%d"),
+            repeats=len(list(folder.glob("repeat-*"))),
+            steps=STEPS,
+            table=table(folder),
+        )
+    options.results.write_text(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()
