@@ -74,7 +74,8 @@ def costs_of_run(run: Path, lengths: Lengths, stale_run: Path | None = None) -> 
         stale_run: A run of the same recipe with `max_staleness` above 0.
 
     Raises:
-        ConfigError: A run has too few steps, or the first one generated them during updates.
+        ConfigError: A run has too few steps, the first one has a `max_staleness`, or the other has
+            none.
     """
     steps = [step for step in read_metrics(run) if lengths.get(int(step["step"]))]
     _check_steps(run, steps)
@@ -93,6 +94,11 @@ def costs_of_run(run: Path, lengths: Lengths, stale_run: Path | None = None) -> 
     stale_lengths = measured_lengths(stale_run)
     stale_steps = [s for s in read_metrics(stale_run) if stale_lengths.get(int(s["step"]))]
     _check_steps(stale_run, stale_steps)
+    if not any(step["staleness"] > 0 for step in stale_steps):
+        raise ConfigError(
+            f"stale-run: {str(stale_run)!r} has no rollouts older than the weights that it updated."
+            " Allowed: a run with max_staleness above 0."
+        )
     return fit_stale_costs(costs, stale_steps, stale_lengths)
 
 

@@ -1,5 +1,6 @@
 """The simulation against steps that are worked out by hand."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.distributed import assignment
 from grupo.distributed.exchange_seconds import exchange_seconds
-from grupo.simulate.costs import Costs, fit_costs, fit_stale_costs
+from grupo.simulate.costs import Costs, costs_of_run, fit_costs, fit_stale_costs, measured_lengths
 from grupo.simulate.events import Machine, Simulation, Workload
 from grupo.simulate.lengths import LogNormal, MeasuredLengths, parse_lengths
 from grupo.simulate.updates import MAX_IMBALANCE, MEETINGS
@@ -214,6 +215,40 @@ def test_stale_costs_are_what_a_token_takes_longer_in_a_stale_run():
     assert fit_stale_costs(costs, steps, lengths) == replace(
         costs, stale_token=pytest.approx(0.003), forward_token=pytest.approx(0.002)
     )
+
+
+def write_run(folder, staleness):
+    folder.mkdir()
+    (folder / "recipe.json").write_text("{}")
+    phases = {"generate": 2.0, "update": 4.0 + staleness, "logprobs": staleness, "other": 0.0}
+    times = {f"time/{name}": seconds for name, seconds in phases.items()} | {"time/score": 0.0}
+    fields = ("task", "prompt", "text", "reward", "reward_terms", "error", "advantage", "truncated")
+    rollout = dict.fromkeys(fields, "")
+    with (folder / "metrics.jsonl").open("w") as metrics:
+        for n in range(1, 7):
+            metrics.write(json.dumps({"step": n, "staleness": staleness, **times}) + "\n")
+    with (folder / "rollouts.jsonl").open("w") as rollouts:
+        for n in range(1, 7):
+            rollouts.write(json.dumps({**rollout, "step": n, "length": 10}) + "\n")
+    return folder
+
+
+def test_costs_of_two_runs(tmp_path):
+    run, stale_run = write_run(tmp_path / "a", 0), write_run(tmp_path / "b", 1)
+    lengths = measured_lengths(run)
+    costs = costs_of_run(run, lengths, stale_run)
+    assert costs.update_token == pytest.approx(0.4)
+    assert costs.stale_token == pytest.approx(0.2)  # one second more, and one of log-probabilities
+    assert costs.forward_token == pytest.approx(0.1)
+    assert costs_of_run(run, lengths).stale_token == 0  # no log-probability was recomputed
+
+
+def test_runs_with_the_wrong_staleness_are_refused(tmp_path):
+    run, stale_run = write_run(tmp_path / "a", 0), write_run(tmp_path / "b", 1)
+    with pytest.raises(ConfigError, match=r"run: .*Allowed: a run with max_staleness=0"):
+        costs_of_run(stale_run, measured_lengths(stale_run))
+    with pytest.raises(ConfigError, match=r"stale-run: .*Allowed: a run with max_staleness above"):
+        costs_of_run(run, measured_lengths(run), run)
 
 
 def test_steps_of_equal_sizes_do_not_distinguish_fixed_costs():
