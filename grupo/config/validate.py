@@ -24,6 +24,7 @@ from grupo.core.interfaces import StatefulEnv, env_without_placement
 from grupo.core.loader_errors import loader_errors
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
+from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Task
 from grupo.core.unwritable import describe
 from grupo.envs import SingleTurn
@@ -31,20 +32,12 @@ from grupo.envs.games import TextArena
 from grupo.method import Method
 from grupo.models.multi_policy_spec import RolePolicy
 from grupo.recipe import Recipe, with_max_minibatches
+from grupo.rewards.by_column import task_validators
 from grupo.rollouts.evaluate import TOTAL_REWARD
 from grupo.rollouts.samplers import SelfPlay
 
 MAX_STEPS_CHECKED = 200  # steps at which schedules are resolved before the run
 MAX_TASKS_CHECKED = 2000  # tasks of a source that are validated; of most sources, all
-
-
-@runtime_checkable
-class TaskValidator(Protocol):
-    """A component or a policy that cannot handle every task."""
-
-    def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Raise `ConfigError` for the first task that it cannot handle."""
-        ...
 
 
 @runtime_checkable
@@ -111,9 +104,8 @@ def check_columns(method: Method, tasks: Sequence[Task]) -> None:
 
 def check_component_tasks(root: object, *tasks: Sequence[Task]) -> None:
     """Raise `ConfigError` if a component inside `root` cannot handle some of the tasks."""
-    for component in walk(root):
-        if isinstance(component, TaskValidator):
-            check_tasks(component, *tasks)
+    for validator in task_validators(root):
+        check_tasks(validator, *tasks)
 
 
 def check_tasks(validator: TaskValidator, *tasks: Sequence[Task]) -> None:

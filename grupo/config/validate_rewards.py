@@ -9,7 +9,7 @@ from grupo.core.types import Group
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.recipe import Recipe
-from grupo.rewards.base import PerRolloutReward, SelfTimedReward
+from grupo.rewards.by_column import declared_range
 
 ROUNDING = 1e-6  # by which a reward may miss the range
 
@@ -61,9 +61,7 @@ def declared_reward_range(env: EnvSpec) -> RewardRange | None:
 
 
 def _term_range(term: RewardTerm) -> RewardRange | None:
-    reward = term.fn
-    declares = isinstance(reward, PerRolloutReward | SelfTimedReward)
-    declared = reward.reward_range if declares else None
+    declared = declared_range(term.fn)
     if declared is None:
         return None
     values = [term.weight * value for value in (*declared, term.answer_error_score)]

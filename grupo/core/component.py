@@ -157,16 +157,20 @@ def component_fields(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
 
 
-def walk(value: object) -> Iterator[object]:
+def walk(value: object, leaves: tuple[type, ...] = ()) -> Iterator[object]:
     """The value and everything inside it: fields of components, entries of tuples and mappings.
+
+    Args:
+        value: The value.
+        leaves: Types whose inside is left out.
 
     >>> from grupo.algo.advantages import Center, ClampAdvantage, chain
     >>> [type(part).__name__ for part in walk(chain(Center(), ClampAdvantage(0.0, 1.0)))]
     ['Chain', 'tuple', 'Center', 'function', 'ClampAdvantage', 'float', 'float']
     """
     yield value
-    for child in _children(value):
-        yield from walk(child)
+    for child in () if isinstance(value, leaves) else _children(value):
+        yield from walk(child, leaves)
 
 
 def _children(value: object) -> list[object]:

@@ -16,6 +16,7 @@ from grupo.envs.on_failure import FailureHandler
 from grupo.envs.reward_parsing import ParsedReward, parse_group_rewards, parse_rollout_reward
 from grupo.envs.timeouts import CallFailure, call_all_with_timeout
 from grupo.rewards import Reward, as_reward
+from grupo.rewards.by_column import final_route
 from grupo.rewards.reward_function import limits_own_time, rollout_scorer, single_list_scorer
 
 # `reward/<name>` is another metric for these
@@ -85,7 +86,29 @@ def apply_failure_handler(
 async def _score_term(
     term: RewardTerm, task: Task, rollouts: Sequence[Rollout], time_limit: float
 ) -> Sequence[ParsedReward]:
-    """One term's value of every rollout; a per-rollout reward has a time limit for each rollout."""
+    """One term's value of every rollout, by the route of the task if the term has routes."""
+    try:
+        route = final_route(term.fn, task)
+    except ConfigError as error:  # of a task that was not checked before the run
+        return [ParsedReward(error=f"cannot score it: {error}")] * len(rollouts)
+    if route is None:
+        return await _score_reward(term, task, rollouts, time_limit)
+    routed_term = replace(term, fn=route.reward)
+    parsed_rewards = await _score_reward(routed_term, task, rollouts, route.time_limit)
+    return [_with_route_term(parsed, route.value) for parsed in parsed_rewards]
+
+
+def _with_route_term(parsed: ParsedReward, name: str) -> ParsedReward:
+    """The value, which is also the extra term of its route."""
+    if parsed.error or not parsed.applies:
+        return parsed
+    return replace(parsed, extra_terms={**parsed.extra_terms, name: parsed.score})
+
+
+async def _score_reward(
+    term: RewardTerm, task: Task, rollouts: Sequence[Rollout], time_limit: float
+) -> Sequence[ParsedReward]:
+    """One reward's values; a per-rollout reward has a time limit for each rollout."""
     score_rollout = rollout_scorer(term.fn)
     if limits_own_time(term.fn):
         time_limit = math.inf

@@ -12,6 +12,7 @@ from grupo.rewards.base import (
     RewardValue,
     SelfTimedReward,
 )
+from grupo.rewards.by_column import ByColumn, Route
 from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
@@ -39,6 +40,7 @@ __all__ = [
     "AfterMarker",
     "AfterThinking",
     "AnswerError",
+    "ByColumn",
     "ChatEndpoint",
     "ExactMatch",
     "Extractor",
@@ -57,6 +59,7 @@ __all__ = [
     "RegexMatch",
     "Reward",
     "RewardValue",
+    "Route",
     "Rubric",
     "RubricInOneCall",
     "SelfTimedReward",

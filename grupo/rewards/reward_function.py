@@ -9,6 +9,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.importing import import_function
 from grupo.core.in_memory import MissingObject
+from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, SelfTimedReward
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
@@ -122,9 +123,9 @@ class ImportedReward:
         return load_reward(self.import_path)
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Raise `ConfigError` for a task without a column that the function's signature reads."""
+        """Raise `ConfigError` for a task that the reward cannot score."""
         reward = self.resolve()
-        if isinstance(reward, TRLReward):
+        if isinstance(reward, TaskValidator):
             reward.validate_tasks(tasks)
 
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Any:

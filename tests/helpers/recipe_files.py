@@ -25,6 +25,16 @@ RECIPE_FILES = {
         "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[env]\ntype = 'OnRay'\n"
         "env = {type = 'SingleTurn', rewards = [{name = 'digits', fn = 'rewards.py:digits'}]}\n"
     ),
+    "routes.toml": (
+        "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\nname = 'correct'\n"
+        "fn = {type = 'ByColumn', column = 'answer', routes = [\n"
+        "{value = '1', reward = 'rewards.py:digits'}, {value = '20', reward = 'ExactMatch()'}]}\n"
+    ),
+    "domains.toml": (
+        "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\nname = 'correct'\n"
+        "fn = {type = 'ByColumn', column = 'answers', routes = [\n"
+        "{value = '1', reward = 'rewards.py:digits'}]}\n"
+    ),
     "unwritable.py": (
         "from grupo.envs import RewardTerm, SingleTurn\nfrom grupo.ray_cluster import OnRay\n"
         "from recipe import RECIPE\n\n"

@@ -1,0 +1,15 @@
+"""The interface of components that cannot handle every task."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from grupo.core.types import Task
+
+
+@runtime_checkable
+class TaskValidator(Protocol):
+    """A component or a policy that cannot handle every task."""
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for the first task that it cannot handle."""
+        ...

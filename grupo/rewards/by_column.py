@@ -1,0 +1,137 @@
+"""A reward for each value of a task's column: mixtures of several domains, as in GURU."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from grupo.core.component import component, walk
+from grupo.core.errors import ConfigError, suggest
+from grupo.core.ranges import FiniteSeconds, NonEmptyString
+from grupo.core.task_validator import TaskValidator
+from grupo.core.types import Rollout, Task
+from grupo.rewards.base import PerRolloutReward, Reward, SelfTimedReward
+from grupo.rewards.reward_function import ImportedReward, as_reward
+
+
+@component
+class Route:
+    """The reward of the tasks that have a value in a column.
+
+    Args:
+        value: The value, as text.
+        reward: A reward, or a plain function in one of the signatures of `as_reward`.
+        time_limit: Seconds that one call of the reward may take, in place of the environment's
+            limit; judges limit their time themselves.
+    """
+
+    value: NonEmptyString
+    reward: Reward | Callable[..., Any]
+    time_limit: FiniteSeconds = 10.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reward", as_reward(self.reward))
+
+
+@component
+class ByColumn:
+    """Scores each task by the reward that the value of its column names.
+
+    The value of every rollout is also the reward term `name/value`, which exists only where the
+    route applies. A route may have any reward: one that compares the rollouts of a group, a judge,
+    or another `ByColumn`.
+
+    GURU, Cheng et al. (arXiv:2506.14965), mixes six domains this way.
+
+    Args:
+        column: A column of the tasks, or "source".
+        routes: The routes, at least one, with distinct values.
+
+    >>> from grupo.core.types import Action
+    >>> from grupo.rewards import ExactMatch, LengthPenalty
+    >>> reward = ByColumn("domain", (Route("sums", ExactMatch()), Route("prose", LengthPenalty(9))))
+    >>> task = Task("k", "2 + 2 =", "4", columns={"domain": "sums"})
+    >>> reward(task, [Rollout((("2 + 2 =", Action((1,), (0.0,), text="4")),))])
+    [1.0]
+    """
+
+    column: NonEmptyString
+    routes: tuple[Route, ...]
+
+    def __post_init__(self) -> None:
+        values = [route.value for route in self.routes]
+        if not values or len(set(values)) < len(values):
+            raise ConfigError(f"routes: of {values}. Allowed: at least one, no value twice.")
+
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The smallest and the largest value of all routes; None if one declares none."""
+        ranges = [declared_range(route.reward) for route in self.routes]
+        known = [bounds for bounds in ranges if bounds]
+        if len(known) < len(ranges):
+            return None
+        return min(low for low, _ in known), max(high for _, high in known)
+
+    def route(self, task: Task) -> Route:
+        """The route of a task.
+
+        Raises:
+            ConfigError: The task has no such column, or a value that no route takes.
+        """
+        place = task.location or task.key
+        columns = {"source": task.source, **task.columns}
+        if self.column not in columns:
+            raise ConfigError(
+                f"tasks: {place} has no column {self.column!r}, which ByColumn reads."
+                f" {suggest(self.column, columns)}"
+            )
+        value = str(columns[self.column])
+        by_value = {route.value: route for route in self.routes}
+        if value not in by_value:
+            raise ConfigError(
+                f"tasks: {place} has {value[:80]!r} in the column {self.column!r}, which no reward"
+                f" takes. {suggest(value, by_value)}"
+            )
+        return by_value[value]
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without a route, or that its route's reward refuses."""
+        routed = [(self.route(task), task) for task in tasks]
+        for route in self.routes:
+            own_tasks = [task for other, task in routed if other is route]
+            for validator in task_validators(route.reward):
+                validator.validate_tasks(own_tasks)
+
+    def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Any:
+        return self.route(task).reward(task, rollouts)
+
+
+def declared_range(reward: Callable[..., Any]) -> tuple[float, float] | None:
+    """The smallest and the largest value of a reward; None if it declares none."""
+    declares = isinstance(reward, PerRolloutReward | SelfTimedReward | ByColumn)
+    return reward.reward_range if declares else None
+
+
+def task_validators(root: object) -> Iterator[TaskValidator]:
+    """The validators inside `root`; those of a route see the tasks of the route only."""
+    for part in walk(root, leaves=(ByColumn,)):
+        if isinstance(part, TaskValidator):
+            yield part
+
+
+def final_route(reward: Callable[..., Any], task: Task) -> Route | None:
+    """The route of a task through all `ByColumn`, its values joined by "/"; None without one.
+
+    Raises:
+        ConfigError: A `ByColumn` has no route for the task.
+    """
+    routed = _resolved(reward)
+    if not isinstance(routed, ByColumn):
+        return None
+    route = routed.route(task)
+    inner = final_route(route.reward, task)
+    if inner is None:
+        return route
+    return Route(f"{route.value}/{inner.value}", inner.reward, inner.time_limit)
+
+
+def _resolved(reward: Callable[..., Any]) -> Callable[..., Any]:
+    return reward.resolve() if isinstance(reward, ImportedReward) else reward
