@@ -29,8 +29,8 @@ INTRODUCTION = """\
 
 Each row tests one claim of a paper by one comparison that was fixed beforehand: two arms, one
 metric and the predicted direction. Environments and budgets were chosen with an oracle, an
-untrained policy and GRPO only; no arm was tuned, and the table was committed before the first run
-of any arm. The arguments of a method are its defaults, except for the group size, which both arms
+untrained policy and GRPO only; no arm was tuned, and each row was written before the first run of
+its arms. The arguments of a method are its defaults, except for the group size, which both arms
 share, lengths, which are scaled to the environment's, the update plan, which is the environment's,
 and the KL penalty, which is 0 unless the method cannot do without.
 

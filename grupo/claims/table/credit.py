@@ -34,6 +34,15 @@ CLAIMS = (
         HIGHER,
     ),
     Claim(
+        "loop",
+        "The mean of the other rollouts as the baseline, unscaled, learns faster over many turns.",
+        "turns",
+        Arm("loop(group_size=8)"),
+        GRPO,
+        "success_auc",
+        HIGHER,
+    ),
+    Claim(
         "mt_grpo",
         "Rewards of the turns before the last improve on the outcome alone.",
         "progress",

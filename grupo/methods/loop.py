@@ -1,0 +1,84 @@
+"""LOOP: PPO with the baseline of the other rollouts. Chen et al., 2025, arXiv:2502.01600."""
+
+import torch
+
+from grupo.algo.advantages import Center, chain
+from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, PerRollout
+from grupo.core.component import component
+from grupo.core.numbers import NonNegative, PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.method import Method
+from grupo.rollouts.samplers import GroupSampler
+
+PAPER = Paper(
+    title="Reinforcement Learning for Long-Horizon Interactive LLM Agents",
+    use="Long rollouts with tools, several updates a step, one copy of the weights.",
+    tags=("advantage", "clipping", "agents"),
+    checked=("golden", "properties", "run"),
+    catalogue=("loop",),
+    source=Source(
+        "third_party",
+        "the catalogue's row of apple/ml-loop, phi_agents/rl/train.py and"
+        " conf/rl/params/default.yaml",
+    ),
+    plan="default.yaml: 40 tasks of 6 rollouts, minibatches of 32 rollouts, 2 epochs",
+    missing=(
+        "The end of a step's updates where the measured KL divergence exceeds 20.",
+        "The end of slow rollouts once a share of them is finished.",
+    ),
+    deviations=(
+        "A minibatch has whole groups: 8 of 5 groups, 30 rollouts, where the release has 32.",
+    ),
+    audit="compared with the catalogue's row; the release was not opened again",
+    shown=("docs/claims.md#turns",),
+)
+
+
+@component
+class DropSmall:
+    """x, or 0 where |x| < `min_size`, (R,).
+
+    Args:
+        min_size: smallest absolute value that is kept.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> DropSmall(0.01)(torch.tensor([0.5, -0.005]), make_batch(group=[0, 0])).tolist()
+    [0.5, 0.0]
+    """
+
+    min_size: NonNegative
+
+    def __call__(self, x: PerRollout, batch: Batch) -> PerRollout:
+        return torch.where(x.abs() < self.min_size, torch.zeros_like(x), x)
+
+
+def kept_token_mean(batch: Batch) -> PerAction:
+    """The mean over the tokens whose advantage is not 0; other tokens weigh 0, (N, T)."""
+    kept = batch.mask & (batch.advantage != 0)
+    return kept.to(batch.old_logp) / kept.sum().clamp(min=1)
+
+
+def loop(
+    group_size: PositiveInt = 6, clip_eps: NonNegative = 0.1, min_advantage: NonNegative = 0.01
+) -> Method:
+    """loss = mean over kept tokens of -min(r A, clip(r, 1 / (1 + clip_eps), 1 + clip_eps) A).
+
+    A_i = R_i - mean of the other R_j, and rollouts with |A| < min_advantage are dropped.
+
+    A step has 16 updates: 2 epochs of 8 minibatches.
+
+    Args:
+        group_size: rollouts per task (release: 6).
+        clip_eps: r is clipped to [1 / (1 + clip_eps), 1 + clip_eps] (release: 0.1).
+        min_advantage: smallest |A| of a rollout that is trained on (release: 0.01).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(group_ops.leave_one_out_mean), DropSmall(min_advantage)),
+        loss=Clip(1 - 1 / (1 + clip_eps), clip_eps),
+        aggregation=kept_token_mean,
+        updates=Updates(epochs=2, minibatches=8),
+    )
