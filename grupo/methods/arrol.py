@@ -30,6 +30,11 @@ PAPER = Paper(
         "compared with the abstract and with the catalogue's row; the repository was opened and "
         "has a README only"
     ),
+    shown=(
+        "tests/methods/test_arrol_balance.py"
+        "::test_survivors_have_more_variance_and_balance_than_a_random_subset",
+        "docs/comparisons/samplers.md#summary",
+    ),
 )
 
 

@@ -40,6 +40,7 @@ PAPER = Paper(
         "loss, shaping, entropy bonus, group and batch sizes compared with the loss and the run "
         "script, whose clip and token mean are off"
     ),
+    shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
 )
 
 

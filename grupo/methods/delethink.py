@@ -29,6 +29,7 @@ PAPER = Paper(
         "chunks, carried tokens, clips, cap, aggregation and updates compared with the "
         "configuration of the released run"
     ),
+    shown=("tests/methods/test_toys.py::test_chunked_training_counts_beyond_first_chunk",),
 )
 
 

@@ -29,6 +29,7 @@ PAPER = Paper(
         ),
     ),
     audit="budgets, KL, group and batch sizes compared with the script",
+    shown=("tests/methods/test_toys.py::test_budgeted_training_answers_within_budget",),
 )
 
 

@@ -46,6 +46,7 @@ PAPER = Paper(
         "groups, filter, ratio across prompts, its shape, clip, token mean, constants and plan "
         "compared with the trainer, compute_policy_loss and the run script"
     ),
+    shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
 )
 
 

@@ -36,6 +36,10 @@ PAPER = Paper(
         "formula compared with the catalogue's row and the file's own account; no document could "
         "be opened"
     ),
+    shown=(
+        "tests/methods/test_toys.py"
+        "::test_r3_trains_sooner_with_fewer_uninformative_groups_on_sparse_rewards",
+    ),
 )
 
 

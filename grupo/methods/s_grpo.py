@@ -30,6 +30,11 @@ PAPER = Paper(
         ),
     ),
     audit="exits, reward and group compared with public reviews of the paper",
+    shown=(
+        "tests/methods/test_toys.py::test_thoughts_shorten_to_answer_position_more_than_with_grpo",
+        "tests/methods/test_toys.py"
+        "::test_thoughts_trained_longer_with_s_grpo_end_before_the_answer",
+    ),
 )
 
 

@@ -40,6 +40,11 @@ PAPER = Paper(
         "group size, KL, warm-up and batch sizes compared with the script; tiers, order and "
         "warm-up with public notes on the paper"
     ),
+    shown=(
+        "tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",
+        "tests/methods/test_toys.py"
+        "::test_without_hints_no_lock_is_solved_and_permanent_hints_do_not_transfer",
+    ),
 )
 
 
