@@ -22,6 +22,7 @@ from grupo.rewards.extract_answer import (
     last_boxed,
     whole_text,
 )
+from grupo.rewards.instruction_following import InstructionFollowing, all_met, share_met
 from grupo.rewards.judges import (
     ChatEndpoint,
     Judge,
@@ -47,6 +48,7 @@ __all__ = [
     "FunctionReward",
     "ImportedReward",
     "InsideTag",
+    "InstructionFollowing",
     "Judge",
     "LengthPenalty",
     "LocalModel",
@@ -67,9 +69,11 @@ __all__ = [
     "TagFormat",
     "VerlBatchReward",
     "VerlReward",
+    "all_met",
     "as_reward",
     "final_answer",
     "last_boxed",
     "load_reward",
+    "share_met",
     "whole_text",
 ]

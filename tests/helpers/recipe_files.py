@@ -35,6 +35,10 @@ RECIPE_FILES = {
         "fn = {type = 'ByColumn', column = 'answers', routes = [\n"
         "{value = '1', reward = 'rewards.py:digits'}]}\n"
     ),
+    "instructions.toml": (
+        "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\n"
+        "name = 'followed'\nfn = 'InstructionFollowing()'\n"
+    ),
     "unwritable.py": (
         "from grupo.envs import RewardTerm, SingleTurn\nfrom grupo.ray_cluster import OnRay\n"
         "from recipe import RECIPE\n\n"
