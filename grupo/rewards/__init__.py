@@ -13,6 +13,12 @@ from grupo.rewards.base import (
     SelfTimedReward,
 )
 from grupo.rewards.by_column import ByColumn, Route
+from grupo.rewards.closed_answers import (
+    CheckedSolutions,
+    MultipleChoice,
+    NumberWithin,
+    SetOfSolutions,
+)
 from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
@@ -43,6 +49,7 @@ __all__ = [
     "AnswerError",
     "ByColumn",
     "ChatEndpoint",
+    "CheckedSolutions",
     "ExactMatch",
     "Extractor",
     "FunctionReward",
@@ -54,6 +61,8 @@ __all__ = [
     "LocalModel",
     "MathEqual",
     "MathError",
+    "MultipleChoice",
+    "NumberWithin",
     "PairwiseJudge",
     "PerRolloutReward",
     "ReasoningGymVerifier",
@@ -65,6 +74,7 @@ __all__ = [
     "Rubric",
     "RubricInOneCall",
     "SelfTimedReward",
+    "SetOfSolutions",
     "TRLReward",
     "TagFormat",
     "VerlBatchReward",
