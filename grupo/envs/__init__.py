@@ -4,6 +4,7 @@
 `MultiplayerEnv` lets rollouts play against one another.
 """
 
+from grupo.envs.code_tests import CodeTests
 from grupo.envs.game_env import EnvFactory, GameEnv, StepResult
 from grupo.envs.multi_turn import MultiTurn
 from grupo.envs.multiplayer import MultiplayerEnv
@@ -18,6 +19,7 @@ from grupo.envs.scoring import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 
 __all__ = [
+    "CodeTests",
     "EnvFactory",
     "FailureHandler",
     "FallbackReward",

@@ -39,6 +39,10 @@ RECIPE_FILES = {
         "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\n"
         "name = 'followed'\nfn = 'InstructionFollowing()'\n"
     ),
+    "options.toml": (
+        "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\n"
+        "name = 'correct'\nfn = \"MultipleChoice(options='answer')\"\n"
+    ),
     "unwritable.py": (
         "from grupo.envs import RewardTerm, SingleTurn\nfrom grupo.ray_cluster import OnRay\n"
         "from recipe import RECIPE\n\n"
