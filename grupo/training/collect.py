@@ -1,12 +1,13 @@
 """Collects the groups of a step: draw tasks, generate, score, filter, and refill."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import torch
 from torch import Tensor
 
+from grupo.algo.filters import Filter
 from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -76,38 +77,58 @@ async def collect_groups(
         unfinished: Groups of earlier steps, which are continued.
     """
     opened = open_env(env)
-    first_step = limit.step if limit else 0
-    continued = tuple(unfinished)
-    sampled_groups: list[Group] = []
-    kept_groups: list[Group] = []
-    rank_of_rollout: list[int] = []
-    paused: list[UnfinishedGroup] = []
+    collection = _Collection()
+    begun = list(unfinished)
     for resample_round in count():
-        num_missing = num_prompts - len(kept_groups) - len(paused)
+        num_missing = num_prompts - len(collection.kept) - len(collection.paused)
         request = CurriculumRequest(tasks, history, num_missing, seed, resample_round)
-        begun = [*continued, *_draw_groups(method, request, first_step)]
-        continued = ()
+        begun += _draw_groups(method, request, limit.step if limit else 0)
         if not begun:
             break
         kill_point("step/tasks_drawn")
         own = share_of_rank(ranks, len(begun))
         sampling_round = SamplingRound(method.sampler, opened, [begun[i] for i in own], limit)
         outcomes = dict(zip(own, await sampling_round.generate(actor, seed), strict=True))
-        generated, still_open = _exchange_outcomes(ranks, outcomes, begun, limit)
-        paused += still_open.values()
-        rank_of_group = [i % ranks.size for i in range(len(begun)) if i not in still_open]
-        groups = index_rollouts(generated, len(rank_of_rollout))
-        for rank, group in zip(rank_of_group, groups, strict=True):
-            rank_of_rollout += [rank] * len(group.rollouts)
+        groups, paused = _exchange_outcomes(ranks, outcomes, begun, limit)
         kill_point("step/generated")
-        sampled_groups += groups
-        scored = [drop_failed_rollouts(group) for group in groups]
-        kept_groups += method.filter([group for group in scored if group.rollouts])
+        collection.add(groups, paused, ranks.size, method.filter)
         kill_point("step/filtered")
-    if paused and isinstance(opened, ClosableSessions):
+        begun = []
+    if collection.paused and isinstance(opened, ClosableSessions):
         opened.close()  # the next step opens sessions of its own
-    kept = tuple(kept_groups[: num_prompts + len(unfinished)])
-    return CollectedGroups(tuple(sampled_groups), kept, tuple(rank_of_rollout), tuple(paused))
+    return collection.result(max_kept=num_prompts + len(unfinished))
+
+
+@dataclass
+class _Collection:
+    """The groups of the rounds of a step so far; fields as in `CollectedGroups`."""
+
+    sampled: list[Group] = field(default_factory=list)
+    kept: list[Group] = field(default_factory=list)
+    rank_of_rollout: list[int] = field(default_factory=list)
+    paused: list[UnfinishedGroup] = field(default_factory=list)
+
+    def add(
+        self,
+        groups: Mapping[int, Group],
+        paused: Mapping[int, UnfinishedGroup],
+        num_ranks: int,
+        group_filter: Filter,
+    ) -> None:
+        """Add the groups of a round by their index, of which rank `index % num_ranks` has each."""
+        indexed = index_rollouts([*groups.values()], len(self.rank_of_rollout))
+        for i, group in zip(groups, indexed, strict=True):
+            self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
+        scored = [drop_failed_rollouts(group) for group in indexed]
+        self.sampled += indexed
+        self.kept += group_filter([group for group in scored if group.rollouts])
+        self.paused += paused.values()
+
+    def result(self, max_kept: int) -> CollectedGroups:
+        """The groups of the step, of which at most `max_kept` are trained on."""
+        kept = tuple(self.kept[:max_kept])
+        rank_of_rollout = tuple(self.rank_of_rollout)
+        return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.paused))
 
 
 def _draw_groups(
@@ -129,8 +150,8 @@ def _exchange_outcomes(
     own: Mapping[int, Group | UnfinishedGroup],
     begun: Sequence[UnfinishedGroup],
     limit: StepLimit | None,
-) -> tuple[list[Group], dict[int, UnfinishedGroup]]:
-    """The groups of all ranks that have ended, in order, and the others by their index."""
+) -> tuple[dict[int, Group], dict[int, UnfinishedGroup]]:
+    """The groups of all ranks that have ended, and the others, by their index."""
     tasks = [group.task for group in begun]
     paused: dict[int, UnfinishedGroup] = {}
     if limit:
@@ -143,7 +164,7 @@ def _exchange_outcomes(
     }
     ended_tasks = [tasks[i] for i in ended]
     groups = exchange_groups(ranks, own_groups, ended_tasks, "rollouts generated", "generate")
-    return groups, paused
+    return dict(zip(ended, groups, strict=True)), paused
 
 
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
