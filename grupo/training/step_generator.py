@@ -45,11 +45,6 @@ def make_step_generator(
     version = state.step
     weights = policy.weight_sync.snapshot()
 
-    schedule = generation_schedule(recipe)
-    limit = None
-    if recipe.tokens_per_step:
-        limit = StepLimit(step, recipe.tokens_per_step, schedule.max_later_steps)
-
     def generate_step(start: StepStart, stop: Future[None]) -> PendingStep:
         policy.sync_weights(weights, version)
         history.tasks_drawn = start.tasks_drawn
@@ -63,7 +58,7 @@ def make_step_generator(
             num_prompts=recipe.prompts_per_step,
             seed=recipe.seed,
             ranks=ranks,
-            limit=limit,
+            limit=_step_limit(recipe, step),
             unfinished=start.unfinished,
         )
         with count_usage() as usage:
@@ -74,3 +69,10 @@ def make_step_generator(
         return PendingStep(collected, history.tasks_drawn, sum_counts(tokens), sum_counts(usages))
 
     return generate_step
+
+
+def _step_limit(recipe: Recipe, step: int) -> StepLimit | None:
+    if not recipe.tokens_per_step:
+        return None
+    max_later_steps = generation_schedule(recipe).max_later_steps
+    return StepLimit(step, recipe.tokens_per_step, max_later_steps)
