@@ -31,7 +31,7 @@ from grupo.rewards.judges import RubricItem, YesNo
 from grupo.rollouts.curricula import ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 from grupo.storage import strict_json
-from grupo.tasks import DatasetTasks, ReasoningGym
+from grupo.tasks import Between, DatasetTasks, ReasoningGym
 from grupo.toy.quickstart import RECIPE
 
 STORAGE = "grupo.storage"  # its components are never part of a recipe
@@ -90,6 +90,9 @@ VALUES: Mapping[str, Any] = {
     "prompt": "{completion}",
     "parse": YesNo("Right:"),
     "items": (RubricItem("brief", "It is brief.", 0.5),),
+    "reward": ExactMatch(),
+    "source": DatasetTasks("a.jsonl"),
+    "selection": Between("pass_rate", 0.2, 0.6),
 }
 SCALARS = (3, 0.25, "text", True)
 

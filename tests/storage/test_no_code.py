@@ -36,6 +36,9 @@ ALLOWED = {
     "envs/verifiers/loading.py": IMPORT,
     "envs/verifiers/session.py": IMPORT,
     "inference/vllm.py": IMPORT,
+    "ray_cluster/cluster.py": IMPORT,
+    "ray_cluster/serve.py": IMPORT,
+    "ray_cluster/server_host.py": IMPORT,
     "recipe_files/types.py": IMPORT,
     # safe loaders only
     "migrate/recipe_text.py": ["yaml"],
