@@ -1,5 +1,6 @@
 """Recipes that cannot run on Ray end before the run, with one message."""
 
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +28,8 @@ def message_of(*options: str, folder: Path) -> tuple[str, float]:
     """The message of `grupo ray.toml` with these options, and the seconds that it took."""
     (folder / "ray.toml").write_text(RECIPE_FILES["ray.toml"])
     (folder / "rewards.py").write_text("def digits(task, rollout):\n    return 0.0\n")
+    rows = [{"prompt": f"{i} + 1 =", "answer": str(i + 1)} for i in range(20)]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "grupo", "ray.toml", *options],
