@@ -7,6 +7,7 @@ process. It does not notice a changed byte within a reply: each one therefore ha
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,6 +19,7 @@ from grupo.core.json_text import parse_json
 from grupo.rewards.judges.base import ChatReply, JudgeError
 
 LOCK_TIME_LIMIT = 60.0  # seconds that a write waits for those of other processes
+LOCK_INTERVAL = 0.01  # seconds between attempts where SQLite itself does not wait
 TABLE = (
     "CREATE TABLE IF NOT EXISTS replies"
     " (key TEXT PRIMARY KEY, reply TEXT NOT NULL, checksum TEXT NOT NULL) WITHOUT ROWID"
@@ -46,7 +48,7 @@ class ReplyCache:
             self.connection = sqlite3.connect(
                 path, timeout=LOCK_TIME_LIMIT, isolation_level=None, check_same_thread=False
             )
-            self.connection.execute("PRAGMA journal_mode = WAL")
+            _use_write_ahead_log(self.connection)
             self.connection.execute("PRAGMA synchronous = FULL")
             self.connection.execute(TABLE)
             self.connection.execute("SELECT key, reply, checksum FROM replies LIMIT 1")
@@ -101,6 +103,19 @@ class ReplyCache:
                 yield self.connection
         except sqlite3.Error as error:
             raise JudgeError(f"the cache {str(self.path)!r} failed: {error}") from error
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Let readers and a writer work at once. SQLite does not wait here for another writer."""
+    deadline = time.monotonic() + LOCK_TIME_LIMIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(LOCK_INTERVAL)
 
 
 def _checksum(key: str, text: str) -> str:

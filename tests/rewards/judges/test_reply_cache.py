@@ -5,12 +5,13 @@ import signal
 import sqlite3
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.usage import count_usage
-from grupo.rewards.judges import ChatReply, JudgeError
+from grupo.rewards.judges import ChatReply, JudgeError, reply_cache
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.session import close_sessions
 from tests.helpers.fake_judge import fails, says
@@ -106,6 +107,28 @@ def test_processes_that_write_the_same_keys_agree_on_every_reply(path):
     for i in range(40):
         assert cache.get(str(i)) in (ChatReply(f"one {i}" * 50), ChatReply(f"two {i}" * 50))
     cache.close()
+
+
+@pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_cache_opens_once_another_process_has_written(path, kind):
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute(f"BEGIN {kind}")
+    end = Timer(0.2, other.execute, ["COMMIT"])
+    end.start()
+    cache = ReplyCache(path)
+    assert cache.put("a", REPLY) == cache.get("a")
+    end.join()
+    cache.close()
+    other.close()
+
+
+def test_a_lock_that_is_never_released_is_refused(path, monkeypatch):
+    monkeypatch.setattr(reply_cache, "LOCK_TIME_LIMIT", 0.05)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(ConfigError, match="database is locked"):
+        ReplyCache(path)
+    other.close()
 
 
 def test_a_killed_process_leaves_whole_replies_and_no_lock(path):
