@@ -11,6 +11,7 @@ from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.hidden_states import HiddenStates, select_rows
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
+from grupo.kernels.packing.attention_choice import PackedAttention
 from grupo.kernels.packing.hf_attention import AttentionLayout, AttentionWithLSE
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
@@ -67,9 +68,15 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class HFBackend:
-    """The model's own modules with packed attention."""
+    """The model's own modules with packed attention.
+
+    Args:
+        model: the model.
+        attention: attention of `evaluate`.
+    """
 
     model: PreTrainedModel
+    attention: PackedAttention = TreeAttention
 
     def reset(self, prefix_cache: PrefixCache) -> None:
         pass
@@ -91,6 +98,6 @@ class HFBackend:
         return lm_head(hf_attention.forward_packed(self.model, token, position, decode_state))
 
     def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
-        layout = TreeAttention(packed)
+        layout = self.attention(packed)
         hidden = hf_attention.forward_packed(self.model, packed.token, packed.position, layout)
         return HiddenStates(select_rows(hidden, index))

@@ -428,7 +428,7 @@ class CausalPolicy(TrainablePolicy):
             )
 
     def _make_evaluator(self) -> Evaluator:
-        return evaluator_for(self.hf_model)
+        return evaluator_for(self.hf_model, self.dtype)
 
     def _make_weight_sync(self) -> LMWeightSync:
         if not self.spec.engine:

@@ -17,7 +17,9 @@ from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
+from grupo.kernels.packing.attention_choice import PackedAttention, packed_attention_for
 from grupo.kernels.packing.prefix_trie import common_prefix_lengths, pack
+from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.models.prompt_logprobs import HiddenStateReader, PromptLogprobEngine
 
 
@@ -47,34 +49,49 @@ class Evaluator(HiddenStateReader, Protocol):
         ...
 
 
-def evaluator_for(model: PreTrainedModel) -> Evaluator:
-    """The fastest evaluator for a model; switches the model to packed attention if it can."""
+def evaluator_for(model: PreTrainedModel, dtype: torch.dtype) -> Evaluator:
+    """The fastest evaluator for a model; switches the model to packed attention if it can.
+
+    Args:
+        model: the model.
+        dtype: of its computations.
+    """
     if hf_attention.try_packed_attention(model):
-        return PackedEvaluator(backend_for(model))
+        attention = packed_attention_for(model, dtype)
+        return PackedEvaluator(backend_for(model, attention), attention=attention)
     return PaddedEvaluator(model)
 
 
-def backend_for(model: PreTrainedModel) -> Backend:
+def backend_for(model: PreTrainedModel, attention: PackedAttention = TreeAttention) -> Backend:
     """The fastest backend that reproduces a model which uses packed attention."""
-    return native_backend(model) or HFBackend(model)
+    return native_backend(model) or HFBackend(model, attention)
 
 
 @dataclass(frozen=True)
 class PackedEvaluator:
-    """Evaluates rows as one packed sequence without padding; shared prefixes are computed once."""
+    """Evaluates rows as one packed sequence without padding; shared prefixes are computed once.
+
+    Args:
+        backend: evaluates the model.
+        limits: of the memory of its engines.
+        attention: of backends that call the model's modules.
+    """
 
     backend: Backend
     limits: MemoryLimits = field(default_factory=MemoryLimits, compare=False)
+    attention: PackedAttention = TreeAttention
 
     @property
     def model(self) -> PreTrainedModel:
         return self.backend.model
 
     def with_model(self, model: PreTrainedModel) -> Evaluator:
-        return self if model is self.model else replace(self, backend=backend_for(model))
+        if model is self.model:
+            return self
+        return replace(self, backend=backend_for(model, self.attention))
 
     def with_module_calls(self, model: PreTrainedModel) -> Evaluator:
-        return replace(self, backend=HFBackend(model))
+        return replace(self, backend=HFBackend(model, self.attention))
 
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor

@@ -6,33 +6,18 @@ are plain functions with the same signatures; that of a graph refuses work that 
 
 import time
 from collections.abc import Callable
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from benchmarks import gpu_forward, gpu_replay
 from benchmarks.gpu import measure_jobs
 from benchmarks.gpu_sizes import TINY_SIZES
 from grupo.kernels.packing import flex_attention
+from tests.helpers.dense_flex_attention import plain_flex_attention
 from tests.helpers.simulated_cuda.host_waits import HostWaits
-
-
-def plain_flex_attention(
-    q: Tensor, k: Tensor, v: Tensor, *, scale: float, block_mask: Any, score_mod: Any, **_: Any
-) -> Tensor:
-    """Attention with all scores, and the mask and softcap of flex_attention."""
-    queries, keys = (torch.arange(x.shape[2], device=x.device) for x in (q, k))
-    zero = torch.zeros((), dtype=torch.long, device=q.device)
-    allowed = block_mask.mask_mod(zero, zero, queries[:, None], keys)
-    repeats = q.shape[1] // k.shape[1]
-    k, v = (x.repeat_interleave(repeats, 1) for x in (k, v))
-    scores = (q @ k.mT).float() * scale
-    scores = score_mod(scores, zero, zero, queries[:, None], keys) if score_mod else scores
-    return scores.masked_fill(~allowed, -inf).softmax(-1).to(v) @ v
 
 
 def captured(work: Callable[[], Any], memory_pool: Any) -> Callable[[], None]:

@@ -4,15 +4,13 @@ import ctypes
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel
 
 from grupo.kernels import native
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.llama.layers import is_llama
 from grupo.kernels.packing import hf_attention
-from grupo.kernels.packing.block_attention import AttentionConfig
-from grupo.kernels.packing.hf_attention import AttentionLayout
+from grupo.kernels.packing.attention_recorder import AttentionRecorder
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 
@@ -38,24 +36,10 @@ def _verified_backend(model: PreTrainedModel, library: ctypes.CDLL) -> NativeLla
     end = getattr(model.config.get_text_config(), "max_position_embeddings", 0)
     shift = (packed.position > 1) * max(0, end - width)
     packed = replace(packed, position=packed.position + shift)
-    recorder = _AttentionRecorder(TreeAttention(packed))
+    recorder = AttentionRecorder(TreeAttention(packed))
     expected = hf_attention.forward_packed(model, packed.token, packed.position, recorder)
     if any(config.softcap for config in recorder.configs.values()):
         return None
     backend = NativeLlamaBackend(model, library, recorder.configs)
     hidden = backend.evaluate(packed, torch.arange(len(packed.token))).values
     return backend if (expected - hidden).norm() < 1e-4 * expected.norm() else None
-
-
-class _AttentionRecorder:
-    """Records the attention configuration of each layer."""
-
-    def __init__(self, layout: AttentionLayout) -> None:
-        self.layout = layout
-        self.configs: dict[int, AttentionConfig] = {}
-
-    def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
-    ) -> Tensor:
-        self.configs[layer] = config
-        return self.layout.attend(layer, q, k, v, config)

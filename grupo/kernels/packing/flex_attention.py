@@ -14,13 +14,17 @@ from typing import Any
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.prefix_trie import PackedTokens
 
 FlexKernel = Callable[..., Any]  # with the signature of flex_attention
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+BLOCK = 128  # queries, and keys, in a block of the mask
+# torch compiles flex_attention anew for each number format, window, softcap, with and without
+# gradients, and ends the run above a limit of 8
+MAX_COMPILED = 64
 
 
 @cache
@@ -32,7 +36,8 @@ def default_kernel(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     """flex_attention, compiled for any length on CUDA and uncompiled elsewhere."""
     if not q.is_cuda:
         return flex_attention(q, k, v, **options)  # pyright: ignore[reportReturnType]
-    with torch.cuda.device(q.device):  # Triton launches on the current device
+    limit = torch._dynamo.config.patch(recompile_limit=MAX_COMPILED)
+    with limit, torch.cuda.device(q.device):  # Triton launches on the current device
         return _compiled_flex()(q, k, v, **options)
 
 
@@ -63,33 +68,64 @@ class FlexLayout:
         return self.kernel(q, k, v, scale=config.scale, **options).transpose(1, 2)
 
     def block_mask(self, window: float) -> BlockMask:
-        """The block mask for a window, created once.
-
-        Creating it needs memory for one boolean for each pair of tokens.
-        """
+        """The block mask for a window, created once, on the CPU: a GPU need not be waited for."""
         if window not in self.block_masks:
-            size = len(self.packed.token)
-            args = self._mask_mod(window), None, None, size, size, self.packed.token.device
-            mask = create_block_mask(*args)  # pyright: ignore[reportArgumentType]
-            self.block_masks[window] = mask
+            partial, full = self._visible_blocks(window)
+            blocks = *_ordered_blocks(partial), *_ordered_blocks(full)
+            length = len(self.packed.token)
+            mask_mod: Any = self._mask_mod(window)
+            mask = BlockMask.from_kv_blocks(
+                *blocks, BLOCK_SIZE=BLOCK, mask_mod=mask_mod, seq_lengths=(length, length)
+            )
+            self.block_masks[window] = mask.to(self.packed.token.device)
         return self.block_masks[window]
 
     @cached_property
     def subtree_end(self) -> Int[Tensor, "M"]:
-        """Index of the end of the subtree of each token's segment."""
-        ends = [(s.subtree_end, s.end - s.begin) for s in self.packed.segments]
-        end, count = torch.tensor(ends, device=self.packed.token.device).T
-        return end.int().repeat_interleave(count)
+        """Index of the end of the subtree of each token's segment; on the CPU."""
+        segments = self.packed.segments
+        return _per_token([(s.subtree_end, s.end - s.begin) for s in segments])
+
+    @cached_property
+    def position(self) -> Int[Tensor, "M"]:
+        """Position of each token, counted from the first one of its row; on the CPU."""
+        open_segments = [(len(self.packed.token), 0)]  # end of the subtree, length of the row
+        starts: list[tuple[int, int]] = []  # position minus index, number of tokens
+        for s in self.packed.segments:
+            while open_segments[-1][0] <= s.begin:
+                open_segments.pop()
+            before = open_segments[-1][1]
+            starts.append((before - s.begin, s.end - s.begin))
+            open_segments.append((s.subtree_end, before + s.end - s.begin))
+        return _per_token(starts) + torch.arange(len(self.packed.token))
+
+    def _visible_blocks(self, window: float) -> tuple[Tensor, Tensor]:
+        """Whether a block of queries sees a part of a block of keys, and whether all of it.
+
+        A window may exclude all pairs of a block that is only partly visible: the mask does, then.
+        """
+        length = len(self.packed.token)
+        begin = torch.arange(0, length, BLOCK)[:, None]
+        key = torch.arange(len(begin))
+        earlier = key < key[:, None]
+        low_end, high_end = _block_ranges(self.subtree_end)
+        seen = (begin < high_end) & earlier
+        full = (begin + BLOCK <= low_end) & earlier & (begin + BLOCK <= length)
+        if window < inf:
+            low, high = _block_ranges(self.position)
+            seen &= low[:, None] < high + int(window)
+            full &= high[:, None] < low + int(window)
+        return (seen | (key == key[:, None])) & ~full, full
 
     def _mask_mod(self, window: float) -> MaskMod:
-        subtree_end = self.subtree_end
-        position = self.packed.position.int()
+        subtree_end = self.subtree_end.int().to(self.packed.token.device)
 
         def in_branch(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
             return (k <= q) & (q < subtree_end[k])
 
-        if window == inf or window > int(position.max()):
+        if window == inf:
             return in_branch
+        position = self.position.int().to(self.packed.token.device)
         # a difference of positions would take memory for each pair of tokens
         window_end = position + int(window)
 
@@ -97,6 +133,24 @@ class FlexLayout:
             return (k <= q) & (q < subtree_end[k]) & (position[q] < window_end[k])
 
         return in_window
+
+
+def _per_token(segments: list[tuple[int, int]]) -> Int[Tensor, "M"]:
+    """The number of each segment (number, length), repeated for its tokens."""
+    number, count = torch.tensor(segments, dtype=torch.long).view(-1, 2).T
+    return number.repeat_interleave(count)
+
+
+def _block_ranges(x: Int[Tensor, "M"]) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest number in each block of tokens."""
+    blocks = x.split(BLOCK)
+    return torch.stack([b.min() for b in blocks]), torch.stack([b.max() for b in blocks])
+
+
+def _ordered_blocks(visible: Tensor) -> tuple[Tensor, Tensor]:
+    """Number of visible blocks of keys, and all blocks, these first, for each block of queries."""
+    order = visible.int().argsort(dim=-1, descending=True, stable=True)
+    return visible.sum(-1).int()[None, None], order.int()[None, None]
 
 
 @cache

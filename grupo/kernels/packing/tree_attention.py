@@ -1,9 +1,9 @@
 """Tree attention over packed rows: each shared segment is computed once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
+from math import inf, isqrt
 from typing import Any
 
 import torch
@@ -21,13 +21,22 @@ from grupo.kernels.packing.prefix_trie import PackedTokens, Segment
 
 TokenHeads = Float[Tensor, "M H d"]
 BlockSlices = tuple[slice, slice, AttentionBlock]  # packed queries, packed keys, their block
+# with 16 heads, 1 GiB of scores in float32, of which the gradient needs about four copies
+MAX_BLOCK_PAIRS = 1 << 24
 
 
 @dataclass(frozen=True)
 class TreeAttention:
-    """Attention of each token to its segment up to itself and to all ancestors of the segment."""
+    """Attention of each token to its segment up to itself and to all ancestors of the segment.
+
+    Args:
+        packed: the packed rows.
+        max_block_pairs: pairs of tokens whose scores are in memory at once. Default: as many as
+            there are on a CPU, whose kernels store no scores; otherwise `MAX_BLOCK_PAIRS`.
+    """
 
     packed: PackedTokens
+    max_block_pairs: int | None = None
 
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
@@ -42,7 +51,7 @@ class TreeAttention:
         """Outputs and log-sum-exp (M, H), without a gradient."""
         if library := native_attention.native_library_for(config, q, k, v):
             return native_attention.attention_forward(library, self.packed, (q, k, v), config)
-        blocks = [(queries, block) for queries, _, block in self.prefix_blocks(q, k, v, config)]
+        blocks = ((queries, block) for queries, _, block in self.prefix_blocks(q, k, v, config))
         return attend_blocks(kernel_for(config, q, v), self.self_blocks, blocks, (q, k, v), config)
 
     def backward(
@@ -57,20 +66,52 @@ class TreeAttention:
         return _blocks_backward(kernel_for(config, q, v), self, grad_out, saved, config)
 
     @cached_property
+    def pair_limit(self) -> int | None:
+        """The most pairs of tokens in a block, or None."""
+        is_on_cpu = self.packed.token.device.type == "cpu"
+        return self.max_block_pairs or (None if is_on_cpu else MAX_BLOCK_PAIRS)
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments of the rows; long ones are chains of parts whose pairs are within the limit.
+
+        A part attends to the earlier parts as to ancestors.
+        """
+        if not self.pair_limit:
+            return self.packed.segments
+        length = isqrt(self.pair_limit)
+        return tuple(
+            Segment(begin, min(begin + length, s.end), s.subtree_end)
+            for s in self.packed.segments
+            for begin in range(s.begin, s.end, length)
+        )
+
+    @cached_property
     def self_blocks(self) -> "tuple[SelfBlock, ...]":
         """Causal blocks of all segments; segments of similar length share a block."""
         by_size: dict[int, list[Segment]] = {}
-        for segment in self.packed.segments:
+        for segment in self.segments:
             if segment.end > segment.begin:
                 size = (segment.end - segment.begin - 1).bit_length()
                 by_size.setdefault(size, []).append(segment)
         device = self.packed.token.device
-        return tuple(_self_block(segments, device) for segments in by_size.values())
+        return tuple(
+            _self_block(block, device)
+            for segments in by_size.values()
+            for block in self._split_self_block(segments)
+        )
+
+    def _split_self_block(self, segments: Sequence[Segment]) -> Iterator[Sequence[Segment]]:
+        """Segments of similar length, in parts whose pairs are within the limit."""
+        count = len(segments)
+        if self.pair_limit:
+            count = max(1, self.pair_limit // max(s.end - s.begin for s in segments) ** 2)
+        return (segments[i : i + count] for i in range(0, len(segments), count))
 
     @cached_property
     def shared_segments(self) -> tuple[Segment, ...]:
         """The segments that have descendants."""
-        return tuple(s for s in self.packed.segments if s.begin < s.end < s.subtree_end)
+        return tuple(s for s in self.segments if s.begin < s.end < s.subtree_end)
 
     @cached_property
     def max_row_length(self) -> int:
@@ -79,17 +120,22 @@ class TreeAttention:
 
     def prefix_blocks(
         self, q: TokenHeads, k: TokenHeads, v: TokenHeads, config: AttentionConfig
-    ) -> list[BlockSlices]:
+    ) -> Iterator[BlockSlices]:
         """Blocks of the descendants of each shared segment, attending to that segment."""
-        blocks: list[BlockSlices] = []
         for s in self.shared_segments:
-            queries = slice(s.end, s.subtree_end)
             keys = slice(s.begin, s.end)
             windowed = config.window < inf and self.max_row_length > config.window
             key_position = self.packed.position[keys] if windowed else None
-            block = self.prefix_block(queries, q, k[keys], v[keys], key_position, config)
-            blocks.append((queries, keys, block))
-        return blocks
+            for queries in self._descendant_slices(s):
+                block = self.prefix_block(queries, q, k[keys], v[keys], key_position, config)
+                yield queries, keys, block
+
+    def _descendant_slices(self, s: Segment) -> Iterator[slice]:
+        """The descendants of a segment, in parts whose pairs with it are within the limit."""
+        count = s.subtree_end - s.end
+        step = max(1, self.pair_limit // (s.end - s.begin)) if self.pair_limit else count
+        for begin in range(s.end, s.subtree_end, step):
+            yield slice(begin, min(begin + step, s.subtree_end))
 
     def prefix_block(
         self,
@@ -202,8 +248,8 @@ class _TreeAttentionFunction(torch.autograd.Function):
 
 def attend_blocks(
     kernel: Kernel,
-    self_blocks: "Sequence[SelfBlock]",
-    prefix_blocks: Sequence[tuple[slice, AttentionBlock]],
+    self_blocks: "Iterable[SelfBlock]",
+    prefix_blocks: Iterable[tuple[slice, AttentionBlock]],
     qkv: tuple[TokenHeads, TokenHeads, TokenHeads],
     config: AttentionConfig,
 ) -> tuple[Tensor, Tensor]:

@@ -61,7 +61,7 @@ class FrozenModel:
         )
         with quiet_transformers():
             self.lm_head = lm_head_of(self.model)
-            self.evaluator = evaluator_for(self.model)
+            self.evaluator = evaluator_for(self.model, dtype)
 
     @torch.no_grad()
     def replies(self, conversations: Sequence[Conversation]) -> Sequence[ReplyOrError]:

@@ -5,7 +5,10 @@ from math import inf
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from grupo.kernels.packing import hf_attention
@@ -13,6 +16,7 @@ from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.flex_attention import FlexLayout
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
+from tests.helpers.dense_flex_attention import plain_flex_attention
 from tests.helpers.packed_rows import Rows, pack_rows, row_indices
 
 # torch warns that the uncompiled function is slow
@@ -118,6 +122,65 @@ def test_blocks_without_visible_keys_are_skipped():
     packed = pack_rows([[n] * 256 for n in range(4)])
     blocks = FlexLayout(packed).block_mask(inf).to_dense()[0, 0]
     assert blocks.sum() == 4 * 3  # of two blocks a row, the second also sees the first
+
+
+def dense_blocks(mask: BlockMask) -> tuple[Tensor, Tensor]:
+    """Whether each block of queries sees a part of each block of keys, and whether all of it."""
+    partial, full = (
+        [(index[:count]).tolist() for index, count in zip(indices[0, 0], counts[0, 0], strict=True)]
+        for counts, indices in (
+            (mask.kv_num_blocks, mask.kv_indices),
+            (mask.full_kv_num_blocks, mask.full_kv_indices),
+        )
+    )
+    size = range(len(partial))
+    return tuple(torch.tensor([[k in row for k in size] for row in x]) for x in (partial, full))
+
+
+TREES = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=300), min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("window", [inf, 1, 40, 200])
+@settings(max_examples=30, deadline=None)
+@given(rows=TREES, shared=st.integers(0, 280))
+def test_blocks_of_random_rows_are_those_of_the_dense_mask(rows, shared, window):
+    packed = pack_rows([[5] * shared + row for row in rows])
+    flex, length = FlexLayout(packed), len(packed.token)
+    mask = flex.block_mask(window)
+    exact: BlockMask = create_block_mask(mask.mask_mod, None, None, length, length, device="cpu")
+    partial, full = dense_blocks(mask)
+    exact_partial, exact_full = dense_blocks(exact)
+    assert torch.equal(full, exact_full)
+    if window == inf:
+        assert torch.equal(partial, exact_partial)
+    else:  # a block without visible pairs may be computed, but no visible pair may be missing
+        assert not (exact_partial & ~partial).any()
+        assert not (partial & full).any()
+
+
+def test_positions_are_those_of_the_rows():
+    packed = pack_rows(ROWS["large tree"])
+    assert torch.equal(FlexLayout(packed).position, packed.position)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_float64_outputs_equal_tree_attention(config: AttentionConfig):
+    packed = pack_rows(ROWS["large tree"])
+    qkv = random_qkv(len(packed.token))
+    q, k, v = (x.double() for x in qkv)
+    actual, expected = flex_and_tree(packed, (q, k, v), config)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_gradients_through_the_mask_and_softcap_equal_those_of_tree_attention(config):
+    packed = pack_rows(ROWS["large tree"])
+    qkv = [x.double().requires_grad_() for x in random_qkv(len(packed.token))]
+    weight = torch.randn(1, len(packed.token), 4, 8, dtype=torch.float64)
+    layouts = FlexLayout(packed, kernel=plain_flex_attention), TreeAttention(packed)
+    outputs = [layout.attend(0, *qkv, config) for layout in layouts]
+    actual, expected = (torch.autograd.grad((x * weight).sum(), qkv) for x in outputs)
+    torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)
 
 
 @torch.no_grad()

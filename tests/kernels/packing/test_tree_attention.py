@@ -166,6 +166,39 @@ def test_gradients_match_finite_differences(config):
     assert torch.autograd.gradcheck(outputs, random_qkv(rows, 2, 1, 8), fast_mode=True)
 
 
+@pytest.mark.parametrize("max_pairs", [1, 4, 30])
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_limit_of_pairs_changes_neither_outputs_nor_gradients(config, max_pairs, implementation):
+    packed = pack_rows(DEEP_ROWS)
+    qkv = [x.requires_grad_() for x in random_qkv(DEEP_ROWS, 4, 2, 8)]
+    heads = [x.transpose(0, 1)[None] for x in qkv]
+    outputs = [
+        TreeAttention(packed, limit).attend(0, *heads, config) for limit in (max_pairs, None)
+    ]
+    weight = torch.randn_like(outputs[0])
+    grads = [torch.autograd.grad((x * weight).sum(), qkv) for x in outputs]
+    torch.testing.assert_close(*outputs)
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("max_pairs", [1, 4, 30])
+def test_no_block_has_more_pairs_than_the_limit(max_pairs):
+    rows = [[1] * 40 + [n] * (3 + n) for n in range(2, 9)]
+    tree = TreeAttention(pack_rows(rows), max_pairs)
+    q, k, v = random_qkv(rows, 2, 1, 8)
+    pairs = [block.index.numel() * block.index.shape[1] for block in tree.self_blocks]
+    blocks = tree.prefix_blocks(q, k, v, AttentionConfig(0.4))
+    pairs += [block.q.shape[2] * block.k.shape[2] for _, _, block in blocks]
+    assert max(pairs) <= max_pairs < sum(pairs)
+
+
+def test_blocks_are_limited_on_devices_other_than_the_cpu():
+    packed = pack_rows(DEEP_ROWS)
+    assert TreeAttention(packed).pair_limit is None
+    on_gpu = TreeAttention(packed.to(torch.device("meta")))
+    assert on_gpu.pair_limit == tree_attention.MAX_BLOCK_PAIRS
+
+
 def test_large_scores_neither_overflow_nor_drop_a_block():
     qkv = random_qkv(DEEP_ROWS, 2, 2, 8)
     assert_matches_reference(DEEP_ROWS, qkv, replace(CONFIGS["all"], scale=60.0))
