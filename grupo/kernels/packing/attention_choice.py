@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from math import inf
 
 import torch
 from torch import Tensor
@@ -58,13 +59,16 @@ def attention_trials(model: PreTrainedModel) -> list[AttentionTrial]:
     packed = pack(torch.zeros(1, 2, dtype=torch.long), torch.tensor([2])).to(model.device)
     recorder = AttentionRecorder(TreeAttention(packed))
     hf_attention.forward_packed(model, packed.token, packed.position, recorder)
-    trials = (
-        AttentionTrial(*shape, replace(config, window=min(config.window, TRIAL_WINDOW)))
-        if config.window < torch.inf
-        else AttentionTrial(*shape, config)
-        for shape, config in zip(recorder.shapes.values(), recorder.configs.values(), strict=True)
+    calls = zip(recorder.shapes.values(), recorder.configs.values(), strict=True)
+    return list(
+        dict.fromkeys(AttentionTrial(*shape, _for_trial(config)) for shape, config in calls)
     )
-    return list(dict.fromkeys(trials))
+
+
+def _for_trial(config: AttentionConfig) -> AttentionConfig:
+    """The configuration with a window, if there is one, that is shorter than the trial's rows."""
+    windowed = config.window < inf
+    return replace(config, window=min(config.window, TRIAL_WINDOW)) if windowed else config
 
 
 @cache
@@ -95,16 +99,17 @@ def _relative_error(trial: AttentionTrial, device: torch.device, dtype: torch.dt
     sizes = *sizes, (trial.kv_heads, trial.value_size), (trial.heads, trial.value_size)
     numbers = torch.Generator().manual_seed(0)
     length = len(packed.token)
-    *qkv, weight = (
+    q, k, v, weight = (
         torch.randn(1, heads, length, size, generator=numbers).to(device, dtype)
         for heads, size in sizes
     )
     flex = FlexLayout(packed)
     with torch.no_grad():  # scoring has a kernel of its own
-        scored = flex.attend(0, *qkv, trial.config)
+        scored = flex.attend(0, q, k, v, trial.config)
     exact = torch.promote_types(dtype, torch.float32)
-    actual = _attend(flex, qkv, weight, trial.config)
-    expected = _attend(TreeAttention(packed), [x.to(exact) for x in qkv], weight, trial.config)
+    actual = _attend(flex, (q, k, v), weight, trial.config)
+    tree = TreeAttention(packed)
+    expected = _attend(tree, [x.to(exact) for x in (q, k, v)], weight, trial.config)
     pairs = zip([scored, *actual], [expected[0], *expected], strict=True)
     return max(float((a.to(exact) - b).norm() / b.norm()) for a, b in pairs)
 
