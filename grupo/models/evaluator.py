@@ -18,7 +18,7 @@ from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.attention_choice import PackedAttention, packed_attention_for
-from grupo.kernels.packing.prefix_trie import common_prefix_lengths, pack
+from grupo.kernels.packing.prefix_trie import SortedRows, pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.models.prompt_logprobs import HiddenStateReader, PromptLogprobEngine
 
@@ -104,13 +104,15 @@ class PackedEvaluator:
         return self.backend.evaluate(packed, packed.token_index[row, column])
 
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
-        rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]
-        order = torch.tensor(sorted(range(len(rows)), key=rows.__getitem__))
-        shared = common_prefix_lengths([rows[i] for i in order])
-        num_new = [len(rows[i]) - n for i, n in zip(order, shared, strict=True)]
+        rows = SortedRows.of(token, length)
+        number = torch.from_numpy(rows.row_number)
+        order = number.argsort(stable=True)
+        shared = torch.from_numpy(rows.prefix_lengths)[number[order]]
+        is_repeated = number[order].diff(prepend=torch.tensor([-1])) == 0
+        shared = torch.where(is_repeated, length[order], shared)
+        num_new = length[order] - shared
         while len(order):
-            first_shared = len(rows[order[0]]) - num_new[0]
-            num_tokens = torch.tensor(num_new).cumsum(0) + first_shared
+            num_tokens = num_new.cumsum(0) + length[order[0]] - num_new[0]
             take = max(1, int((num_tokens <= max_tokens).sum()))
             # prefixes that are too short to be packed were counted as shared
             while take > 1:

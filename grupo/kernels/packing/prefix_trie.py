@@ -74,67 +74,97 @@ def pack(
     >>> pack(rows, torch.tensor([4, 3, 4]), min_saved=1).token.tolist()
     [5, 6, 7, 1, 2, 8]
     """
-    rows = [tuple(row[:n]) for row, n in zip(token.tolist(), length.tolist(), strict=True)]
-    distinct = sorted(set(rows))
-    builder = _PackBuilder(distinct, _common_prefix_lengths(distinct), min_saved)
-    for low, high in builder.branches(0, len(distinct), 0, 0):
+    rows = SortedRows.of(token, length)
+    builder = _PackBuilder(rows.table, rows.length, rows.prefix_lengths, min_saved)
+    for low, high in builder.branches(0, len(rows.table), 0, 0):
         builder.add_rows(low, high, 0)
-    row_number = {row: i for i, row in enumerate(distinct)}
-    token_index = torch.from_numpy(builder.token_index)[[row_number[row] for row in rows]]
     return PackedTokens(
-        torch.tensor(builder.token, dtype=torch.long),
-        torch.tensor(builder.position, dtype=torch.long) + offset,
-        token_index,
+        _joined(builder.token),
+        _joined(builder.position) + offset,
+        torch.from_numpy(builder.token_index)[rows.row_number],
         tuple(builder.segments),
     )
 
 
-def common_prefix_lengths(rows: Sequence[Sequence[int]]) -> list[int]:
-    """Length of the prefix that each of the sorted rows shares with the row before; first: 0.
+def _joined(parts: Sequence[np.ndarray]) -> Int[Tensor, "M"]:
+    return torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.int64), *parts]))
 
-    >>> common_prefix_lengths([(1, 2), (1, 2, 3), (1, 4)])
-    [0, 2, 1]
+
+@dataclass(frozen=True)
+class SortedRows:
+    """The distinct rows of a batch, in ascending order.
+
+    Args:
+        table: the rows; the padding of row i is -1 - i, which no other row contains, and there is
+            at least one column of it.
+        length: number of tokens of each.
+        row_number: of each row of the batch, its number among the distinct rows.
     """
-    return _common_prefix_lengths(rows).tolist()
 
+    table: Int[np.ndarray, "D W"]
+    length: Int[np.ndarray, "D"]
+    row_number: Int[np.ndarray, "N"]
 
-def _common_prefix_lengths(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    width = max(map(len, rows), default=0)
-    table = np.full((len(rows), width + 1), -1, dtype=np.int64)
-    for i, row in enumerate(rows):
-        table[i, : len(row)] = row
-        table[i, len(row) :] = -1 - i  # padding that equals no other row's
-    same = table[1:] == table[:-1]
-    return np.concatenate([[0], same.argmin(1)]) if len(rows) else np.zeros(0, dtype=np.int64)
+    @classmethod
+    def of(cls, token: Int[Tensor, "N L"], length: Int[Tensor, "N"]) -> "SortedRows":
+        """The rows of a right-padded batch, whose tokens are not negative.
+
+        >>> rows = SortedRows.of(torch.tensor([[7, 8], [7, 0], [7, 8]]), torch.tensor([2, 1, 2]))
+        >>> rows.table[:, :2].tolist(), rows.row_number.tolist()
+        ([[7, -1], [7, 8]], [1, 0, 1])
+        """
+        table = token.cpu().numpy()
+        lengths = length.tolist()
+        # the first byte of a number is its most significant one, so that bytes sort like numbers
+        columns = table.astype(">i8")
+        keys = [columns[i, :n].tobytes() for i, n in enumerate(lengths)]
+        first = {key: i for i, key in enumerate(keys)}
+        distinct = sorted(first)
+        number = {key: i for i, key in enumerate(distinct)}
+        index = [first[key] for key in distinct]
+        rows = np.pad(table[index], ((0, 0), (0, 1)))
+        row_length = np.array(lengths, dtype=np.int64)[index]
+        is_padding = np.arange(rows.shape[1]) >= row_length[:, None]
+        padding = -1 - np.arange(len(rows))[:, None]
+        padded = np.where(is_padding, padding, rows)
+        return cls(padded, row_length, np.array([number[key] for key in keys], dtype=np.int64))
+
+    @cached_property
+    def prefix_lengths(self) -> Int[np.ndarray, "D"]:
+        """Length of the prefix that each row shares with the row before; first: 0."""
+        same = self.table[1:] == self.table[:-1]
+        return np.concatenate([np.zeros(min(1, len(self.table)), dtype=np.int64), same.argmin(1)])
 
 
 @dataclass
 class _PackBuilder:
-    rows: Sequence[tuple[int, ...]]  # sorted, all different
+    rows: np.ndarray  # as in `SortedRows`
+    length: np.ndarray
     prefix_lengths: np.ndarray
     min_saved: int
-    token: list[int] = field(default_factory=list)
-    position: list[int] = field(default_factory=list)
+    num_tokens: int = 0
+    token: list[np.ndarray] = field(default_factory=list)  # of each segment
+    position: list[np.ndarray] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        width = max(map(len, self.rows), default=0)
+        width = int(self.length.max(initial=0))
         self.token_index = np.zeros((len(self.rows), width), dtype=np.int64)
 
     def add_rows(self, low: int, high: int, depth: int) -> None:
         """Adds a segment and its subtree for rows low..high, of which `depth` tokens are packed."""
         common = self._common_length(low, high)
-        begin = len(self.token)
-        end = len(self.token) + common - depth
-        self.token += self.rows[low][depth:common]
-        self.position += range(depth, common)
+        begin = self.num_tokens
+        end = self.num_tokens = begin + common - depth
+        self.token.append(self.rows[low, depth:common])
+        self.position.append(np.arange(depth, common))
         self.token_index[low:high, depth:common] = np.arange(begin, end)
         index = len(self.segments)
         self.segments.append(Segment(begin, end, end))
         if high - low > 1:
             for a, b in self.branches(low, high, common, common):
                 self.add_rows(a, b, common)
-        self.segments[index] = Segment(begin, end, len(self.token))
+        self.segments[index] = Segment(begin, end, self.num_tokens)
 
     def branches(self, low: int, high: int, depth: int, fork: int) -> Iterator[tuple[int, int]]:
         """Splits rows low..high where they differ after `fork` tokens.
@@ -147,12 +177,12 @@ class _PackBuilder:
             common = self._common_length(a, b)
             if b - a > 1 and (common - depth) * (b - a - 1) < self.min_saved:
                 yield from self.branches(a, b, depth, common)
-            elif len(self.rows[a]) > depth:
+            elif self.length[a] > depth:
                 yield a, b
 
     def _common_length(self, low: int, high: int) -> int:
         return (
             int(self.prefix_lengths[low + 1 : high].min())
             if high - low > 1
-            else len(self.rows[low])
+            else int(self.length[low])
         )

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grupo.kernels.packing.prefix_trie import PackedTokens, common_prefix_lengths, pack
-from tests.helpers.packed_rows import Rows, count_prefixes, pack_rows, row_indices
+from grupo.kernels.packing.prefix_trie import PackedTokens, SortedRows, pack
+from tests.helpers.packed_rows import Rows, count_prefixes, pack_rows, padded, row_indices
 
 ROWS = st.lists(st.lists(st.integers(0, 2), max_size=9), min_size=1, max_size=8)
 MIN_SAVED = st.integers(1, 7)
@@ -130,16 +130,32 @@ def test_prefix_of_all_rows_is_shared_if_that_saves_enough():
 
 
 @given(ROWS)
-def test_common_prefix_lengths_of_random_sorted_rows(rows):
-    rows = sorted(rows)
-    lengths = common_prefix_lengths(rows)
+def test_distinct_rows_are_sorted_and_every_row_has_its_number(rows):
+    distinct = SortedRows.of(*padded(rows))
+    table = [row[:n].tolist() for row, n in zip(distinct.table, distinct.length, strict=True)]
+    assert table == sorted(map(list, {tuple(row) for row in rows}))
+    assert [table[number] for number in distinct.row_number] == rows
+
+
+def test_rows_are_sorted_by_number_and_not_by_byte():
+    distinct = SortedRows.of(*padded([[256], [2, 1], [2], [1 << 33], [255, 3]]))
+    assert distinct.table[:, 0].tolist() == [2, 2, 255, 256, 1 << 33]
+    assert distinct.length.tolist() == [1, 2, 2, 1, 1]
+
+
+@given(ROWS)
+def test_prefix_lengths_of_random_rows(rows):
+    lengths = SortedRows.of(*padded(rows)).prefix_lengths
+    rows = sorted(map(list, {tuple(row) for row in rows}))
     assert sum(map(len, rows)) - sum(lengths) == count_prefixes(rows)
     for ancestors, row, count in zip([[], *rows], rows, lengths, strict=False):
         assert row[:count] == ancestors[:count]
         assert row[count : count + 1] != ancestors[count : count + 1] or not row[count:]
 
 
-def test_common_prefix_lengths_of_nested_rows():
-    assert common_prefix_lengths([(), (1,), (1, 1), (1, 1), (2,), (2, 1)]) == [0, 0, 1, 2, 0, 1]
-    assert common_prefix_lengths([(5, 6)]) == [0]
-    assert common_prefix_lengths([]) == []
+def test_prefix_lengths_of_nested_rows():
+    rows = SortedRows.of(*padded([(2, 1), (), (1, 1), (1,), (1, 1), (2,)]))
+    assert rows.prefix_lengths.tolist() == [0, 0, 1, 0, 1]
+    assert SortedRows.of(*padded([(5, 6)])).prefix_lengths.tolist() == [0]
+    none = torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+    assert SortedRows.of(*none).prefix_lengths.tolist() == []
