@@ -16,6 +16,7 @@ from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative
+from grupo.core.ordered_sums import select_by_index, sum_by_index
 from grupo.core.requires import Requires
 
 MAX_LOG_RATIO = 20.0  # nats; bounds the logarithm of products, because float32 overflows at e^89
@@ -44,10 +45,12 @@ def turn(pi: Signals, batch: Batch) -> PerAction:
     """Turn ratio: geometric mean of the token ratios of the same turn in the row, (N, T)."""
     log_ratio = token_log_ratio(pi, batch)
     num_turns = int(batch.turn.max()) + 1 if batch.turn.numel() else 0
-    zeros = log_ratio.new_zeros((len(log_ratio), num_turns))
-    total = zeros.scatter_add(1, batch.turn, log_ratio)
-    count = zeros.scatter_add(1, batch.turn, batch.mask.to(log_ratio))
-    mean = torch.gather(total / count.clamp(min=1), 1, batch.turn)
+    row = torch.arange(len(log_ratio), device=log_ratio.device)[:, None]
+    index = (row * num_turns + batch.turn).flatten()
+    size = len(log_ratio) * num_turns
+    total = sum_by_index(log_ratio.flatten(), index, size)
+    count = sum_by_index(batch.mask.to(log_ratio).flatten(), index, size)
+    mean = select_by_index(total / count.clamp(min=1), index).view_as(log_ratio)
     return mean.exp().masked_fill(~batch.mask, 1.0)
 
 

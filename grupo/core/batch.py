@@ -10,13 +10,14 @@ Shape letters, here and everywhere:
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from grupo.core.device_copies import to_device
 from grupo.core.errors import ConfigError, MissingSignalError
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 
@@ -155,6 +156,11 @@ class Batch:
             inputs=select_input_rows(self.inputs, rows),
         )
 
+    def to(self, device: torch.device) -> "Batch":
+        """The batch with its tensors on a device; the policy's inputs stay where they are."""
+        moved = {f.name: _moved(getattr(self, f.name), device) for f in fields(self)}
+        return replace(self, **{**moved, "inputs": self.inputs})
+
     def with_advantage(self, estimator: "Callable[[Tensor, Batch], Tensor]") -> "Batch":
         """The batch with the advantages that `estimator` computes from its rewards."""
         values = estimator(self.reward, self)
@@ -180,6 +186,14 @@ def broadcast_to_tokens(values: Tensor, batch: Batch) -> PerAction:
     """Values per rollout (R,) or per action (N, T) as values per action (N, T), 0 where masked."""
     per_action = values if values.ndim == 2 else values[batch.rollout, None]
     return per_action * batch.mask
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    if isinstance(value, Tensor):
+        return to_device(value, device)
+    if isinstance(value, SignalDict):
+        return SignalDict({name: to_device(x, device) for name, x in value.items()})
+    return value
 
 
 def select_input_rows(inputs: Any, rows: Int[Tensor, "n"]) -> Any:

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from grupo.core.ordered_sums import sum_by_index
+
 PerRollout = Float[Tensor, "R"]
 Label = Int[Tensor, "R"]
 
@@ -21,7 +23,7 @@ def count(x: PerRollout, group: Label) -> PerRollout:
 
 def sum(x: PerRollout, group: Label) -> PerRollout:
     """Sum over the group."""
-    return x.new_zeros(_num_groups(group)).index_add(0, group, x)[group]
+    return sum_by_index(x, group, _num_groups(group))[group]
 
 
 def mean(x: PerRollout, group: Label) -> PerRollout:

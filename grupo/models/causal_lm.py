@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
+from grupo.core.device_copies import to_device
 from grupo.core.dtypes import DTYPES, FULL_PRECISION, DtypeName
 from grupo.core.errors import ConfigError
 from grupo.core.in_memory import MissingObject
@@ -324,7 +325,7 @@ class CausalPolicy(TrainablePolicy):
         source.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
         with self.autocast():
             hidden = source.evaluator.hidden_states(token, length, row, column - 1)
-        actions = token[row, column].to(hidden.values.device)
+        actions = to_device(token[row, column], hidden.values.device)
         head = self._logits_head(source.lm_head)
         return TokenDistributions(hidden, actions, head, self.spec.sampling)
 

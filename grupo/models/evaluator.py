@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from grupo.core.device_copies import to_device
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.inference.local import LocalEngine
@@ -100,8 +101,10 @@ class PackedEvaluator:
         length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
         if not len(row):  # models cannot evaluate an empty sequence
             length[:1] = 1
-        packed = pack(token, length).to(self.model.device)
-        return self.backend.evaluate(packed, packed.token_index[row, column])
+        packed = pack(token, length)
+        device = self.model.device
+        index = to_device(packed.token_index[row, column], device)
+        return self.backend.evaluate(packed.to(device), index)
 
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
         rows = SortedRows.of(token, length)
@@ -154,7 +157,7 @@ class PaddedEvaluator:
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
     ) -> HiddenStates:
-        token = token[:, : int(length.max())].to(self.model.device)
+        token = to_device(token[:, : int(length.max())], self.model.device)
         hidden = self.model.base_model(input_ids=token, use_cache=False).last_hidden_state
         return HiddenStates(hidden[row, column])
 

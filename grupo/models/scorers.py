@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
+from grupo.core.device_copies import to_device
 from grupo.models.base import REPROMPTED_PREFIX
 
 Weights = Mapping[str, Tensor]
@@ -55,7 +56,7 @@ class HasSwappableParams(Protocol[S_co]):
 def scatter_to_batch(batch: Batch, values: Weights) -> Signals:
     """Scatter values per action, in the order of the mask, to signals (N, T), 0 where masked."""
     device = next(iter(values.values())).device
-    index = tuple(x.to(device) for x in batch.mask.nonzero(as_tuple=True))
+    index = tuple(to_device(x, device) for x in batch.mask.nonzero(as_tuple=True))
     zeros = torch.zeros(batch.mask.shape, device=device)
     # values are in float32, or in float64
     return Signals(

@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, SignalDict, Signals
+from grupo.core.device_copies import to_device
 from grupo.core.interfaces import Scorer
 from grupo.core.signal_names import GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import collective_passes, out_of_memory_on_all
 from grupo.method import Method
+from grupo.training.policy_device import PassResult, WeightedBatch, read_results
 from grupo.training.update_metrics import TokenHook, UpdateMetrics
 
 
@@ -139,7 +141,10 @@ def _evaluate_rows(
         for rows in own:
             signals = scorer.signals(batch.select_rows(rows), names)
             for name in names:
-                out[name][rows] = signals[name].to(out[name])
+                device = signals[name].device
+                out[name] = to_device(out[name], device)  # read when all rows are queued
+                out[name][to_device(rows, device)] = signals[name].to(out[name])
+        out = {name: values.to(batch.old_logp.device) for name, values in out.items()}
     ranks.sum(list(out.values()), "signals")
     return SignalDict(out)
 
@@ -191,14 +196,21 @@ def _one_pass(
     ranks: Ranks,
 ) -> None:
     passes = _backward_passes(policy, batch, ranks)
+    weighted = WeightedBatch(batch, weight)
+    results = list[PassResult]()
     with _failures_of_ranks(policy, ranks):
         for rows, factor in passes:
             microbatch = batch.select_rows(rows)
-            pi = _evaluate_policy(policy, microbatch, names)
-            loss = (factor * weight[rows] * method.loss(pi, microbatch)).sum()
+            pi = policy.signals(microbatch, names)
+            if pi.logp.requires_grad:
+                pi.logp.retain_grad()  # for the metric update/advantage_alignment
+            part, part_weight = weighted.select_rows(rows, microbatch, pi.logp.device)
+            loss = (factor * part_weight * method.loss(pi, part)).sum()
             loss.backward()
             if factor:
-                metrics.add(method, pi, microbatch, loss)
+                results.append(PassResult.of(rows, pi, loss))
+        for rows, pi, loss in read_results(results):
+            metrics.add(method, pi, batch.select_rows(rows), loss)
     metrics.add_other_ranks(ranks)
 
 
@@ -223,10 +235,13 @@ def _two_passes(
     with _failures_of_ranks(policy, ranks):
         for indices, factor in passes:
             rows = trained[indices]
-            live = _evaluate_policy(policy, batch.select_rows(rows), names)
+            live = policy.signals(batch.select_rows(rows), names)
             torch.autograd.backward(
                 [live[name] for name in gradients],
-                [factor * gradient[rows] for gradient in gradients.values()],
+                [
+                    to_device(factor * gradient[rows], live[name].device)
+                    for name, gradient in gradients.items()
+                ],
             )
 
 
@@ -243,12 +258,3 @@ def _rows_with_gradient(
     if method.loss.zero_if_no_advantage and not measure_all_rows:
         counted &= batch.advantage != 0
     return counted.any(1).nonzero()[:, 0]
-
-
-def _evaluate_policy(policy: MicrobatchScorer, batch: Batch, names: Collection[str]) -> Signals:
-    """The policy's signals on the batch's device; gradients flow back to the policy's device."""
-    signals = policy.signals(batch, names)
-    pi = Signals({name: x.to(batch.old_logp.device) for name, x in signals.items()})
-    if pi.logp.requires_grad:
-        pi.logp.retain_grad()  # for the metric update/advantage_alignment
-    return pi

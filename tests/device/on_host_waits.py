@@ -1,8 +1,16 @@
 """How often the program waits for a simulated CUDA device."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+import torch
+
+from grupo.algo.losses import Clip, Loss
+from grupo.core.batch import Batch, SignalDict
+from grupo.method import Method
+from grupo.methods.gvpo import gvpo
 from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.training.update import accumulate_gradients, evaluate_all
 from tests.helpers import tiny_lm
 from tests.helpers.simulated_cuda.host_waits import HostWaits
 
@@ -48,3 +56,40 @@ def test_the_disagreement_of_a_group_is_computed_without_waiting(llama):
     with HostWaits() as waits:
         policy.signals(batch, ("disagreement",))
     assert waits.count == 0, waits.lines
+
+
+def training_batch(policy: CausalPolicy) -> Batch:
+    """Answers with advantages and with the signals that the metrics of an update read."""
+    batch = tiny_lm.answer_batch(policy)
+    signals = {
+        "sampled": batch.mask.float(),
+        "off_context": 0.0 * batch.mask,
+        "logp@sampler": batch.old_logp,
+    }
+    advantage = torch.linspace(-1, 1, batch.mask.numel()).view(batch.mask.shape) * batch.mask
+    return replace(batch, signals=SignalDict(signals), advantage=advantage)
+
+
+@pytest.mark.parametrize("loss", [Clip(), gvpo().loss], ids=["rows alone", "coupled rows"])
+def test_waits_of_an_update_do_not_depend_on_the_number_of_microbatches(loss: Loss, llama):
+    counts = []
+    for size in (1_000, 100):
+        policy = make_policy(llama, tokens_per_microbatch=size)
+        batch = training_batch(policy)
+        with HostWaits() as waits:
+            accumulate_gradients(policy, Method(loss=loss), batch)
+        counts.append((len(list(policy.microbatches(batch))), waits.count))
+        assert not waits.copy_lines, waits.copy_lines  # nor for a copy to the device
+    (one, waits_of_one), (several, waits_of_several) = counts
+    assert one == 1
+    assert several > 3
+    assert 0 < waits_of_one == waits_of_several <= 4
+
+
+def test_signals_of_all_rows_are_read_with_one_wait(llama):
+    policy = make_policy(llama, tokens_per_microbatch=100)
+    batch = tiny_lm.answer_batch(policy)
+    with HostWaits() as waits:
+        evaluate_all(policy, policy, batch, ["logp"])
+    assert waits.count == 1, waits.lines
+    assert not waits.copy_lines, waits.copy_lines

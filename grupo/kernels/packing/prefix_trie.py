@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from grupo.core.device_copies import to_device
+
 MIN_SAVED_TOKENS = 16  # a shared segment must save this many tokens
 
 
@@ -49,9 +51,9 @@ class PackedTokens:
     def to(self, device: torch.device) -> "PackedTokens":
         """A copy with its tensors on the device."""
         return PackedTokens(
-            self.token.to(device),
-            self.position.to(device),
-            self.token_index.to(device),
+            to_device(self.token, device),
+            to_device(self.position, device),
+            to_device(self.token_index, device),
             self.segments,
         )
 

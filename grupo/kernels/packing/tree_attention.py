@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from grupo.core.device_copies import to_device
 from grupo.kernels.packing import native_attention
 from grupo.kernels.packing.block_attention import (
     AttentionBlock,
@@ -210,7 +211,7 @@ def _self_block(segments: Sequence[Segment], device: torch.device) -> SelfBlock:
     is_token = index < end
     place = is_token.flatten().nonzero()[:, 0]
     parts = index.minimum(end - 1), is_token, index.flatten()[place], place
-    return SelfBlock(*(part.to(device) for part in parts))
+    return SelfBlock(*(to_device(part, device) for part in parts))
 
 
 def _window_mask(distance: Tensor, window: float, like: Tensor) -> Tensor:

@@ -25,12 +25,14 @@ class HostWaits(TorchDispatchMode):
     """Counts waits of this thread for results of CUDA tensors, by line of the library.
 
     A wait is a copy to the CPU, a number that is read, and a size that depends on values, such as
-    that of the rows that a mask selects.
+    that of the rows that a mask selects. Copies to the device from memory that is not pinned, for
+    which the program waits as well, are counted apart.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.lines = Counter[str]()
+        self.copy_lines = Counter[str]()  # copies to the device
 
     @property
     def count(self) -> int:
@@ -39,11 +41,33 @@ class HostWaits(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if waits := _number_of_waits(func, args, result):
-            stack = traceback.extract_stack()[:-1]
-            frame = next((f for f in reversed(stack) if "/grupo/" in f.filename), stack[-1])
-            place = f"{frame.filename.split('/grupo/')[-1]}:{frame.lineno}"
-            self.lines[f"{place} {func._schema.name}"] += waits
+            self.lines[_line(func)] += waits
+        if _is_blocking_copy(func, args, kwargs or {}, result):
+            self.copy_lines[_line(func)] += 1
         return result
+
+
+def _line(func: Any) -> str:
+    """The line of the library that calls an operation."""
+    stack = traceback.extract_stack()[:-2]
+    frame = next((f for f in reversed(stack) if "/grupo/" in f.filename), stack[-1])
+    return f"{frame.filename.split('/grupo/')[-1]}:{frame.lineno} {func._schema.name}"
+
+
+def _is_blocking_copy(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
+    """Whether an operation copies a tensor to the device and waits until that is done."""
+    name = func._schema.name
+    first = args[0] if args and isinstance(args[0], Tensor) else None
+    if first is None:
+        return False
+    if name == "aten::_to_copy":
+        return first.is_cpu and result.is_cuda and not kwargs.get("non_blocking")
+    if name == "aten::copy_":
+        is_async = kwargs.get("non_blocking") or args[2:3] == (True,)
+        return first.is_cuda and args[1].is_cpu and not is_async
+    if name.rstrip("_") in ("aten::index", "aten::index_put"):
+        return first.is_cuda and any(isinstance(x, Tensor) and x.is_cpu for x in args[1])
+    return False
 
 
 def _number_of_waits(func: Any, args: Any, result: Any) -> int:
