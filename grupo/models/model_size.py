@@ -84,6 +84,19 @@ def read_model_size(model: str) -> ModelSize:
         return size_of_config(AutoConfig.from_pretrained(model))
 
 
+def read_parameter_shapes(model: str) -> dict[str, tuple[int, ...]]:
+    """The shape of each parameter by name; reads the config file only.
+
+    Raises:
+        ConfigError: There is no such model, or its config file is malformed.
+    """
+    check_config_file(model)
+    check_model_exists(model)
+    with loader_errors(f"model: {model!r}"), quiet_transformers(), torch.device("meta"):
+        module = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model))
+    return {name: tuple(p.shape) for name, p in module.named_parameters()}
+
+
 def size_of_config(config: PreTrainedConfig) -> ModelSize:
     """The size of the model that a config of transformers describes; allocates no weights."""
     with torch.device("meta"):

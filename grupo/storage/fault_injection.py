@@ -27,6 +27,18 @@ EMA_POINTS = (  # of runs with an average of the weights
     "step/ema_updated",
     *(f"save/ema/{stage}" for stage in ("opened", "written", "synced")),
 )
+PIPELINE_POINTS = (
+    "pipeline/folder",
+    *(f"pipeline/file/{stage}" for stage in ("opened", "written", "synced", "renamed")),
+    "stage/begin",
+    "merge/begun",
+    *(f"merge/{stage}" for stage in ("opened", "written", "synced", "renamed")),
+    "data/begun",
+    "data/written",
+    "data/renamed",
+    *(f"data/summary/{stage}" for stage in ("opened", "written", "synced", "renamed")),
+    "stage/ended",
+)
 RESUME_POINTS = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
 SAVE_POINTS = (
     "save/begun",

@@ -30,6 +30,7 @@ from grupo.training.recipe_file import EarlierRecipe, RecipeFile, read_recipe_fi
 LOCK = "lock"
 RECIPE = "recipe.json"
 SUMMARY = "summary.json"
+MERGED = "merged.safetensors"  # weights that a pipeline merged for the run before it began
 CHECKPOINTS = "checkpoints"
 JOURNALS = ("metrics", "rollouts", "actions")
 JOURNAL_CHECKSUMS = "journal_checksums"  # tensors of a checkpoint: `LineSums` of each journal
@@ -57,10 +58,11 @@ class RunFolder:
     def check_empty(folder: Path) -> None:
         """Raise `ConfigError` if the folder is not empty.
 
-        A lock and unfinished files, which a run that was killed at its start leaves, are allowed.
+        A lock and unfinished files, which a run that was killed at its start leaves, are allowed,
+        and so are merged weights that it starts from.
         """
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        entries = [name for name in names if name != LOCK and not name.startswith("tmp.")]
+        entries = [x for x in names if x not in (LOCK, MERGED) and not x.startswith("tmp.")]
         if entries or folder.is_file():
             raise ConfigError(
                 f"run: {str(folder)!r} exists. Name another folder, or continue this run with"

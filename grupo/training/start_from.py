@@ -78,7 +78,7 @@ def _from_run(policy: PolicySpec, run: Path, choice: str) -> CausalLM:
             f"model: the run {str(run)!r} began with a model in memory, {trained.model}. Allowed: a"
             " run that began with a model's folder."
         )
-    return _started(policy, trained.model, weights)
+    return started_policy(policy, trained.model, weights)
 
 
 def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
@@ -100,7 +100,7 @@ def _from_adapters(policy: PolicySpec, folder: Path) -> CausalLM:
     targets = targets if isinstance(targets, str) else tuple(sorted(targets))
     lora = Lora(config["r"], float(config["lora_alpha"]), targets)
     weights = StartWeights(str(file), sha256_of(file), lora)
-    return _started(policy, config["base_model_name_or_path"], weights)
+    return started_policy(policy, config["base_model_name_or_path"], weights)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -114,7 +114,14 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _started(policy: PolicySpec, model: str, start: StartWeights) -> CausalLM:
+def started_policy(policy: PolicySpec, model: str, start: StartWeights) -> CausalLM:
+    """The policy with another model and start weights; only a `CausalLM` has any.
+
+    Args:
+        policy: The policy.
+        model: Folder or hub name of the model that the weights belong to.
+        start: The weights.
+    """
     if not isinstance(policy, CausalLM):
         name = type(policy).__name__
         raise ConfigError(

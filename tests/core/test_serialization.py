@@ -26,6 +26,7 @@ from grupo.envs.games import FrozenLake
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.envs.tools import Python
 from grupo.models.causal_lm import CausalLM
+from grupo.pipeline import Stage
 from grupo.rewards import ChatEndpoint, ExactMatch
 from grupo.rewards.judges import RubricItem, YesNo
 from grupo.rollouts.curricula import ShuffledTasks
@@ -93,6 +94,9 @@ VALUES: Mapping[str, Any] = {
     "reward": ExactMatch(),
     "source": DatasetTasks("a.jsonl"),
     "selection": Between("pass_rate", 0.2, 0.6),
+    "shares": (("sft", 0.25), ("dpo", 0.75)),
+    "stages": (Stage("sft", RECIPE),),
+    "recipe": RECIPE,
 }
 SCALARS = (3, 0.25, "text", True)
 

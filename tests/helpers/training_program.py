@@ -25,6 +25,7 @@ import peft  # noqa: F401  # it imports 800 modules, which each child would load
 import torch
 
 from grupo.models import loading
+from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
@@ -32,7 +33,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.extend import extend_run
 from grupo.training.state import State
 from grupo.training.trainer import reopen_trainer, resume, train
-from tests.helpers import training_components, training_recipes
+from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.failing_disk import FailingDisk
 from tests.helpers.power_loss import RecordingDisk, write_calls
 from tests.helpers.system_calls import system_calls_through
@@ -128,6 +129,10 @@ def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
         "train": lambda: train(training_recipes.recipe(request["recipe"], model), run, callback),
         "resume": lambda: resume(run, callback),
         "extend": lambda: extend_and_resume(run, request["changes"], callback),
+        "pipeline": lambda: run_pipeline(
+            pipelines.PIPELINES[request["recipe"]](model), run, lambda folder: callback
+        ),
+        "resume pipeline": lambda: resume_pipeline(run, lambda folder: callback),
         "resume corrupted": lambda: resume_corrupted(run, request["corruption"], callback),
         "resume with later reference": lambda: resume_with_later_reference(run, callback),
     }

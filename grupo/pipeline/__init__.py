@@ -1,0 +1,28 @@
+"""Pipelines of stages: supervised, preference and RL training, surveys and collections."""
+
+from grupo.pipeline.collect import best_against_worst, solved
+from grupo.pipeline.conditions import ConditionFailedError, MetricAtLeast, MetricAtMost
+from grupo.pipeline.merge import Merged, linear, spherical
+from grupo.pipeline.pipeline import Pipeline
+from grupo.pipeline.run import resume_pipeline, run_pipeline
+from grupo.pipeline.sources import CollectedTasks, SurveyedTasks
+from grupo.pipeline.stages import CollectStage, Stage, SurveyStage
+
+__all__ = [
+    "CollectStage",
+    "CollectedTasks",
+    "ConditionFailedError",
+    "Merged",
+    "MetricAtLeast",
+    "MetricAtMost",
+    "Pipeline",
+    "Stage",
+    "SurveyStage",
+    "SurveyedTasks",
+    "best_against_worst",
+    "linear",
+    "resume_pipeline",
+    "run_pipeline",
+    "solved",
+    "spherical",
+]

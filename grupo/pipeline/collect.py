@@ -1,0 +1,141 @@
+"""Rollouts that a stage collects as tasks: pairs of the best and the worst one, or solved ones."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from grupo.config.success import named_criterion
+from grupo.core.exit_codes import EXIT_FAILED, CommandError
+from grupo.core.rng import derive_key
+from grupo.core.types import Group, Rollout, Task
+from grupo.pipeline.data_stage import SampledPolicy, new_data_file, sampled_policy
+from grupo.recipe import Recipe
+from grupo.rollouts.evaluate import run_rollouts
+from grupo.training.callbacks import Callback
+
+COLLECTION_FILE = "tasks.jsonl"
+ROLLOUTS_AT_ONCE = 512  # whole groups, at least one
+Row = Mapping[str, Any]
+# the rows of a group besides prompt and answer, and whether a rollout solves its task
+RowsOfGroup = Callable[[Sequence[Rollout], Callable[[Rollout], bool]], Sequence[Row]]
+
+
+class NothingCollectedError(CommandError):
+    """No group of a collection has a row."""
+
+    exit_code = EXIT_FAILED
+
+
+def best_against_worst(
+    rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
+) -> Sequence[Row]:
+    """The rollout with the highest reward as `chosen`, that with the lowest as `rejected`.
+
+    Of equal rewards the first is taken; a group without different rewards has no row.
+
+    Args:
+        rollouts: The scored rollouts of a group.
+        solves: Whether a rollout solves its task; it is not read.
+
+    >>> from grupo.core.types import Action
+    >>> turns = [(("2 + 2", Action((1,), (0.0,), text=text)),) for text in ("5", "4")]
+    >>> group = [Rollout(turns[0], reward=0.0), Rollout(turns[1], reward=1.0)]
+    >>> [(row["chosen"], row["rejected"]) for row in best_against_worst(group, bool)]
+    [('4', '5')]
+    """
+    if not rollouts:
+        return []
+    best = max(rollouts, key=lambda rollout: rollout.reward)
+    worst = min(rollouts, key=lambda rollout: rollout.reward)
+    if best.reward == worst.reward:
+        return []
+    rewards = {"chosen_reward": best.reward, "rejected_reward": worst.reward}
+    return [{"chosen": best.text, "rejected": worst.text, **rewards}]
+
+
+def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Sequence[Row]:
+    """The different rollouts that solve the task, each as a `completion`.
+
+    Args:
+        rollouts: The scored rollouts of a group.
+        solves: Whether a rollout solves its task.
+    """
+    texts = dict.fromkeys(rollout.text for rollout in rollouts if solves(rollout))
+    return [{"completion": text} for text in texts]
+
+
+def write_collection(
+    folder: Path,
+    recipe: Recipe,
+    attempts: int,
+    count: int,
+    rows_of_group: RowsOfGroup,
+    callback: Callback,
+) -> None:
+    """Sample rollouts of a recipe's training tasks with its policy and write their rows.
+
+    Args:
+        folder: The folder of the stage.
+        recipe: The recipe.
+        attempts: Sampled rollouts per task.
+        count: Number of tasks at most; 0: all.
+        rows_of_group: The rows of a group.
+        callback: Receives a message about the result.
+
+    Raises:
+        NothingCollectedError: No group has a row.
+    """
+    start = perf_counter()
+    solves = named_criterion(recipe.evaluation.success, recipe.env)
+    summary: dict[str, Any] = {"attempts": attempts, "seed": recipe.seed}
+    with sampled_policy(recipe, count, callback) as sampled:
+        groups = list(_groups(sampled, recipe, attempts))
+    lines = [
+        json.dumps({**_task_columns(group.task), **row}, allow_nan=False)
+        for group in groups
+        for row in rows_of_group([x for x in group.rollouts if not x.error], solves)
+    ]
+    if not lines:
+        raise NothingCollectedError(
+            f"{folder}: none of the {len(groups)} tasks has a row of"
+            f" {getattr(rows_of_group, '__name__', rows_of_group)}. Sample more attempts, or"
+            " begin with a policy that solves some tasks sometimes."
+        )
+    summary |= {
+        "tasks": len(groups),
+        "rows": len(lines),
+        "tokens": sum(rollout.length for group in groups for rollout in group.rollouts),
+        "seconds": round(perf_counter() - start, 2),
+    }
+    with new_data_file(folder / COLLECTION_FILE, summary) as path:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    callback.on_message(
+        f"{len(lines)} rows of {len(groups)} tasks were collected: {folder / COLLECTION_FILE}"
+    )
+
+
+def _groups(sampled: SampledPolicy, recipe: Recipe, attempts: int) -> Iterator[Group]:
+    size = max(1, ROLLOUTS_AT_ONCE // attempts)
+    for first in range(0, len(sampled.tasks), size):
+        actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
+        part = sampled.tasks[first : first + size]
+        strategy = recipe.evaluation.turn_strategy
+        yield from run_rollouts(actor, recipe.env, part, attempts, strategy)
+
+
+def _task_columns(task: Task) -> Row:
+    """Prompt, answer and the columns of a task that JSON can hold."""
+    columns = {name: value for name, value in task.columns.items() if _is_json(value)}
+    answer = {} if task.reference_answer is None else {"answer": task.reference_answer}
+    prompt = task.prompt if isinstance(task.prompt, str) else list(task.prompt)
+    return {**columns, "prompt": prompt, **answer}
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True

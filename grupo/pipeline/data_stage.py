@@ -1,0 +1,104 @@
+"""The sampling policy of surveys and collections, and their file with its digest."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grupo.config.validate import check_tasks
+from grupo.config.validate_tasks import load_tasks
+from grupo.core.errors import ConfigError
+from grupo.core.rng import seed_torch
+from grupo.core.types import Task
+from grupo.models.base import Policy
+from grupo.models.start_weights import sha256_of
+from grupo.recipe import Recipe
+from grupo.storage import strict_json
+from grupo.storage.atomic_files import fsync_dir, make_folder, remove_unfinished, write_atomically
+from grupo.storage.checkpoint import CorruptRun, save_errors
+from grupo.storage.fault_injection import kill_point
+from grupo.storage.pipeline_dirs import SUMMARY
+from grupo.tasks.overlong import fit_prompts
+from grupo.training.callbacks import Callback
+
+
+@dataclass(frozen=True)
+class SampledPolicy:
+    """The policy of a stage that samples, and the tasks that it attempts.
+
+    Args:
+        policy: The policy, whose engine has its weights.
+        tasks: The training tasks of the recipe, or the first of them.
+    """
+
+    policy: Policy
+    tasks: Sequence[Task]
+
+
+@contextmanager
+def sampled_policy(recipe: Recipe, count: int, callback: Callback) -> Iterator[SampledPolicy]:
+    """The loaded policy of a recipe and at most `count` of its training tasks; 0: all of them."""
+    tasks: Sequence[Task]
+    tasks, _ = load_tasks(recipe)
+    seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
+    policy = recipe.policy.build()
+    try:
+        if policy.prompt_limit:
+            (tasks,), note = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
+            if note:
+                callback.on_message(note)
+        check_tasks(policy, tasks)
+        policy.sync_weights(policy.weight_sync.snapshot(), 0)
+        number = min(count or len(tasks), len(tasks))
+        yield SampledPolicy(policy, [tasks[i] for i in range(number)])
+    finally:
+        policy.weight_sync.close()
+
+
+@contextmanager
+def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
+    """A path to write a data file to; it gets its name, and then its summary, when the block ends.
+
+    Args:
+        file: The file, in the folder of its stage.
+        summary: The contents of `summary.json`, which the block may complete.
+    """
+    with save_errors(f"{file} is not written"):
+        make_folder(file.parent)
+        remove_unfinished(file.parent)
+        temporary = file.with_name(f"tmp.{file.name}")
+        kill_point("data/begun")
+        yield temporary
+        _make_durable(temporary)
+        digest = sha256_of(temporary)
+        kill_point("data/written")
+        os.replace(temporary, file)
+        fsync_dir(file.parent)
+        kill_point("data/renamed")
+        text = strict_json.to_json({**summary, "file": file.name, "sha256": digest})
+        write_atomically(file.parent / SUMMARY, text, point_prefix="data/summary")
+
+
+def read_data_file(folder: Path) -> Path:
+    """The data file of a finished stage.
+
+    Raises:
+        CorruptRun: It is not the file that the stage wrote.
+    """
+    summary: Mapping[str, Any] = strict_json.from_json((folder / SUMMARY).read_text())
+    if "sha256" not in summary:
+        raise ConfigError(f"tasks: {str(folder)!r} holds no survey and no collection.")
+    file = folder / str(summary["file"])
+    if not file.is_file() or sha256_of(file) != summary["sha256"]:
+        raise CorruptRun(
+            f"tasks: {str(file)!r} is not the file that its stage wrote: its SHA-256 differs. Put"
+            " back the original, or start a new pipeline."
+        )
+    return file
+
+
+def _make_durable(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,71 @@
+"""The folders of a pipeline's stages, from its `pipeline.json` and without importing its recipes.
+
+pipeline.json     the pipeline, written once at the start
+sft/              a stage: the folder of a run, or of a data set
+2/sft/            a stage of the second round, if there are several rounds
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grupo.core.json_text import parse_json, read_limited
+
+PIPELINE = "pipeline.json"
+RECIPE = "recipe.json"  # of a run
+SUMMARY = "summary.json"  # of a stage that has ended
+
+
+@dataclass(frozen=True)
+class StageFolder:
+    """The folder of a stage, which need not exist yet.
+
+    Args:
+        name: Name of the stage.
+        round_number: Number of the round, from 1.
+        folder: Its folder.
+        data: The stage as JSON data.
+    """
+
+    name: str
+    round_number: int
+    folder: Path
+    data: Mapping[str, Any]
+
+    @property
+    def is_run(self) -> bool:
+        """Whether a run has begun in the folder."""
+        return (self.folder / RECIPE).is_file()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the stage has ended."""
+        return (self.folder / SUMMARY).is_file()
+
+
+def is_pipeline(folder: Path) -> bool:
+    """Whether a folder holds a pipeline."""
+    return (folder / PIPELINE).is_file()
+
+
+def stage_path(root: Path, name: str, round_number: int, rounds: int) -> Path:
+    """The folder of a stage.
+
+    >>> str(stage_path(Path("runs/a"), "sft", 1, 1)), str(stage_path(Path("runs/a"), "sft", 2, 3))
+    ('runs/a/sft', 'runs/a/2/sft')
+    """
+    return root / name if rounds == 1 else root / str(round_number) / name
+
+
+def stage_folders(root: Path) -> list[StageFolder]:
+    """The folders of all stages in the order of their rounds; none for a folder of another kind."""
+    if not is_pipeline(root):
+        return []
+    pipeline = parse_json(read_limited(root / PIPELINE))["pipeline"]
+    stages, rounds = pipeline["stages"]["tuple"], pipeline["rounds"]
+    return [
+        StageFolder(data["name"], number, stage_path(root, data["name"], number, rounds), data)
+        for number in range(1, rounds + 1)
+        for data in stages
+    ]

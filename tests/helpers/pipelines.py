@@ -1,0 +1,101 @@
+"""Pipelines of short runs of a tiny language model, one for each shape of a pipeline."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from grupo.models.loading import Lora
+from grupo.pipeline import (
+    CollectedTasks,
+    CollectStage,
+    Merged,
+    MetricAtLeast,
+    Pipeline,
+    Stage,
+    SurveyedTasks,
+    SurveyStage,
+    spherical,
+)
+from grupo.pipeline.data_stage import read_data_file
+from grupo.recipe import Recipe
+from grupo.storage.pipeline_dirs import stage_folders
+from grupo.tasks import FromFunction, Lowest
+from tests.helpers import training_recipes
+from tests.helpers.run_outcomes import outcome
+from tests.helpers.training_components import few_tasks
+
+LORA = Lora(2, 4.0)
+
+
+def short(model: str) -> Recipe:
+    """Two steps of plain GRPO with a checkpoint after each."""
+    recipe = training_recipes.base(model).replace(max_steps=2, save_every=1, eval_tasks=3)
+    return recipe.replace(evaluation=replace(recipe.evaluation, every=0))
+
+
+def with_lora(recipe: Recipe) -> Recipe:
+    return recipe.replace(policy=replace(recipe.policy, lora=LORA))
+
+
+def chain(model: str) -> Pipeline:
+    """Two stages, of which the second starts from the first, with other seeds."""
+    first = short(model)
+    return Pipeline((Stage("first", first), Stage("second", first.replace(seed=1))))
+
+
+def merged(model: str) -> Pipeline:
+    """A merge of a run of all weights and of one of adapters."""
+    recipe = short(model)
+    return Pipeline(
+        (
+            Stage("a", recipe),
+            Stage("b", with_lora(recipe.replace(seed=1)), start=""),
+            Stage("soup", recipe, start=Merged({"a@1": 0.25, "b": 0.75}, spherical)),
+        )
+    )
+
+
+def surveyed(model: str) -> Pipeline:
+    """A survey of the first stage's policy selects the tasks of the last one."""
+    recipe = short(model)
+    tasks = SurveyedTasks("survey", Lowest("reward_mean", 4))
+    held_out = FromFunction(few_tasks)
+    later = recipe.replace(tasks=tasks, eval_tasks=held_out)
+    return Pipeline(
+        (
+            Stage("first", recipe),
+            SurveyStage("survey", recipe, attempts=2),
+            Stage("hard", later, when=MetricAtLeast("eval/sampled", 0.0)),
+        )
+    )
+
+
+def collected(model: str) -> Pipeline:
+    """Two rounds of a collection and a run on the collected tasks."""
+    recipe = short(model)
+    later = recipe.replace(tasks=CollectedTasks("pairs"), eval_tasks=2)
+    return Pipeline((CollectStage("pairs", recipe, attempts=4), Stage("train", later)), rounds=2)
+
+
+PIPELINES: Mapping[str, Callable[[str], Pipeline]] = {
+    "chain": chain,
+    "merged": merged,
+    "surveyed": surveyed,
+    "collected": collected,
+}
+
+
+def pipeline_outcome(root: Path) -> dict[str, object]:
+    """The outcome of each stage: of a run its bits, of a data set its bytes.
+
+    The fingerprint of a recipe depends on the folder, which its start weights are in.
+    """
+    outcomes: dict[str, object] = {
+        "unfinished": sorted(path.name for path in root.rglob("tmp.*")),
+    }
+    for stage in stage_folders(root):
+        parts = outcome(stage.folder) if stage.is_run else {}
+        parts.pop("fingerprint", None)
+        data = b"" if stage.is_run else read_data_file(stage.folder).read_bytes()
+        outcomes[f"{stage.round_number}/{stage.name}"] = parts or data
+    return outcomes
