@@ -17,7 +17,8 @@ from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
 from grupo.storage.fault_injection import kill_point
 from grupo.training.sampling_round import SamplingRound
-from grupo.training.unfinished_groups import StepLimit, UnfinishedGroup, exchange_unfinished
+from grupo.training.unfinished_exchange import exchange_unfinished
+from grupo.training.unfinished_groups import StepLimit, UnfinishedGroup
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _exchange_outcomes(
     if limit:
         own_paused = {i: group for i, group in own.items() if isinstance(group, UnfinishedGroup)}
         phase = "unfinished rollouts exchanged"
-        paused = exchange_unfinished(ranks, own_paused, tasks, phase, "generate")
+        paused = exchange_unfinished(ranks, own_paused, begun, phase, "generate")
     ended = [i for i in range(len(begun)) if i not in paused]
     own_groups = {
         place: group for place, i in enumerate(ended) if isinstance(group := own.get(i), Group)

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 from grupo.core.interfaces import Actor
 from grupo.core.rng import derive_key
 from grupo.core.types import Observation, RewardResult, Rollout, Task
-from grupo.distributed.base import Channel, Ranks
-from grupo.distributed.exchange import exchange_json
 from grupo.inference.reply_record import RecordedReply, ReplyRecord, ResumableActor
 from grupo.storage import rollout_json
 
@@ -80,14 +78,13 @@ class UnfinishedGroup:
     def to_data(self) -> list[Any]:
         """The group as JSON data, which does not depend on the order of arrivals."""
         replays = [*map(rollout_json.to_data, self.task.replays)]
-        scores = {key: [vars(x) for x in results] for key, results in sorted(self.scores.items())}
         return [
             [self.task.key, self.task.group_size, self.task.prompt, replays],
             self.first_step,
             self.label,
             {key: reply.to_data() for key, reply in sorted(self.replies.items())},
             dict(sorted(self.observations.items())),
-            scores,
+            scores_to_data(self.scores),
         ]
 
     @classmethod
@@ -105,8 +102,8 @@ class UnfinishedGroup:
             first_step,
             tuple(label),
             {key: RecordedReply.from_data(entry) for key, entry in replies.items()},
-            {key: _observation(entry) for key, entry in observations.items()},
-            {key: [_reward_result(entry) for entry in entries] for key, entries in scores.items()},
+            observations_from_data(observations),
+            scores_from_data(scores),
         )
 
 
@@ -181,33 +178,22 @@ def rollouts_digest(rollouts: Sequence[Rollout]) -> str:
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
-def exchange_unfinished(
-    ranks: Ranks,
-    own: Mapping[int, UnfinishedGroup],
-    tasks: Sequence[Task],
-    phase: str,
-    channel: Channel,
-) -> dict[int, UnfinishedGroup]:
-    """The unfinished groups of all ranks, by the index of their task, in ascending order.
-
-    Args:
-        ranks: The processes.
-        own: Those of this rank.
-        tasks: The tasks of all groups.
-        phase: As for `Ranks.exchange`.
-        channel: As for `Ranks.exchange`.
-    """
-    if ranks.size == 1:
-        return dict(own)
-    data = {index: group.to_data() for index, group in own.items()}
-    task_by_key = {task.key: task for task in tasks}
-    parts = exchange_json(ranks, data, phase, channel)
-    entries = {int(index): entry for part in parts for index, entry in part.items()}
-    return {i: UnfinishedGroup.from_data(entries[i], task_by_key) for i in sorted(entries)}
+def observations_from_data(data: Mapping[str, Any]) -> dict[str, Observation | None]:
+    """Observations by digest, from JSON data."""
+    return {
+        key: None if value is None else rollout_json.as_observation(value)
+        for key, value in data.items()
+    }
 
 
-def _observation(value: Any) -> Observation | None:
-    return None if value is None else rollout_json.as_observation(value)
+def scores_to_data(scores: Mapping[str, Sequence[RewardResult]]) -> dict[str, Any]:
+    """Scores by digest as JSON data."""
+    return {key: [vars(result) for result in results] for key, results in sorted(scores.items())}
+
+
+def scores_from_data(data: Mapping[str, Any]) -> dict[str, Sequence[RewardResult]]:
+    """The scores that `scores_to_data` returned."""
+    return {key: [_reward_result(entry) for entry in entries] for key, entries in data.items()}
 
 
 def _reward_result(data: Mapping[str, Any]) -> RewardResult:
