@@ -2,7 +2,8 @@
 
 A component that needs a head declares it, `Requires(heads=...)`, and reads its output by name:
 `pi["value"]` in a loss, `batch.signals["value"]` in an advantage estimator. Auxiliary heads have
-an optimizer of their own, and their gradients never reach the policy.
+an optimizer of their own. The kind of a head decides what else its gradient trains: nothing
+(`LinearHead`), the policy (`DeepHead`) or a model of its own (`OwnModelHead`).
 """
 
 from grupo.core.component import component
@@ -10,9 +11,9 @@ from grupo.core.component import component
 
 @component
 class LinearHead:
-    """A linear function of the policy's features in the state before each action.
+    """A linear function of the policy's features in the state before each action, detached.
 
-    Used for a value, a quality or a log-partition.
+    Its gradient does not reach the policy. Used for a value, a quality or a log-partition.
 
     Args:
         name: Name of its signal.
@@ -21,6 +22,53 @@ class LinearHead:
 
     name: str
     initial_value: float = 0.0
+
+
+@component
+class DeepHead:
+    """A linear function of the policy's features whose gradient trains the policy, too.
+
+    Used for a reward model, or for a value head that shares its network with the policy.
+
+    Args:
+        name: Name of its signal.
+        initial_value: Its output in every state before training.
+    """
+
+    name: str
+    initial_value: float = 0.0
+
+
+@component
+class ExportedHead:
+    """A trained head of a model that `grupo export` wrote, such as a reward model.
+
+    Args:
+        folder: Folder of the model.
+        name: Name of the head.
+    """
+
+    folder: str
+    name: str = "score"
+
+
+@component
+class OwnModelHead:
+    """A linear function of the features of a model of its own, which is trained with it.
+
+    Adapters of its own are trained if the policy trains adapters, otherwise all weights. Used for
+    a value model of PPO.
+
+    Args:
+        name: Name of its signal.
+        initial_value: Its output in every state before training, unless it has a start.
+        start: Model and head to start from, such as those of a reward model. Default: a copy of the
+            policy before training.
+    """
+
+    name: str
+    initial_value: float = 0.0
+    start: ExportedHead | None = None
 
 
 @component
@@ -36,4 +84,5 @@ class LearnedScalar:
     initial_value: float = 0.0
 
 
-AuxHead = LinearHead | LearnedScalar
+FeatureHead = LinearHead | DeepHead | OwnModelHead  # on features of a state
+AuxHead = FeatureHead | LearnedScalar

@@ -1,10 +1,11 @@
 """PPO: a learned value function is the baseline. Schulman et al., 2017, arXiv:1707.06347."""
 
-from grupo.algo.advantages.gae import GAE
+from grupo.algo.advantages.gae import GAE, VALUE_HEAD
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import ValueLoss
 from grupo.algo.minibatches import Updates
+from grupo.core.aux_heads import FeatureHead
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -19,11 +20,9 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     source=Source("paper", "eq. 7 and 9, section 6.1"),
     plan="the paper's 3 epochs: 3 updates per step",
-    missing=(
-        "Minibatches within an epoch.",
-        "The critic is a linear head on detached features of the policy.",
-    ),
+    missing=("Minibatches within an epoch.",),
     deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
         "The discount is 1: the paper's 0.99 would hide the end of a long answer.",
         "No entropy bonus, as in section 6.1, where policy and value share no parameters.",
         "A is not whitened, as in the paper; TRL and verl whiten it.",
@@ -40,6 +39,7 @@ def ppo(
     clip_eps: NonNegative = 0.2,
     gae_lambda: Fraction = 0.95,
     epochs: PositiveInt = 3,
+    value_head: FeatureHead = VALUE_HEAD,
 ) -> Method:
     """loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + (V - V_target)^2, A by GAE (eq. 7,
     9).
@@ -53,12 +53,13 @@ def ppo(
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (paper: 0.2).
         gae_lambda: lambda of GAE (paper: 0.95).
         epochs: passes over the rollouts of a step (paper: 3).
+        value_head: linear on detached features, on shared ones, or on a model of its own.
     """
     # The weight of the value loss, 1, is the paper's. With clipped value loss:
     # .replace(loss=Clip(0.2, 0.2) + ClippedValueLoss(0.2)).
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),
+        advantage=GAE(gamma=1.0, gae_lambda=gae_lambda, value_head=value_head),
         loss=Clip(clip_eps, clip_eps) + ValueLoss(),
         aggregation=token_mean,
         updates=Updates(epochs),

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from grupo.algo.advantages import chain
-from grupo.algo.advantages.gae import GAE
+from grupo.algo.advantages.gae import GAE, VALUE_HEAD
 from grupo.algo.advantages.token_table import at_last_token, shift_left
 from grupo.algo.advantages.turn_table import (
     at_turn_ends,
@@ -15,6 +15,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import ValueLoss
 from grupo.algo.minibatches import Updates
+from grupo.core.aux_heads import FeatureHead
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Number, PositiveInt
@@ -34,8 +35,8 @@ PAPER = Paper(
         "a public page that describes a figure of the paper; the paper's text was not available",
     ),
     plan="not stated in any source that was opened; the 3 epochs are those of PPO",
-    missing=("The critic is a linear head on detached features of the policy.",),
     deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
         "Threshold and weight are our choice: most sound steps should score above the threshold.",
     ),
     audit=(
@@ -78,6 +79,7 @@ def prm_clip_delta(
     group_size: PositiveInt = 1,
     score_threshold: NonNegative = 0.5,
     process_coef: NonNegative = 0.05,
+    value_head: FeatureHead = VALUE_HEAD,
 ) -> Method:
     """PPO whose reward is success plus clipped differences of the steps' scores.
 
@@ -90,10 +92,12 @@ def prm_clip_delta(
         group_size: rollouts per task.
         score_threshold: score from which a step has no penalty (our choice).
         process_coef: weight of the process reward (our choice).
+        value_head: linear on detached features, on shared ones, or on a model of its own.
     """
     # Clip, then Delta, is the paper's best combination.
     advantage = chain(
-        ClippedProcessReward(score_threshold, process_coef), GAE(gamma=1.0, gae_lambda=0.95)
+        ClippedProcessReward(score_threshold, process_coef),
+        GAE(gamma=1.0, gae_lambda=0.95, value_head=value_head),
     )
     return Method(
         sampler=GroupSampler(group_size),

@@ -2,11 +2,12 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages.gae import ExtendedGAE
+from grupo.algo.advantages.gae import VALUE_HEAD, ExtendedGAE
 from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
 from grupo.algo.losses import Clip, Loss
 from grupo.algo.losses.critic import OutcomeValueLoss
 from grupo.algo.losses.masking import WhereLoss
+from grupo.core.aux_heads import FeatureHead
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
@@ -30,11 +31,11 @@ PAPER = Paper(
     ),
     plan="Not stated in any source that was opened; one update per step.",
     missing=(
-        "The value model of its own, with minibatches of its own: the critic is a linear head on"
-        " detached features.",
+        "Minibatches of its own for the value model.",
         "Any treatment of the tokens just before a cut beyond EGAE.",
     ),
     deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
         "New tasks take the place of finished groups, not of single finished answers: a step has a"
         " constant number of tasks, and fewer answers where some of a group are continued.",
         "The window, the limit of an answer, lambda and the clip are our choice: no source that was"
@@ -95,6 +96,7 @@ def t_ppo(
     clip_high: NonNegative = 0.28,
     window: Tokens = 8192,
     max_length: PositiveInt = 24576,
+    value_head: FeatureHead = VALUE_HEAD,
 ) -> Method:
     """The policy is trained on all answers by EGAE, the value function on finished ones by the
     outcome.
@@ -111,12 +113,13 @@ def t_ppo(
         clip_high: ratios are clipped above at 1 + clip_high (our choice).
         window: tokens of an answer per step, at most max_length (our choice).
         max_length: tokens of an answer in all steps together (our choice).
+        value_head: linear on detached features, on shared ones, or on a model of its own.
     """
     policy_loss = WhereLoss(Clip(clip_low, clip_high), GeneratedInThisStep())
     return Method(
         curriculum=UnfinishedFirst(ShuffledTasks()),
         sampler=WindowSampler(group_size, window, max_length),
-        advantage=ExtendedGAE(gae_lambda=gae_lambda),
+        advantage=ExtendedGAE(gae_lambda=gae_lambda, value_head=value_head),
         loss=policy_loss + FinishedValueLoss(),
         aggregation=WindowTokenMean(),
     )

@@ -1,10 +1,11 @@
 """VAPO: GAE whose lambda grows with the answer's length. Yue et al., 2025, arXiv:2504.05118."""
 
-from grupo.algo.advantages.gae import LengthAdaptiveGAE
+from grupo.algo.advantages.gae import VALUE_HEAD, LengthAdaptiveGAE
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, Loss
 from grupo.algo.losses.critic import OutcomeValueLoss
 from grupo.algo.minibatches import Updates
+from grupo.core.aux_heads import FeatureHead
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
@@ -28,7 +29,9 @@ PAPER = Paper(
     ),
     missing=(
         "The phase before, in which the value alone is trained on rollouts of the frozen policy.",
-        "The critic is a linear head on detached features of the policy.",
+    ),
+    deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
     ),
     audit=(
         "formulas and constants compared with two public reviews; the batch sizes are in neither"
@@ -62,6 +65,7 @@ def vapo(
     lambda_length_scale: Positive = 0.05,
     clip_high: NonNegative = 0.28,
     nll_coef: NonNegative = 0.1,
+    value_head: FeatureHead = VALUE_HEAD,
 ) -> Method:
     """PPO by token mean with clip-higher, length-adaptive GAE, and NLL of correct answers.
 
@@ -75,10 +79,11 @@ def vapo(
         lambda_length_scale: alpha in the paper (paper: 0.05).
         clip_high: ratios are clipped above at 1 + clip_high (paper: 0.28).
         nll_coef: weight of the NLL of correct answers (paper: 0.1).
+        value_head: linear on detached features, on shared ones, or on a model of its own.
     """
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=LengthAdaptiveGAE(alpha=lambda_length_scale),
+        advantage=LengthAdaptiveGAE(alpha=lambda_length_scale, value_head=value_head),
         loss=Clip(0.2, clip_high) + OutcomeValueLoss() + nll_coef * CorrectNLL(),
         aggregation=token_mean,
         updates=Updates(minibatches=16),

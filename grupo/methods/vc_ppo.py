@@ -1,9 +1,10 @@
 """VC-PPO: the value is fitted to the undecayed outcome. Yuan et al., 2025, arXiv:2503.01491."""
 
-from grupo.algo.advantages.gae import GAE
+from grupo.algo.advantages.gae import GAE, VALUE_HEAD
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import OutcomeValueLoss
+from grupo.core.aux_heads import FeatureHead
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -24,7 +25,9 @@ PAPER = Paper(
             "The phase before, in which the value alone is trained on rollouts of the frozen "
             "policy: a method cannot express it."
         ),
-        "The critic is a linear head on detached features of the policy.",
+    ),
+    deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
     ),
     audit="formula compared with public reviews",
     shown=("docs/claims.md#tokens",),
@@ -32,7 +35,10 @@ PAPER = Paper(
 
 
 def vc_ppo(
-    group_size: PositiveInt = 1, gae_lambda: Fraction = 0.95, clip_eps: NonNegative = 0.2
+    group_size: PositiveInt = 1,
+    gae_lambda: Fraction = 0.95,
+    clip_eps: NonNegative = 0.2,
+    value_head: FeatureHead = VALUE_HEAD,
 ) -> Method:
     """PPO with decoupled GAE: lambda = gae_lambda for advantages, 1 for the value's target.
 
@@ -42,10 +48,11 @@ def vc_ppo(
         group_size: rollouts per task (our choice).
         gae_lambda: lambda of GAE (paper: 0.95).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        value_head: linear on detached features, on shared ones, or on a model of its own.
     """
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),
+        advantage=GAE(gamma=1.0, gae_lambda=gae_lambda, value_head=value_head),
         loss=Clip(clip_eps, clip_eps) + OutcomeValueLoss(),
         aggregation=token_mean,
     )

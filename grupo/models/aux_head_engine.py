@@ -54,8 +54,13 @@ class AuxHeadEngine:
         return values.tolist()
 
     def _predict_batch(self, token: Tensor, length: Tensor, head_names: Sequence[str]) -> Tensor:
-        row = torch.arange(len(token))
-        hidden = self.evaluator.hidden_states(token, length, row, length - 1).values
         names = dict.fromkeys(head_names)
-        values = {name: self.aux_heads.predict(name, hidden).cpu() for name in names}
+        values = {name: self._predict_head(name, token, length) for name in names}
         return torch.stack([values[name][i] for i, name in enumerate(head_names)])
+
+    def _predict_head(self, name: str, token: Tensor, length: Tensor) -> Tensor:
+        model = self.aux_heads.models.get(name)
+        evaluator = model.evaluator if model else self.evaluator
+        row = torch.arange(len(token))
+        hidden = evaluator.hidden_states(token, length, row, length - 1).values
+        return self.aux_heads.predict(name, hidden).cpu()

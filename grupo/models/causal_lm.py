@@ -309,7 +309,9 @@ class CausalPolicy(TrainablePolicy):
             others = {name: self.scorers[name].distributions(batch) for name in compared}
         values = token_signals(own, dict.fromkeys(("logp", *per_token)), others)
         for name in sorted(self.aux_heads.names.intersection(names)):
-            values[name] = self.aux_heads.predict(name, own.hidden.values)
+            model = self.aux_heads.models.get(name)
+            states = model.distributions(batch) if model else own
+            values[name] = self.aux_heads.predict(name, states.hidden.values)
         if "disagreement" in names:
             column = batch.mask.nonzero()[:, 1]
             values["disagreement"] = disagreement(own, column, len(batch.mask))
@@ -386,7 +388,13 @@ class CausalPolicy(TrainablePolicy):
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
         """Create auxiliary heads; they do not belong to `parameters`."""
         hidden_size = self.hf_model.config.get_text_config().hidden_size
-        self.aux_heads = AuxHeads(aux_heads, hidden_size, self.hf_model.device)
+        self.aux_heads = AuxHeads(
+            aux_heads,
+            hidden_size,
+            self.hf_model.device,
+            make_model=self._load_head_model,
+            dtype=torch.promote_types(self.dtype, torch.float32),
+        )
         return self.aux_heads
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
@@ -403,14 +411,29 @@ class CausalPolicy(TrainablePolicy):
 
         A model in memory is copied, which must be done before training.
         """
-        spec = self.spec
-        if isinstance(spec.model, LoadedModel):
-            spec = replace(spec, model=spec.model.copy())
-        policy = CausalPolicy(spec)
+        policy = self._load_copy(self.spec)
         policy.module.requires_grad_(False)
         if self.sharded and self.sharded.param_dtype:
             policy._convert_weights(self.sharded.param_dtype)  # it computes as this one does
         return policy
+
+    def _load_head_model(self, folder: str) -> "CausalPolicy":
+        """Load the model of a head from a folder, or as this policy is before training."""
+        spec = replace(self.spec, engine=None, sharding=None)
+        if folder:
+            return CausalPolicy(replace(spec, model=folder, start=None))
+        policy = self._load_copy(spec)
+        if self.has_adapters and not self.spec.quantization:  # both keep the same frozen weights
+            own = dict(self.module.named_parameters())
+            for name, parameter in policy.module.named_parameters():
+                if not parameter.requires_grad:
+                    parameter.data = own[name].data
+        return policy
+
+    def _load_copy(self, spec: "CausalLM") -> "CausalPolicy":
+        if isinstance(spec.model, LoadedModel):
+            spec = replace(spec, model=spec.model.copy())
+        return CausalPolicy(spec)
 
     def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
         """The rollout with `observation` in place of its prompt."""

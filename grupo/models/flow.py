@@ -9,7 +9,7 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from grupo.core.aux_heads import AuxHead, LinearHead
+from grupo.core.aux_heads import AuxHead, LearnedScalar
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import check_field, component
 from grupo.core.dtypes import DtypeName
@@ -178,7 +178,7 @@ class FlowPolicy(TrainablePolicy):
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
         """Create learned scalars; raise `ConfigError` for heads on hidden states."""
         for aux_head in aux_heads:
-            if isinstance(aux_head, LinearHead):
+            if not isinstance(aux_head, LearnedScalar):
                 raise ConfigError(
                     f"method: {aux_head} needs hidden states. Allowed with a flow: LearnedScalar."
                 )

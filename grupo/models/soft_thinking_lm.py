@@ -23,6 +23,7 @@ from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.kernels import log_softmax
 from grupo.kernels.lm_head import LMHead
 from grupo.models import padding
+from grupo.models.aux_heads import no_own_model
 from grupo.models.base import BUILTIN_MODELS
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.context import context_tokens
@@ -141,6 +142,9 @@ class SoftThinkingPolicy(CausalPolicy):
         for name in sorted(self.aux_heads.names.intersection(names)):
             values[name] = self.aux_heads.predict(name, hidden)
         return scatter_to_batch(batch, values)
+
+    def _load_head_model(self, folder: str) -> "SoftThinkingPolicy":
+        return no_own_model(folder)
 
     def load_frozen_copy(self) -> "SoftThinkingPolicy":
         """Load another policy from the same folder, frozen: the weights from before training."""

@@ -41,6 +41,7 @@ class TrainablePolicy:
     microbatch_unit = "tokens"
     continues_adapters = False  # whether adapters start from trained ones, which change the model
     weight_sync: Any  # connection to the weights that generation uses
+    aux_heads: Any  # auxiliary heads that are trained beside the policy
 
     def __init__(
         self,
@@ -125,6 +126,8 @@ class TrainablePolicy:
         with quiet_transformers():
             for saveable in (module, *self.saveables):
                 saveable.save_pretrained(folder)
+        if heads := self.aux_heads:
+            heads.export(folder, merge=merge)
 
     def sync_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Generate from now on with a snapshot of `weight_sync` and label it with its version."""

@@ -37,6 +37,7 @@ from grupo.rewards.judges import (
     Rubric,
     RubricInOneCall,
 )
+from grupo.rewards.learned import LearnedReward
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
@@ -57,6 +58,7 @@ __all__ = [
     "InsideTag",
     "InstructionFollowing",
     "Judge",
+    "LearnedReward",
     "LengthPenalty",
     "LocalModel",
     "MathEqual",

@@ -24,6 +24,7 @@ from grupo.core.usage import count_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_json, of_rank_0, sum_counts, sum_gradients
 from grupo.method import Method
+from grupo.models.aux_heads import head_parameters
 from grupo.optimizers.averaging import averaged_weights, optimizer_parameters
 from grupo.optimizers.update import optimizer_step
 from grupo.recipe import Recipe
@@ -106,7 +107,7 @@ class Learner:
         parameters, embeddings = self.policy.parameters(), self.policy.embeddings()
         optimizers = {OPTIMIZER: recipe.optimizer(parameters, embeddings)}
         if method.requires.heads:
-            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(list(heads.parameters()))
+            optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
         folds = method.requires.task_folds
         self.state = State(self.policy, optimizers, self.aux_models, self.tasks, folds)
         if recipe.ema:

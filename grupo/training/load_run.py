@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from grupo.core.errors import ConfigError, suggest
+from grupo.models.aux_heads import load_head_weights
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import best_steps
@@ -38,7 +39,7 @@ def load_policy(run: Path, choice: str = LAST, weights: str = TRAINED) -> tuple[
 
 
 def policy_of(recipe: Recipe, saved: Checkpoint, weights: str = TRAINED) -> Policy:
-    """The policy of a recipe with the weights of a checkpoint.
+    """The policy of a recipe with the weights of a checkpoint, auxiliary heads included.
 
     Args:
         recipe: The recipe of the run.
@@ -50,7 +51,9 @@ def policy_of(recipe: Recipe, saved: Checkpoint, weights: str = TRAINED) -> Poli
     if weights == AVERAGED and not recipe.ema:
         raise ConfigError(f"weights: {weights!r}, and the run has no ema. Allowed: {TRAINED}.")
     policy = recipe.policy.build()
+    heads = policy.attach_heads(recipe.method.requires.heads)
     policy.load(saved.tensors["ema" if weights == AVERAGED else "weights"])
+    load_head_weights(heads, saved.tensors.get("aux_heads", {}))
     return policy
 
 

@@ -13,6 +13,7 @@ from grupo.core.sharded_tensors import sharded_like
 from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
+from grupo.models.aux_heads import head_weights, load_head_weights
 from grupo.models.base import AuxModels, Policy
 from grupo.optimizers.averaging import AveragingOptimizer, averaged_weights
 from grupo.optimizers.state import optimizer_tensors, restore_optimizer
@@ -148,7 +149,7 @@ class State:
     def _evaluated_weights(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
         """The weights of the policy and of its heads, copied if training uses other ones."""
         optimizers = self.optimizers.values()
-        weights, aux_heads = self.policy.weights(), self.policy.aux_heads.state_dict()
+        weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)
         if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
             return weights, aux_heads
         with averaged_weights(*optimizers):
@@ -178,7 +179,7 @@ class State:
         tensors = checkpoint.tensors
         data = checkpoint.data
         self.policy.load(tensors["weights"])
-        self.policy.aux_heads.load_state_dict(dict(tensors.get("aux_heads", {})))
+        load_head_weights(self.policy.aux_heads, tensors.get("aux_heads", {}))
         for name, optimizer in self.optimizers.items():
             restore_optimizer(optimizer, tensors[name])
         self.aux_models.restore(tensors.get("reference", {}))

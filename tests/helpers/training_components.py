@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from grupo.algo.losses import Loss
-from grupo.core.aux_heads import LinearHead
+from grupo.core.aux_heads import DeepHead, LinearHead, OwnModelHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.requires import Requires
@@ -205,16 +205,20 @@ def extract_hint(text: str) -> str:
     return text[:2].strip()
 
 
+HEADS = LinearHead("value"), DeepHead("deep_value"), OwnModelHead("model_value")
+
+
 @component
-class ValueAndReverseKL(Loss):
-    """Trains a value head, and compares the policy with itself under another prompt."""
+class HeadsAndReverseKL(Loss):
+    """Trains every kind of head, and compares the policy with itself under another prompt."""
 
     requires = Requires(
-        recomputed_signals=("value", "reverse_kl@hot"), heads=(LinearHead("value"),)
+        recomputed_signals=("reverse_kl@hot", *(head.name for head in HEADS)), heads=HEADS
     )
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
-        return (pi["value"] - batch.advantage) ** 2 + 0.1 * pi["reverse_kl@hot"]
+        errors = (pi[head.name] - batch.advantage for head in HEADS)
+        return sum(error**2 for error in errors) + 0.1 * pi["reverse_kl@hot"]
 
 
 def env_with_reward(reward) -> SingleTurn:

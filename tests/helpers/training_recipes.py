@@ -43,10 +43,10 @@ from tests.helpers.training_components import (
     MASKED,
     METHOD,
     WIDE,
+    HeadsAndReverseKL,
     LetterGame,
     MinusTaskMean,
     ToolLetters,
-    ValueAndReverseKL,
     bright,
     coarse,
     env_with_reward,
@@ -89,7 +89,7 @@ SELF_HINT = hill(2, 2).replace(
         prefix_text="",
         success_threshold=2.0,
     ),
-    loss=Clip() + 0.5 * KL() + ValueAndReverseKL(),
+    loss=Clip() + 0.5 * KL() + HeadsAndReverseKL(),
     reference=ReferenceUpdate(0.5, 2),
 )
 ROLES: Mapping[str, Any] = {
@@ -166,7 +166,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "no signal": {"method": METHOD.replace(filter=keep_nonzero_std), "env": env_with_reward(same)},
     "aux models": {
         "method": METHOD.replace(
-            loss=Clip() + AdaptiveKL(0.5, 0.01) * KL() + ValueAndReverseKL(),
+            loss=Clip() + AdaptiveKL(0.5, 0.01) * KL() + HeadsAndReverseKL(),
             reference=ReferenceUpdate(0.5, 2),
         ),
         "aux_models": (AuxModel("hot", prompt_override=prompt_with_exclamation),),

@@ -13,11 +13,13 @@ from grupo.algo.advantages.token_table import (
     shift_left,
     to_token_table,
 )
-from grupo.core.aux_heads import LinearHead
+from grupo.core.aux_heads import FeatureHead, LinearHead
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, Positive
 from grupo.core.requires import Requires
+
+VALUE_HEAD = LinearHead("value")
 
 
 def gae(
@@ -55,6 +57,7 @@ class GAE:
     Args:
         gamma: discount per token.
         gae_lambda: 1 is the Monte-Carlo return minus V, 0 the one-step difference.
+        value_head: the head that predicts V, of the name "value".
 
     >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], signals={"value": [[0.25, 0.5]]})
@@ -64,11 +67,12 @@ class GAE:
 
     gamma: Fraction = 1.0
     gae_lambda: Fraction = 0.95
+    value_head: FeatureHead = VALUE_HEAD
 
     @property
     def requires(self) -> Requires:
         # `value`: output of the value head when the batch was generated
-        return Requires(signals=("value",), heads=(LinearHead("value"),))
+        return Requires(signals=("value",), heads=(self.value_head,))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         reward = x if x.ndim == 2 else at_last_token(x, batch)

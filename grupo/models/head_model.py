@@ -1,0 +1,77 @@
+"""A frozen causal language model whose head scores rollouts."""
+
+from collections.abc import Sequence
+
+from grupo.core.aux_heads import ExportedHead, LinearHead
+from grupo.core.dtypes import DtypeName
+from grupo.core.errors import ConfigError
+from grupo.core.types import Action, Rollout
+from grupo.inference.base import Request, generate_all
+from grupo.models.aux_head_engine import AuxHeadEngine
+from grupo.models.aux_heads import load_exported_head
+from grupo.models.causal_lm import CausalLM
+from grupo.models.context import context_tokens
+
+
+class HeadModel:
+    """A model and one of its heads, as `grupo export` writes them.
+
+    Args:
+        folder: Folder of the model.
+        head: Name of the head.
+        dtype: Type of computations.
+        device: Name of the device, or "auto".
+        tokens_per_microbatch: Tokens evaluated at once.
+
+    Raises:
+        ConfigError: The folder has no such model or no such head.
+    """
+
+    def __init__(
+        self, folder: str, head: str, *, dtype: DtypeName, device: str, tokens_per_microbatch: int
+    ) -> None:
+        self.head = head
+        spec = CausalLM(
+            folder,
+            dtype=dtype,
+            device=device,
+            max_new_tokens=1,
+            tokens_per_microbatch=tokens_per_microbatch,
+        )
+        self.policy = spec.build()
+        self.policy.module.requires_grad_(False)
+        heads = self.policy.attach_heads((LinearHead(head),))
+        load_exported_head(heads.heads[head], ExportedHead(folder, head))
+
+    def scores(self, rollouts: Sequence[Rollout]) -> list[float | Exception]:
+        """The score of each rollout; an error for one that the context does not hold."""
+        rows = [context_tokens(self._encode(rollout)) for rollout in rollouts]
+        fitting = [i for i, row in enumerate(rows) if len(row) <= self.policy.context_length]
+        requests = [Request(rows[i][:-1], 0, aux_head=self.head) for i in fitting]
+        engine = AuxHeadEngine(
+            self.policy.weight_sync.engine(),
+            self.policy.evaluator,
+            self.policy.aux_heads,
+            self.policy.tokens_per_microbatch,
+        )
+        with self.policy.autocast():
+            replies = generate_all(engine, requests)
+        values = dict(zip(fitting, (reply.head_value for reply in replies), strict=True))
+        return [values[i] if i in values else self._too_long(row) for i, row in enumerate(rows)]
+
+    def _encode(self, rollout: Rollout) -> Rollout:
+        """The rollout in this model's tokens."""
+        tokenizer = self.policy.chat_tokenizer
+        encoded = Rollout()
+        for observation, action in rollout.turns:
+            observed = tokenizer.encode_observation(encoded, observation)
+            items = tokenizer.encode_answer(action.text)
+            action = Action(items, (0.0,) * len(items), observed, action.text, sampled=False)
+            encoded = encoded.append_turn(observation, action)
+        return encoded
+
+    def _too_long(self, row: Sequence[object]) -> ConfigError:
+        return ConfigError(
+            f"the rollout has {len(row)} tokens, and the model {self.policy.name!r} with the head"
+            f" {self.head!r} a context of {self.policy.context_length}"
+        )
