@@ -1,6 +1,7 @@
 """Renders the catalogue: a table for the terminal and a documentation page per method."""
 
 import inspect
+import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -221,9 +222,17 @@ def _argument_rows(entry: Entry) -> list[list[str]]:
     ]
 
 
+def _type_name(hint: Any) -> str:
+    """The name of a class, or the code of another type."""
+    is_class = isinstance(hint, type) and not typing.get_args(hint)
+    return hint.__name__ if is_class else inspect.formatannotation(hint)
+
+
 def _describe_argument(annotation: Any) -> str:
     """The type of an argument as code, and its range in words."""
-    code = _code(inspect.formatannotation(literal_type(annotation)))
+    hint = literal_type(annotation)
+    members = typing.get_args(hint) if typing.get_origin(hint) is typing.Union else (hint,)
+    code = " or ".join(_code(_type_name(member)) for member in members)
     return ", ".join(filter(None, (code, describe_range(annotation))))
 
 
