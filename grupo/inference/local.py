@@ -6,20 +6,19 @@ or on when it runs.
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.out_of_memory import is_out_of_memory
-from grupo.core.rng import uniform
 from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
+from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
+from grupo.inference.static_rows import StaticDecoding
 from grupo.inference.stop_conditions import StopChecker
 from grupo.kernels.backend import Backend
-from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.prefill import prefill_in_parts
 from grupo.kernels.prefix_cache import PrefixCache
@@ -41,6 +40,7 @@ class LocalEngine:
         stop_conditions: of all answers.
         limits: of its memory; halved when memory does not suffice.
         prefix_cache: cleared between calls if it is full.
+        static_decoding: decode steps of fixed shapes. Default: shapes follow the rows.
     """
 
     backend: Backend
@@ -49,6 +49,7 @@ class LocalEngine:
     stop_conditions: StopConditions
     limits: MemoryLimits = field(default_factory=MemoryLimits)
     prefix_cache: PrefixCache = field(default_factory=lambda: PrefixCache(MAX_CONTEXT_TOKENS))
+    static_decoding: StaticDecoding | None = None
 
     def __post_init__(self) -> None:
         self.backend.reset(self.prefix_cache)
@@ -91,6 +92,8 @@ class LocalEngine:
                 logger.warning("%s", message)
                 self.prefix_cache.clear()
                 self.backend.reset(self.prefix_cache)
+                if self.static_decoding:
+                    self.static_decoding.clear()
                 if self.backend.model.device.type == "cuda":
                     torch.cuda.empty_cache()
 
@@ -99,10 +102,16 @@ class LocalEngine:
     ) -> Iterator[tuple[int, Reply]]:
         batch = _DecodeBatch(self, requests, self._take_requests(requests, waiting))
         while batch.answers:
-            yield from batch.sample_tokens()
+            yield from batch.read_tokens()
             batch.decode_step()
             if waiting and (taken := self._take_requests(requests, waiting, batch)):
                 batch.add_requests(taken)
+
+    def decode_rows(self, config: DecodeConfig) -> DecodeRows:
+        """Rows for a batch of answers."""
+        if self.static_decoding and self.static_decoding.is_enabled:
+            return self.static_decoding.rows(config)
+        return DynamicRows(config)
 
     def _take_requests(
         self, requests: Sequence[Request], waiting: list[int], batch: "_DecodeBatch | None" = None
@@ -149,32 +158,6 @@ class _Answer:
     is_active: bool = True
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Tensors with one row for each answer.
-
-    Args:
-        rng_key: of the request's random stream.
-        prompt_length: number of tokens of the request.
-        token: the newest token.
-        logits: of the next token.
-    """
-
-    rng_key: Int[Tensor, "R"]
-    prompt_length: Int[Tensor, "R"]
-    token: Int[Tensor, "R"]
-    logits: Float[Tensor, "R V"]
-
-    def select(self, index: Int[Tensor, "r"]) -> "_Rows":
-        """Some of the rows."""
-        return _Rows(**{name: x[index] for name, x in vars(self).items()})
-
-    def append(self, rows: "_Rows") -> "_Rows":
-        """These rows, followed by others."""
-        new = vars(rows)
-        return _Rows(**{name: torch.cat([x, new[name]]) for name, x in vars(self).items()})
-
-
 class _DecodeBatch:
     """Answers that are decoded together.
 
@@ -187,19 +170,24 @@ class _DecodeBatch:
     ) -> None:
         self.engine = engine
         self.requests = requests
-        device = engine.backend.model.device
         first = requests[indices[0]]  # sampling and stop strings are the same for all
-        self.sampling = first.sampling
         self.stop_checker = StopChecker(engine.stop_conditions.for_request(first), engine.tokenizer)
-        self.max_new_tokens = max(engine.stop_conditions.remaining_tokens(r) for r in requests)
-        self.decode_state = DecodeState(engine.prefix_cache, self.max_new_tokens, device)
+        self.config = DecodeConfig(
+            engine.backend,
+            engine.lm_head,
+            engine.prefix_cache,
+            first.sampling,
+            max(engine.stop_conditions.remaining_tokens(r) for r in requests),
+            engine.stop_conditions.context_length,
+        )
         self.answers: list[_Answer] = []
-        self.rows = self._prefilled_rows(indices)
+        self.rows = engine.decode_rows(self.config)
+        self.add_requests(indices)
 
     @property
     def context_tokens(self) -> int:
         """The most tokens of prefixes and answers that the current rows can reach."""
-        prefixes = sum(map(len, self.decode_state.prefix_slots))
+        prefixes = sum(map(len, self.rows.state.prefix_slots))
         return prefixes + sum(answer.max_new_tokens for answer in self.answers)
 
     @property
@@ -209,10 +197,6 @@ class _DecodeBatch:
 
     def add_requests(self, indices: Sequence[int]) -> None:
         """Prefills the prompts of some requests and adds a row for each request."""
-        self.rows = self.rows.append(self._prefilled_rows(indices))
-
-    def _prefilled_rows(self, indices: Sequence[int]) -> _Rows:
-        """New rows of some requests, whose prompts are prefilled and added to the decode state."""
         engine = self.engine
         requests = [self.requests[i] for i in indices]
         prompts = list(dict.fromkeys(r.tokens for r in requests))
@@ -221,48 +205,31 @@ class _DecodeBatch:
         prefill_args = engine.backend, engine.lm_head, engine.prefix_cache, prompts
         logits, slots = prefill_in_parts(*prefill_args, pairs)
         prefixes = [prompt_number[r.tokens] for r in requests]
-        self.decode_state.add_rows(slots, prefixes)
         remaining = map(engine.stop_conditions.remaining_tokens, requests)
         self.answers += map(_Answer, indices, remaining)
-        return _Rows(
-            rng_key=self._tensor([r.rng_key for r in requests]),
-            prompt_length=self._tensor([len(r.tokens) for r in requests]),
-            token=self._tensor([0] * len(requests)),
-            logits=logits[self._tensor(prefixes)],
-        )
+        rng_key = self._tensor([r.rng_key for r in requests])
+        prompt_length = self._tensor([len(r.tokens) for r in requests])
+        row_logits = logits[self._tensor(prefixes)]
+        new = sampled_rows(self.config.sampling, row_logits, rng_key, prompt_length)
+        self.rows.append(slots, prefixes, new)
 
-    def sample_tokens(self) -> Iterator[tuple[int, Reply]]:
-        """Samples one token in every row; yields the replies that end with it."""
-        rows = self.rows
-        u = uniform(rows.rng_key, rows.prompt_length + self.decode_state.num_generated)
-        token, logp = self.sampling.sample(rows.logits, u)
-        self.rows = replace(rows, token=token)
-        # float64 holds both without rounding
-        columns = torch.stack([token.double(), logp.float().double()]).tolist()
-        for answer, new_token, new_logp in zip(self.answers, *columns, strict=True):
+    def read_tokens(self) -> Iterator[tuple[int, Reply]]:
+        """Reads the token that was sampled in every row; yields the replies that end with it."""
+        for answer, token, logp in zip(self.answers, *self.rows.read(), strict=True):
             if answer.is_active:
-                answer.tokens.append(int(new_token))
-                answer.logp.append(new_logp)
+                answer.tokens.append(int(token))
+                answer.logp.append(logp)
         yield from self._end_answers()
 
     def decode_step(self) -> None:
-        """Evaluates the sampled tokens.
+        """Evaluates the newest tokens, and samples the next ones.
 
         Finished rows are removed first if they are an eighth of the batch, because that copies it.
         """
         if self.num_active * 8 <= len(self.answers) * 7:
             self._evict_finished()
         if self.answers:
-            engine = self.engine
-            length = self.decode_state.num_generated
-            # a finished row may have reached the end of the context
-            last_position = engine.stop_conditions.context_length - 1
-            position = (self.rows.prompt_length + length).clamp(max=last_position)
-            logits = engine.backend.decode(
-                self.rows.token, position, self.decode_state, engine.lm_head
-            )
-            self.rows = replace(self.rows, logits=logits)
-            self.decode_state.advance()
+            self.rows.step()
 
     def _end_answers(self) -> Iterator[tuple[int, Reply]]:
         """Yields the replies of the answers that end with their newest token."""
@@ -279,10 +246,9 @@ class _DecodeBatch:
         finished = [row for row, answer in enumerate(self.answers) if not answer.is_active]
         active = [row for row, answer in enumerate(self.answers) if answer.is_active]
         tokens = [self.answers[row].tokens for row in finished]
-        self.decode_state.save_to_prefix_cache(finished, tokens)
+        self.rows.state.save_to_prefix_cache(finished, tokens)
         self.answers = [self.answers[row] for row in active]
-        self.rows = self.rows.select(self._tensor(active))
-        self.decode_state.select_rows(active)
+        self.rows.select(active)
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self.engine.backend.model.device)

@@ -95,20 +95,14 @@ class DecodeState:
         index = self._tensor(rows)
         self.num_generated = self.num_generated[index]
         self.activation_index = self.activation_index[index]
-        self.generated_of_row = [self.generated_of_row[row] for row in rows]
-        prefixes = [self.prefix_of_row[row] for row in rows]
+        num_prefixes = len(self.prefix_slots)
+        used = self._select_in_lists(rows)
         if not rows:
             self.prefix_index = index
-            self.prefix_of_row = []
-            self.prefix_slots = []
             self.prefix_kv = {}
             self.suffix_kv = {}
             return
-        used = sorted(set(prefixes))
-        number = {prefix: i for i, prefix in enumerate(used)}
-        self.prefix_of_row = [number[prefix] for prefix in prefixes]
-        if len(used) < len(self.prefix_slots):
-            self.prefix_slots = [self.prefix_slots[i] for i in used]
+        if len(used) < num_prefixes:
             width = max(map(len, self.prefix_slots))
             kept = self._tensor(used)
             self.prefix_kv = kv_tensors.map_kv(self.prefix_kv, lambda x: x[kept, :, :width])
@@ -122,11 +116,8 @@ class DecodeState:
             slots: slots of each new prefix, as `prefill` returns them.
             prefixes: which of these prefixes each new row continues.
         """
-        before = len(self.prefix_slots)
         rows = len(prefixes)
-        self.prefix_slots = [*self.prefix_slots, *slots]
-        self.prefix_of_row += [prefix + before for prefix in prefixes]
-        self.generated_of_row += [0] * rows
+        self._append_to_lists(slots, prefixes)
         self.num_generated = pad(self.num_generated, (0, rows))
         self.activation_index = pad(self.activation_index, (0, 0, 0, rows), value=NOT_CACHED)
         self.suffix_kv = kv_tensors.map_kv(
@@ -159,11 +150,30 @@ class DecodeState:
         if source:
             row, column = self._tensor(source).T
             new = range(first_new, self.prefix_cache.size)
-            indices = self.activation_index[row, column].tolist()
-            self.prefix_cache.store_activation_index(new, indices)
+            self._save_activation_index(new, row, column)
             for layer, (k, v) in self.suffix_kv.items():
                 kv = k[row, :, column], v[row, :, column]
                 self.prefix_cache.write_kv(layer, slice(new.start, new.stop), *kv)
+
+    def _save_activation_index(self, slots: range, row: Tensor, column: Tensor) -> None:
+        indices = self.activation_index[row, column].tolist()
+        self.prefix_cache.store_activation_index(slots, indices)
+
+    def _append_to_lists(self, slots: Sequence[Sequence[int]], prefixes: Sequence[int]) -> None:
+        before = len(self.prefix_slots)
+        self.prefix_slots = [*self.prefix_slots, *slots]
+        self.prefix_of_row += [prefix + before for prefix in prefixes]
+        self.generated_of_row += [0] * len(prefixes)
+
+    def _select_in_lists(self, rows: Sequence[int]) -> list[int]:
+        """Keeps the given rows; returns the prefixes that are kept."""
+        prefixes = [self.prefix_of_row[row] for row in rows]
+        used = sorted(set(prefixes))
+        number = {prefix: i for i, prefix in enumerate(used)}
+        self.generated_of_row = [self.generated_of_row[row] for row in rows]
+        self.prefix_of_row = [number[prefix] for prefix in prefixes]
+        self.prefix_slots = [self.prefix_slots[i] for i in used]
+        return used
 
     def _group_by_prefix(self) -> None:
         """Numbers the rows within their prefixes: all rows of a prefix share one product."""
@@ -257,6 +267,10 @@ class DecodeState:
         within_window = width + generated <= window
         if within_window and self.equal_generated and not self.ragged_prefixes:
             return None
+        return self._mask(width, generated, window)
+
+    def _mask(self, width: int, generated: int, window: float) -> Bool[Tensor, "R c"]:
+        """As `_masked_positions`, for so many prefix tokens and generated tokens."""
         device = self.num_generated.device
         prefix = torch.arange(width, device=device)
         suffix = torch.arange(generated, device=device)

@@ -1,6 +1,6 @@
 """Operations on the keys and values of rows that are being decoded."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
@@ -33,3 +33,10 @@ def concat_rows(old: LayerKV, new: LayerKV) -> LayerKV:
         torch.cat([pad_capacity(x, capacity) for x in pair]) for pair in zip(old, new, strict=True)
     )
     return k, v
+
+
+def enlarged(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """A larger tensor whose first entries are x; the others are 0."""
+    larger = x.new_zeros(*shape)
+    larger[tuple(map(slice, x.shape))] = x
+    return larger

@@ -156,14 +156,21 @@ def prefill(
     new_slots = torch.zeros(len(prepared.packed.token), dtype=torch.long)
     for prompt, index in prepared.token_index.items():
         new_slots[index] = torch.tensor(slots[prompt][-len(index) :])
-    prefixes = tuple(
-        CachedPrefix(prefix.queries, prefix.slots.to(device)) for prefix in prepared.cached_prefixes
-    )
+    prefixes = _on_device(prepared.cached_prefixes, device)
     packed = prepared.packed.to(device)
     state = PrefillState(TreeAttention(packed), prefix_cache, new_slots.to(device), prefixes)
     last_index = torch.tensor([int(prepared.token_index[p][-1]) for p in prompts], device=device)
     logits = backend.prefill(packed.token, packed.position, state, last_index, lm_head)
     return logits, [slots[prompt] for prompt in prompts]
+
+
+def _on_device(prefixes: Sequence[CachedPrefix], device: torch.device) -> tuple[CachedPrefix, ...]:
+    """The prefixes with their slots on the device, to which one tensor is copied."""
+    if not prefixes:
+        return ()
+    slots = torch.cat([prefix.slots for prefix in prefixes]).to(device)
+    parts = slots.split([len(prefix.slots) for prefix in prefixes])
+    return tuple(CachedPrefix(p.queries, part) for p, part in zip(prefixes, parts, strict=True))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.inference.local import LocalEngine
 from grupo.inference.memory_limits import MemoryLimits
+from grupo.inference.static_rows import StaticDecoding, capture_switch_for
 from grupo.kernels.backend import Backend, HFBackend
+from grupo.kernels.cuda_graphs import CaptureSwitch
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.lm_head import LMHead
@@ -59,7 +61,9 @@ def evaluator_for(model: PreTrainedModel, dtype: torch.dtype) -> Evaluator:
     """
     if hf_attention.try_packed_attention(model):
         attention = packed_attention_for(model, dtype)
-        return PackedEvaluator(backend_for(model, attention), attention=attention)
+        backend = backend_for(model, attention)
+        capture = capture_switch_for(backend)
+        return PackedEvaluator(backend, attention=attention, capture=capture)
     return PaddedEvaluator(model)
 
 
@@ -76,11 +80,13 @@ class PackedEvaluator:
         backend: evaluates the model.
         limits: of the memory of its engines.
         attention: of backends that call the model's modules.
+        capture: captures decode steps of fixed shapes. Default: shapes follow the rows.
     """
 
     backend: Backend
     limits: MemoryLimits = field(default_factory=MemoryLimits, compare=False)
     attention: PackedAttention = TreeAttention
+    capture: CaptureSwitch | None = field(default=None, compare=False)
 
     @property
     def model(self) -> PreTrainedModel:
@@ -130,7 +136,10 @@ class PackedEvaluator:
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
     ) -> Engine:
-        engine = LocalEngine(self.backend, head, tokenizer, stop_conditions, self.limits)
+        static = StaticDecoding(self.capture) if self.capture else None
+        engine = LocalEngine(
+            self.backend, head, tokenizer, stop_conditions, self.limits, static_decoding=static
+        )
         return PromptLogprobEngine(engine, self, head, stop_conditions)
 
     @property

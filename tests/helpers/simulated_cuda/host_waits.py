@@ -40,7 +40,7 @@ class HostWaits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if waits := _number_of_waits(func, args, result):
+        if waits := number_of_waits(func, args, result):
             self.lines[_line(func)] += waits
         if _is_blocking_copy(func, args, kwargs or {}, result):
             self.copy_lines[_line(func)] += 1
@@ -70,7 +70,8 @@ def _is_blocking_copy(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
     return False
 
 
-def _number_of_waits(func: Any, args: Any, result: Any) -> int:
+def number_of_waits(func: Any, args: Any, result: Any) -> int:
+    """How often the program waits for a CUDA tensor in an operation."""
     name = func._schema.name
     first = args[0] if args and isinstance(args[0], Tensor) else None
     if name == "aten::copy_":
