@@ -52,6 +52,7 @@ def test_flex_attention_is_used_if_its_trial_passes(family, dtype, folders, monk
         logp = policy.signals(batch).logp
         logp.sum().backward()
     assert waits.count == 0, waits.lines
+    assert not waits.copy_lines, waits.copy_lines
     assert torch.allclose(logp.cpu(), batch.old_logp, atol=1e-3 if dtype == "float32" else 0.3)
     copied: Any = policy.evaluator.with_model(policy.load_frozen_copy().hf_model)
     assert copied.backend.attention is FlexLayout

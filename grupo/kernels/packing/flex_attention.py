@@ -16,6 +16,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
+from grupo.core.device_copies import to_device
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.prefix_trie import PackedTokens
 
@@ -68,17 +69,19 @@ class FlexLayout:
         return self.kernel(q, k, v, scale=config.scale, **options).transpose(1, 2)
 
     def block_mask(self, window: float) -> BlockMask:
-        """The block mask for a window, created once, on the CPU: a GPU need not be waited for."""
+        """The block mask for a window, created once, without waiting for a GPU."""
         if window not in self.block_masks:
             partial, full = self._visible_blocks(window)
-            blocks = *_ordered_blocks(partial), *_ordered_blocks(full)
+            blocks = map(self._to_device, (*_ordered_blocks(partial), *_ordered_blocks(full)))
             length = len(self.packed.token)
             mask_mod: Any = self._mask_mod(window)
-            mask = BlockMask.from_kv_blocks(
+            self.block_masks[window] = BlockMask.from_kv_blocks(
                 *blocks, BLOCK_SIZE=BLOCK, mask_mod=mask_mod, seq_lengths=(length, length)
             )
-            self.block_masks[window] = mask.to(self.packed.token.device)
         return self.block_masks[window]
+
+    def _to_device(self, x: Tensor) -> Tensor:
+        return to_device(x, self.packed.token.device)
 
     @cached_property
     def subtree_end(self) -> Int[Tensor, "M"]:
@@ -118,14 +121,14 @@ class FlexLayout:
         return (seen | (key == key[:, None])) & ~full, full
 
     def _mask_mod(self, window: float) -> MaskMod:
-        subtree_end = self.subtree_end.int().to(self.packed.token.device)
+        subtree_end = self._to_device(self.subtree_end.int())
 
         def in_branch(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
             return (k <= q) & (q < subtree_end[k])
 
         if window == inf:
             return in_branch
-        position = self.position.int().to(self.packed.token.device)
+        position = self._to_device(self.position.int())
         # a difference of positions would take memory for each pair of tokens
         window_end = position + int(window)
 
