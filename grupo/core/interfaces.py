@@ -10,6 +10,7 @@ from random import Random
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from grupo.core.batch import Batch, Signals
+from grupo.core.demonstration import Demonstration
 from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
 
 
@@ -64,6 +65,13 @@ class Actor(Protocol):
         self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
         """The action of a policy that answers `text`: trained on, but not sampled."""
+        ...
+
+    def demonstrate(self, demonstration: Demonstration) -> Rollout:
+        """The rollout of a policy that gives the answers of a demonstration; none is sampled.
+
+        Equal demonstrations may share a rollout, which is independent of the random stream.
+        """
         ...
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:

@@ -7,6 +7,7 @@ from math import log
 from random import Random
 from typing import Any
 
+from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import TokenScores
 from grupo.core.rng import derive_key, make_rng
@@ -16,6 +17,7 @@ from grupo.inference.reply_record import RecordingBatcher, ReplyBatcher, ReplyRe
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_action_tokens
+from grupo.models.demonstrations import demonstration_rollout
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,9 @@ class CausalActor:
     ) -> Action:
         items = self.chat_tokenizer.encode_answer(text)
         return self._unsampled_action(rollout, observation, text, items)
+
+    def demonstrate(self, demonstration: Demonstration) -> Rollout:
+        return demonstration_rollout(self.chat_tokenizer, demonstration)
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         items = self.chat_tokenizer.encode_forced(text)

@@ -1,6 +1,6 @@
 """Conversion between text or chat messages and tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -9,7 +9,8 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Observation, Rollout
+from grupo.core.types import Message, Observation, Rollout
+from grupo.models.rollout_cache import RolloutCache
 
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 ANSWER_PLACEHOLDER = "ANSWER-OF-THE-POLICY"  # an answer, when a template renders a later message
@@ -31,12 +32,18 @@ class ChatTokenizer:
     stop_strings: tuple[str, ...] = ()
     apply_chat_template: bool = False
 
-    def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
+    def encode_observation(
+        self,
+        rollout: Rollout,
+        observation: Observation,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> tuple[int, ...]:
         """Tokens of the next observation of a rollout.
 
         Messages are rendered by the chat template; if the last one is the assistant's, the policy
         continues it. Plain text after the first turn is tokenized as it is. Special tokens that
-        begin a text are added to the first observation only.
+        begin a text are added to the first observation only. `tools` are described by the chat
+        template in the first observation.
         """
         first = not rollout.turns
         if isinstance(observation, str) and not (self.apply_chat_template and first):
@@ -46,13 +53,43 @@ class ChatTokenizer:
                 observation = ({"role": "user", "content": observation},)
             messages = [dict(message) for message in observation]
             tokens = (
-                self._encode_messages(messages)
+                self._tokenize(self._render_messages(messages, tools), starts_text=False)
                 if first
                 else self._encode_followup(rollout, messages)
             )
         if first and not tokens:
             raise ConfigError("prompt: it has no tokens. Allowed: at least one.")
         return tokens
+
+    def encode_reply(
+        self, messages: Sequence[Message], reply: Message, tools: Sequence[Mapping[str, Any]]
+    ) -> tuple[int, ...]:
+        """Tokens of the assistant's message `reply` to `messages`, up to its end token.
+
+        These are the tokens that the chat template adds to the prompt of an answer; where the
+        template renders earlier messages otherwise once they are answered, those of the content.
+        """
+        history = [dict(message) for message in messages]
+        prompt = self._render_messages(history, tools)
+        answered = self._render([*history, dict(reply)], tools)
+        content = _content_text(reply)
+        text = answered.removeprefix(prompt) if answered.startswith(prompt) else content
+        tokens = self.encode_forced(text)
+        ends = [i for i, token in enumerate(tokens) if token in self.eos_token_ids]
+        if ends:
+            return tokens[: ends[0] + 1]
+        return self.encode_answer(content if text.startswith(content) else text.rstrip())
+
+    @cached_property
+    def encoded_demonstrations(self) -> RolloutCache:
+        """Rollouts of demonstrations, by a hash of their content."""
+        return RolloutCache()
+
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        """Tokens of a text without a prompt, with the end token unless it has one already."""
+        tokens = self._tokenize(text, starts_text=True)
+        has_end = bool(set(tokens[-1:]) & set(self.eos_token_ids))
+        return tokens if has_end else (*tokens, *self.eos_token_ids[:1])
 
     def encode_answer(self, text: str) -> tuple[int, ...]:
         """Tokens of a complete answer, with an end token unless a stop string ends it."""
@@ -90,9 +127,6 @@ class ChatTokenizer:
 
         return tokenize
 
-    def _encode_messages(self, messages: list[dict[str, Any]]) -> tuple[int, ...]:
-        return self._tokenize(self._render_messages(messages), starts_text=False)
-
     def _encode_followup(self, rollout: Rollout, messages: list[dict[str, Any]]) -> tuple[int, ...]:
         """Tokens that the template adds after an answer: its end token, if missing, and messages.
 
@@ -112,18 +146,32 @@ class ChatTokenizer:
         has_end = tokens[:1] == last and set(last) <= set(self.eos_token_ids)
         return tokens[1:] if has_end else tokens
 
-    def _render_messages(self, messages: list[dict[str, Any]]) -> str:
+    def _render_messages(
+        self, messages: list[dict[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> str:
+        """The text of messages up to the beginning of the policy's answer."""
+        is_prefill = messages[-1].get("role") == "assistant"
+        return self._render(messages, tools, prompt=not is_prefill, prefill=is_prefill)
+
+    def _render(
+        self,
+        messages: list[dict[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        prompt: bool = False,
+        prefill: bool = False,
+    ) -> str:
         if not self.tokenizer.chat_template:
             raise ConfigError(
                 "prompt: it consists of messages, and the tokenizer has no chat template."
                 " Allowed: plain text, with apply_chat_template=False."
             )
-        is_prefill = messages[-1].get("role") == "assistant"
         try:
             text = self.tokenizer.apply_chat_template(
                 messages,
-                add_generation_prompt=not is_prefill,
-                continue_final_message=is_prefill,
+                tools=[dict(tool) for tool in tools] or None,
+                add_generation_prompt=prompt,
+                continue_final_message=prefill,
                 tokenize=False,
             )
             return str(text)
@@ -137,3 +185,10 @@ class ChatTokenizer:
             raise ConfigError(
                 f"prompt: the chat template rejects messages of {roles}: {error}."
             ) from error
+
+
+def _content_text(message: Message) -> str:
+    """The text of a message's content, which may have several parts."""
+    content = message.get("content") or ""
+    parts = [{"text": content}] if isinstance(content, str) else content
+    return "".join(str(part.get("text", "")) for part in parts)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import Actor, TokenScores
 from grupo.core.rng import derive_key
 from grupo.core.types import Action, Observation, Rollout
@@ -57,6 +58,9 @@ class RoleActor:
         self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
         return await self._actor_of(rollout).append_unsampled(rollout, observation, text)
+
+    def demonstrate(self, demonstration: Demonstration) -> Rollout:
+        return self._actor_of(Rollout()).demonstrate(demonstration)
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         return await self._actor_of(rollout).prefill_forced(rollout, observation, text)

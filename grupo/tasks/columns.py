@@ -11,6 +11,7 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.json_text import check_depth, check_unicode, parse_json
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import task_key
+from grupo.tasks.conversations import MESSAGES, TEXT, conversation_prompt, parse_messages
 
 
 @component
@@ -41,7 +42,8 @@ def task_from_row(
     """The task of a row, in a plain format or in verl's, {"reward_model": {…}, …}.
 
     Every column but the prompt is kept under its own name, so that reward functions written for
-    the table find it.
+    the table find it. Without a column of the prompt, the messages before the first answer in
+    `messages` are the prompt, and a row with a `text` has the prompt "".
 
     Args:
         row: The row: values by column.
@@ -55,6 +57,8 @@ def task_from_row(
     _check_row(row, location)
     plain = {name: _to_python(name, value) for name, value in row.items()}
     values = {**_verl_fields(plain), **plain}
+    if task := _task_without_prompt(plain, columns, location, source):
+        return task
     for field in fields(columns):
         _require_column(getattr(columns, field.name), field.name, values, location)
     prompt = _parse_prompt(values[columns.prompt], f"{location}, column {columns.prompt!r}")
@@ -62,6 +66,23 @@ def task_from_row(
     source = str(values.get(columns.source) or source)
     others = {name: value for name, value in plain.items() if name != columns.prompt}
     return Task(task_key(prompt), prompt, answer, source, others, location=location)
+
+
+def _task_without_prompt(
+    row: Mapping[str, Any], columns: Columns, location: str, source: str
+) -> Task | None:
+    """The task of a row that has the column `messages` or `text` and no prompt; otherwise None."""
+    if columns != DEFAULT_COLUMNS or columns.prompt in row:
+        return None
+    source = str(row.get(columns.source) or source)
+    answer = row.get(columns.answer)
+    if row.get(MESSAGES) is not None:
+        place = f"{location}, column {MESSAGES!r}"
+        prompt = conversation_prompt(parse_messages(row[MESSAGES], place), place)
+        return Task(task_key(prompt), prompt, answer, source, row, location=location)
+    if isinstance(text := row.get(TEXT), str):
+        return Task(task_key(text), "", answer, source, row, location=location)
+    return None
 
 
 def _check_row(row: Mapping[str, Any], location: str) -> None:

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from grupo.algo.advantages import identity
-from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import NLL
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Task
 from grupo.envs import SingleTurn
-from grupo.method import Method
+from grupo.methods.sft import sft
 from grupo.models.base import PolicySpec
 from grupo.optimizers.decay import all_parameters
 from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
@@ -65,12 +62,7 @@ def sft_recipe(
         env=env,
         tasks=toy_model.tasks,
         eval_tasks=toy_model.eval_tasks,
-        method=Method(
-            sampler=DemonstrationSampler(solve),
-            advantage=identity,
-            loss=NLL(),
-            aggregation=token_mean,
-        ),
+        method=sft().replace(sampler=DemonstrationSampler(solve)),
         max_steps=toy_model.max_steps,
         prompts_per_step=toy_model.prompts_per_step,
         learning_rate=Warmup(0.05, Cosine(toy_model.learning_rate, toy_model.learning_rate / 20)),

@@ -278,9 +278,11 @@ class Learner:
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:
         """Log-probs under the trainer's policy, where it sampled or scored the action here."""
-        logp = evaluate_all(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
         has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
         on_policy = has_logp & (batch.signals["off_context"] == 0)
+        if not on_policy.any():
+            return batch.old_logp  # demonstrations need no forward pass
+        logp = evaluate_all(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
         return torch.where(on_policy, logp, batch.old_logp)
 
     def _retry_on_oom(self, fn: Callable[[], Result]) -> Result:

@@ -8,16 +8,13 @@ from grupo import (
     CausalLM,
     Cosine,
     Evaluation,
-    Method,
     Recipe,
     RewardTerm,
     SingleTurn,
     Task,
     Warmup,
 )
-from grupo.algo.advantages import identity
-from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import NLL
+from grupo.methods.sft import sft
 from grupo.optimizers.decay import all_parameters
 from grupo.recipe import TaskSource
 from grupo.rewards import ExactMatch
@@ -39,12 +36,7 @@ def sft_recipe(
         env=SingleTurn((RewardTerm("same", ExactMatch()),)),
         tasks=tasks,
         eval_tasks=eval_tasks,
-        method=Method(
-            sampler=DemonstrationSampler(solve),
-            advantage=identity,
-            loss=NLL(),
-            aggregation=token_mean,
-        ),
+        method=sft().replace(sampler=DemonstrationSampler(solve)),
         max_steps=80,
         prompts_per_step=32,
         learning_rate=Warmup(0.05, Cosine(2e-3, 1e-4)),

@@ -6,6 +6,7 @@ from random import Random
 
 from torch import Tensor
 
+from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import TokenScores
 from grupo.core.rng import derive_key, make_rng
@@ -91,6 +92,9 @@ class FlowActor:
         raise ConfigError(
             f"sampler: it inserts the text {text[:60]!r}. Allowed with a flow: sampled actions."
         )
+
+    def demonstrate(self, demonstration: Demonstration) -> Rollout:
+        raise ConfigError("sampler: it reads demonstrations. Allowed: with a language model.")
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         return await self.append_unsampled(rollout, observation, text)

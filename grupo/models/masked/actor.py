@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Observation, Rollout
 from grupo.models.causal_actor import CausalActor
@@ -30,7 +31,15 @@ class MaskedActor(CausalActor):
         self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
         """Append the text, with end tokens that fill its last block."""
-        action = await super().append_unsampled(rollout, observation, text)
+        return self._with_whole_blocks(await super().append_unsampled(rollout, observation, text))
+
+    def demonstrate(self, demonstration: Demonstration) -> Rollout:
+        """The demonstration, with end tokens that fill the last block of each answer."""
+        rollout = super().demonstrate(demonstration)
+        turns = ((o, self._with_whole_blocks(action)) for o, action in rollout.turns)
+        return replace(rollout, turns=tuple(turns))
+
+    def _with_whole_blocks(self, action: Action) -> Action:
         num_missing = -len(action.items) % self.block_length
         items = (*action.items, *self.chat_tokenizer.eos_token_ids[:1] * num_missing)
         return replace(action, items=items, logp=(0.0,) * len(items), rng_key=self.rng_key)

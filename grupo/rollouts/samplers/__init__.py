@@ -4,7 +4,11 @@ from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
 from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
 from grupo.rollouts.samplers.critique import WithCritique
-from grupo.rollouts.samplers.demonstrations import DemonstrationSampler, SolutionColumn
+from grupo.rollouts.samplers.demonstrations import (
+    ConversationColumn,
+    DemonstrationSampler,
+    SolutionColumn,
+)
 from grupo.rollouts.samplers.early_exit import EarlyExits
 from grupo.rollouts.samplers.entropy_branching import EntropyBranching
 from grupo.rollouts.samplers.greedy_baseline import WithGreedyBaseline
@@ -28,6 +32,7 @@ from grupo.rollouts.samplers.with_expert import WithExpertSolution
 __all__ = [
     "AnytimeBudgets",
     "BetaBins",
+    "ConversationColumn",
     "DemonstrationSampler",
     "EarlyExits",
     "EarlyPruning",

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from grupo.core.component import component
+from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
+from grupo.tasks.conversations import require_demonstrations, task_demonstration
 
 
 @component
@@ -32,19 +34,49 @@ class SolutionColumn:
 
 
 @component
+class ConversationColumn:
+    """Reads the demonstration of a task from its columns, in the formats of TRL's SFTTrainer.
+
+    Args:
+        column: Column of the answer; "" is the first of `messages`, `completion`, `solution` and
+            `text` that the task has.
+        assistant_only: Of `messages`, the assistant's are trained on; otherwise all tokens are.
+
+    >>> ConversationColumn()(Task("sum", "1 + 1 =", columns={"completion": " 2"}))[0].turns
+    (('1 + 1 =', ' 2'),)
+    """
+
+    column: str = ""
+    assistant_only: bool = True
+
+    def __call__(self, task: Task) -> Sequence[Demonstration]:
+        found = task_demonstration(task, self.column, assistant_only=self.assistant_only)
+        return [] if found is None else [found]
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` if a task has no demonstration, or a malformed one."""
+        require_demonstrations(tasks, self.column)
+        for task in tasks:
+            self(task)
+
+
+@component
 class DemonstrationSampler:
     """A group of worked solutions, each with reward 1; the policy generates nothing.
 
     Args:
-        solve: Texts of the solutions of a task.
+        solve: The solutions of a task: texts that answer the environment's first observation, or
+            demonstrations with observations of their own.
     """
 
-    solve: Callable[[Task], Sequence[str]]
+    solve: Callable[[Task], Sequence[str | Demonstration]]
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         rollouts = [
-            await demonstration_rollout(task, env, actor, text, "demonstration")
-            for text in self.solve(task)
+            actor.demonstrate(solution)
+            if isinstance(solution, Demonstration)
+            else await demonstration_rollout(task, env, actor, solution, "demonstration")
+            for solution in self.solve(task)
         ]
         return Group(task, tuple(replace(rollout, reward=1.0) for rollout in rollouts))
 

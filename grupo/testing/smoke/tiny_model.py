@@ -8,13 +8,11 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
 
-from grupo.algo.advantages import identity
-from grupo.algo.losses import NLL
+from grupo.algo.aggregation import sequence_mean
 from grupo.core.rng import seed_torch
-from grupo.method import Method
+from grupo.methods.sft import sft
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
 from grupo.testing.smoke.echo_env import DIGITS, LETTERS, MAX_NEW_TOKENS, EchoEnv, EchoTasks
 from grupo.training.learner import Learner
 
@@ -39,7 +37,7 @@ def trained_model(steps: int, shift: int = 0) -> str:
         shift: The shift of the environment, which decides the correct answers.
     """
     path = Path(models_dir().name) / f"{steps}-{shift}"
-    method = Method(sampler=DemonstrationSampler(SolutionColumn()), advantage=identity, loss=NLL())
+    method = sft("solution").replace(aggregation=sequence_mean)
     recipe = Recipe(
         policy=CausalLM(_untrained_model(), max_new_tokens=MAX_NEW_TOKENS),
         env=EchoEnv(shift),

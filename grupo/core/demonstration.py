@@ -1,0 +1,26 @@
+"""A demonstration: a conversation whose answers are given instead of generated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grupo.core.types import Message, Observation
+
+Answer = str | Message  # a text, or a message of the assistant, which may call tools
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """A conversation with given answers, on which a policy is trained.
+
+    Args:
+        turns: Pairs of an observation and the answer to it, in order. The observation "" of the
+            first turn is that of a text without a prompt.
+        tools: Descriptions of the tools for the chat template, as functions of JSON schema.
+        all_tokens: All tokens are trained on but the first one, which nothing precedes; otherwise
+            those of the answers.
+    """
+
+    turns: tuple[tuple[Observation, Answer], ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    all_tokens: bool = False
