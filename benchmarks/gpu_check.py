@@ -9,10 +9,11 @@ from transformers import PreTrainedModel
 
 from benchmarks.gpu_forward import FORWARDS, PaddedRows, random_rows
 from benchmarks.gpu_machine import CUDA, DEVICE, random_model
-from benchmarks.gpu_replay import GraphSampler
 from benchmarks.gpu_sampling import SamplingRequest, engine_replies
 from benchmarks.gpu_sizes import TINY_SIZES, ModelShape
 from benchmarks.gpu_update import chunked_logp, full_logp
+from grupo.inference.static_rows import StaticDecoding, capture_switch_for
+from grupo.kernels.backend import HFBackend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.block_attention import AttentionConfig
@@ -102,7 +103,7 @@ def check_kernels(shape: ModelShape, answers: int) -> Measurements:
 
 
 SAMPLING_REQUEST = SamplingRequest(
-    SMALL_SHAPE, prompts=3, rows_per_prompt=4, prompt_length=50, new_tokens=30, stride=8
+    SMALL_SHAPE, prompts=3, rows_per_prompt=4, prompt_length=50, new_tokens=30
 )
 
 
@@ -117,22 +118,24 @@ def check_engine() -> Measurements:
 
 @torch.no_grad()
 def check_graphs() -> Measurements:
-    """Compare captured decode steps with the transformers model and with the engine's tokens."""
+    """Compare captured decode steps with the transformers model and with dynamic steps."""
     model = small_model()
-    token, _ = _engine_tokens(model)
-    sampler = GraphSampler(model, SAMPLING_REQUEST.requests, SAMPLING_REQUEST.new_tokens)
-    sampler.start()
-    sampler.capture_steps(SAMPLING_REQUEST.stride, lambda forward: forward)
-    sampler.generate()
-    error = _relative_error([sampler.logp], [_reference_logp(model, sampler.tokens)])
-    equal_frac = float((sampler.tokens == token).float().mean())
-    note = {"note": f"{equal_frac:.1%} of its tokens are the engine's"}
+    dynamic_token, _ = _engine_tokens(model)
+    switch = capture_switch_for(HFBackend(model))
+    token, logp = _engine_tokens(model, StaticDecoding(switch))
+    error = _relative_error([logp], [_reference_logp(model, token)])
+    equal_frac = float((token == dynamic_token).float().mean())
+    if switch and switch.failure:
+        raise RuntimeError(switch.failure)
+    note = {"note": f"{equal_frac:.1%} of its tokens are those of dynamic steps"}
     return _result_row(error, FLOAT32_TOLERANCE) | note
 
 
-def _engine_tokens(model: PreTrainedModel) -> tuple[Tensor, Tensor]:
+def _engine_tokens(
+    model: PreTrainedModel, static_decoding: StaticDecoding | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the tokens of every reply and their log-probabilities."""
-    replies = engine_replies(model, SAMPLING_REQUEST)
+    replies = engine_replies(model, SAMPLING_REQUEST, static_decoding=static_decoding)
     token = torch.tensor([reply.tokens for reply in replies], device=DEVICE)
     return token, torch.tensor([reply.logp for reply in replies], device=DEVICE)
 

@@ -27,7 +27,7 @@ from benchmarks.gpu_update import (
 )
 
 COMPILE_SECONDS = 90.0  # approximate
-GRUPO, GRAPHS, DYNAMIC, STATIC, DEFAULT_CONTEXT, *COMPILED = SAMPLING_FUNCTIONS
+GRUPO, CAPTURED, DYNAMIC, STATIC, DEFAULT_CONTEXT, *COMPILED = SAMPLING_FUNCTIONS
 
 
 def correctness_jobs(sizes: BenchmarkSizes) -> Iterator[Job]:
@@ -128,7 +128,7 @@ class ShapeJobs:
         sizes = self.sizes
         rows = batch_size // sizes.prompts
         return SamplingRequest(
-            self.shape, sizes.prompts, rows, sizes.prompt_length, sizes.new_tokens, sizes.stride
+            self.shape, sizes.prompts, rows, sizes.prompt_length, sizes.new_tokens
         )
 
     def _sampling_job(self, name: str, request: SamplingRequest, expected_seconds: float) -> Job:
@@ -147,9 +147,9 @@ class ShapeJobs:
     def group_sampling_jobs(self) -> Iterator[Job]:
         """Yield sampling for one long prompt with increasing group size."""
         sizes = self.sizes
-        for size, name in product(sizes.group_sizes, (GRUPO, GRAPHS, DYNAMIC)):
+        for size, name in product(sizes.group_sizes, (GRUPO, CAPTURED, DYNAMIC)):
             request = SamplingRequest(
-                self.shape, 1, size, sizes.long_prompt, sizes.short_new_tokens, sizes.stride
+                self.shape, 1, size, sizes.long_prompt, sizes.short_new_tokens
             )
             job = self._sampling_job(name, request, 8)
             labels = {"answers": size, "sampler": name}
@@ -168,7 +168,7 @@ def all_jobs(sizes: BenchmarkSizes, flop: float, bandwidth: float) -> Iterator[J
     """Yield all jobs; few changes of the model, because building one takes seconds."""
     small, large = (ShapeJobs(sizes, shape, flop, bandwidth) for shape in sizes.shapes)
     few, medium, many = sizes.batch_sizes
-    main_samplers = (GRUPO, GRAPHS, DYNAMIC, STATIC)
+    main_samplers = (GRUPO, CAPTURED, DYNAMIC, STATIC)
     yield from correctness_jobs(sizes)
     yield from small.attention_jobs()
     yield from small.update_jobs("chunks")
@@ -190,7 +190,7 @@ def low_priority_jobs(sizes: BenchmarkSizes, small: ShapeJobs, large: ShapeJobs)
     yield from small.sampling_jobs([medium], COMPILED, COMPILE_SECONDS)
     yield from small.sampling_jobs([many], [DEFAULT_CONTEXT])
     yield from large.update_jobs("full")
-    yield from large.sampling_jobs([few], (GRUPO, GRAPHS, DYNAMIC, STATIC))
+    yield from large.sampling_jobs([few], (GRUPO, CAPTURED, DYNAMIC, STATIC))
     yield from large.sampling_jobs((medium, many), [STATIC])
 
 

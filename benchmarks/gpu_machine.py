@@ -1,8 +1,7 @@
-"""The machine: timing, peak rates, CUDA graphs, and models with random weights."""
+"""The machine: timing, peak rates, and models with random weights."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 from statistics import median
 from typing import Any
@@ -75,35 +74,6 @@ def matmul_flops(sizes: BenchmarkSizes) -> float:
 
     multiply()  # raises the GPU's clock
     return 2 * side**3 * times / median_time(multiply)
-
-
-@contextmanager
-def side_stream() -> Iterator[None]:
-    """Run on another stream, as CUDA requires of the warm-up before a graph capture."""
-    if not CUDA:
-        yield
-        return
-    current = torch.cuda.current_stream()
-    side = torch.cuda.Stream()
-    side.wait_stream(current)
-    with torch.cuda.stream(side):
-        yield
-    current.wait_stream(side)
-
-
-def graph_pool() -> Any:
-    """Return a memory pool to share between graphs that never run at the same time."""
-    return torch.cuda.graph_pool_handle() if CUDA else None
-
-
-def capture_graph(work: WorkFunction, memory_pool: Any) -> WorkFunction:
-    """Capture the work as a CUDA graph, return its replay; without CUDA the work itself."""
-    if not CUDA:
-        return work
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=memory_pool):
-        work()
-    return graph.replay
 
 
 @lru_cache(maxsize=1)

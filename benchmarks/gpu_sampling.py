@@ -17,10 +17,10 @@ from benchmarks.gpu_machine import (
     reset_peak_memory,
     time_once,
 )
-from benchmarks.gpu_replay import GraphSampler
 from benchmarks.gpu_sizes import ModelShape
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
+from grupo.inference.static_rows import StaticDecoding, capture_switch_for
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
@@ -38,7 +38,6 @@ class SamplingRequest:
     rows_per_prompt: int
     prompt_length: int
     new_tokens: int
-    stride: int  # decode steps per captured graph
 
     @property
     def requests(self) -> list[Request]:
@@ -66,15 +65,26 @@ SamplingFunction = Callable[[PreTrainedModel, SamplingRequest], SamplingTime]
 
 
 def engine_replies(
-    model: PreTrainedModel, request: SamplingRequest, context_tokens: int = CONTEXT_TOKENS
+    model: PreTrainedModel,
+    request: SamplingRequest,
+    context_tokens: int = CONTEXT_TOKENS,
+    static_decoding: StaticDecoding | None = None,
 ) -> list[Reply]:
-    """Generate with grupo's engine, with at most `context_tokens` in its KV cache."""
+    """Generate with grupo's engine.
+
+    Args:
+        model: the model.
+        request: the batch.
+        context_tokens: the most tokens in its KV cache.
+        static_decoding: decode steps of fixed shapes. Default: shapes follow the rows.
+    """
     hf_attention.switch_to_packed_attention(model)
     tokenizer: Any = None  # needed for stop strings only
     head = LMHead(model.get_output_embeddings())
     stop = StopConditions(request.new_tokens, ())
     engine: Any = PackedEvaluator(HFBackend(model)).engine(head, tokenizer, stop)
-    local_engine = replace(engine.engine, limits=MemoryLimits(context_tokens))
+    limits = MemoryLimits(context_tokens)
+    local_engine = replace(engine.engine, limits=limits, static_decoding=static_decoding)
     return generate_all(replace(engine, engine=local_engine), request.requests)
 
 
@@ -88,26 +98,16 @@ def time_engine(
     )
 
 
-def time_graphs(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
-    """Time the experiment with captured decode steps."""
-    return _time_replayed(model, request, lambda forward: forward)
+def time_captured(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
+    """Time grupo's engine with captured decode steps; the time of the captures is included."""
+    switch = capture_switch_for(HFBackend(model))
 
+    def generate(new: int) -> list[Reply]:
+        static = StaticDecoding(switch)
+        return engine_replies(model, replace(request, new_tokens=new), static_decoding=static)
 
-def time_compiled_graphs(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
-    """Time the experiment with a compiled model; one graph, because compilation is slow."""
-    return _time_replayed(model, replace(request, stride=request.new_tokens), torch.compile)
-
-
-def _time_replayed(
-    model: PreTrainedModel, request: SamplingRequest, transform: Callable[..., Any]
-) -> SamplingTime:
-    hf_attention.switch_to_packed_attention(model)
-    sampler = GraphSampler(model, request.requests, request.new_tokens)
-    sampler.start()  # warm up
-    prefill_seconds = time_once(sampler.start)
-    capture_seconds = time_once(lambda: sampler.capture_steps(request.stride, transform))
-    decode_seconds = time_once(sampler.generate)
-    return SamplingTime(prefill_seconds, decode_seconds, f"capture {capture_seconds:.1f} s")
+    duration = _time_prefill_and_decode(generate, request.new_tokens)
+    return replace(duration, note=switch.failure if switch else "not captured")
 
 
 def time_generate(model: PreTrainedModel, request: SamplingRequest, **options: Any) -> SamplingTime:
@@ -152,13 +152,12 @@ def _time_prefill_and_decode(generate: Callable[[int], Any], new: int) -> Sampli
 
 SAMPLING_FUNCTIONS: dict[str, SamplingFunction] = {
     "grupo": time_engine,
-    "grupo, graphs (experiment)": time_graphs,
+    "grupo, captured steps": time_captured,
     "generate, dynamic cache": time_generate,
     "generate, static cache": partial(time_generate, cache_implementation="static"),
     f"grupo, at most {MAX_CONTEXT_TOKENS:,} tokens of context": partial(
         time_engine, context_tokens=MAX_CONTEXT_TOKENS
     ),
-    "grupo, compiled, one graph (experiment)": time_compiled_graphs,
     "generate, static cache, compiled": time_compiled_generate,
 }
 

@@ -28,7 +28,6 @@ class BenchmarkSizes:
     batch_sizes: tuple[int, ...]  # rows sampled together
     prompt_length: int
     new_tokens: int
-    stride: int  # decode steps of one captured graph, before a wider one
     update_rows: tuple[int, int]  # prompts, answers per prompt
     chunk_sizes: tuple[int, ...]  # logits per chunk
     group_sizes: tuple[int, ...]  # answers to one long prompt
@@ -44,7 +43,6 @@ FULL_SIZES = BenchmarkSizes(
     batch_sizes=(32, 128, 512),
     prompt_length=512,
     new_tokens=256,
-    stride=64,
     update_rows=(2, 16),
     chunk_sizes=(1 << 23, 1 << 25, 1 << 27, 1 << 29),
     group_sizes=(1, 4, 16, 64),
@@ -63,7 +61,6 @@ TINY_SIZES = BenchmarkSizes(
     batch_sizes=(2, 4, 8),
     prompt_length=20,
     new_tokens=9,
-    stride=4,
     update_rows=(2, 3),
     chunk_sizes=(1 << 10, 1 << 12),
     group_sizes=(1, 3),

@@ -1,34 +1,22 @@
 """The GPU benchmark runs every job on a simulated CUDA device, so that none fails on a real one.
 
 flex_attention, captured graphs and compiled functions exist on real devices only. In their place
-are plain functions with the same signatures; that of a graph refuses work that waits.
+are plain functions with the same signatures, and graphs that repeat recorded operations.
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from benchmarks import gpu_forward, gpu_replay
+from benchmarks import gpu_forward
 from benchmarks.gpu import measure_jobs
 from benchmarks.gpu_sizes import TINY_SIZES
+from grupo.inference import static_rows
 from grupo.kernels.packing import flex_attention
 from tests.helpers.dense_flex_attention import plain_flex_attention
-from tests.helpers.simulated_cuda.host_waits import HostWaits
-
-
-def captured(work: Callable[[], Any], memory_pool: Any) -> Callable[[], None]:
-    """Work that may not wait for the device, as while a graph is captured."""
-
-    def replay() -> None:
-        with HostWaits() as waits:
-            work()
-        assert waits.count == 0, f"a graph cannot wait for the device: {waits.lines}"
-
-    return replay
+from tests.helpers.recorded_graph import GraphRecorder
 
 
 @pytest.mark.filterwarnings("ignore")  # of transformers, about the tiny models
@@ -36,7 +24,7 @@ def captured(work: Callable[[], Any], memory_pool: Any) -> Callable[[], None]:
 def test_every_job_of_the_gpu_benchmark_runs(table, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(flex_attention, "_compiled_flex", lambda: plain_flex_attention)
     monkeypatch.setattr(gpu_forward, "flex_attention", plain_flex_attention)
-    monkeypatch.setattr(gpu_replay, "capture_graph", captured)
+    monkeypatch.setattr(static_rows, "CUDACapture", lambda device: GraphRecorder())
     monkeypatch.setattr(torch, "compile", lambda function, **options: function)
     file = tmp_path / "gpu.json"
     board = measure_jobs(TINY_SIZES, file, time.monotonic() + 600, lambda job: table in job.table)
