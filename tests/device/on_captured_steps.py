@@ -1,7 +1,8 @@
 """Captured decode steps on a simulated CUDA device, with graphs that repeat recorded operations."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from grupo.inference.base import Reply, Request, generate_all
 from grupo.inference.local import LocalEngine
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.static_rows import StaticDecoding, StaticRows
-from grupo.kernels.cuda_graphs import CaptureSwitch
+from grupo.kernels.cuda_graphs import CaptureSwitch, CUDACapture
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from tests.helpers import tiny_lm
@@ -211,3 +212,36 @@ def test_torch_has_no_graphs_of_a_simulated_device(folders, caplog):
     policy = make_policy(folders["llama"])
     tiny_lm.generate(policy)
     assert "Decode steps are not captured" in caplog.text
+
+
+def test_graphs_of_a_device_share_their_stream_and_memory(monkeypatch):
+    captures: list[Any] = []
+    devices: list[int] = []
+
+    class Graph:
+        num_replays = 0
+
+        def replay(self) -> None:
+            self.num_replays += 1
+
+    @contextmanager
+    def graph_context(graph: Graph, **options: Any) -> Iterator[None]:
+        captures.append((graph, options))
+        yield
+
+    handles = iter(["first pool", "second pool"])
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", graph_context)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: next(handles))
+    capture = CUDACapture(torch.device("cuda:1"))
+    replays = [capture(lambda: devices.append(torch.cuda.current_device())) for _ in range(2)]
+    assert devices == [1, 1]
+    assert torch.cuda.current_device() == 0
+    (first, options), (second, others) = captures
+    assert first is not second
+    assert options == others  # the same stream object
+    assert options["pool"] == "first pool"
+    assert options["stream"].device == torch.device("cuda:1")
+    assert options["capture_error_mode"] == "thread_local"  # another thread may update the policy
+    replays[1]()
+    assert (first.num_replays, second.num_replays) == (0, 1)
