@@ -6,7 +6,7 @@ from grupo.config.answer_length import answer_limit, has_one_answer
 from grupo.core.component import walk
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import StatefulEnv
+from grupo.core.interfaces import StatefulEnv, env_without_placement
 from grupo.core.requires import merged_requires
 from grupo.envs import MultiTurn
 from grupo.envs.multiplayer import MultiplayerEnv
@@ -75,10 +75,10 @@ def _check_tokens_per_step(recipe: Recipe) -> None:
     if not generates_tokens_one_by_one(recipe.policy):
         policy = type(recipe.policy).__name__
         raise ConfigError(f"{field}. Allowed: 0 with {policy}; another number with CausalLM.")
-    has_own_sessions = isinstance(recipe.env, MultiTurn)
-    has_own_sessions &= not isinstance(recipe.env, MultiplayerEnv)
-    if isinstance(recipe.env, StatefulEnv) and not has_own_sessions:
-        env = type(recipe.env).__name__
+    inner = env_without_placement(recipe.env)
+    has_own_sessions = isinstance(inner, MultiTurn) and not isinstance(inner, MultiplayerEnv)
+    if isinstance(inner, StatefulEnv) and not has_own_sessions:
+        env = type(inner).__name__
         raise ConfigError(
             f"{field}. Allowed: 0 with {env}, whose sessions end with the step or have several"
             " players; another number with MultiTurn or an environment without sessions."

@@ -170,6 +170,19 @@ class ClosableSessions(Protocol):
         ...
 
 
+@runtime_checkable
+class EnvWithLosses(Protocol):
+    """An environment in use whose replies may be lost, with the process that computes them."""
+
+    def loss(self, task: Task, rollout: Rollout) -> str:
+        """Why a reply to the rollout, or to a beginning of it, was lost; "" if none was.
+
+        A rollout whose reply is lost ends: it is scored as failed, or, in a group that a later
+        step continues, the reply is asked for again.
+        """
+        ...
+
+
 EnvSpec = Env | StatefulEnv  # an environment as a recipe names it
 
 

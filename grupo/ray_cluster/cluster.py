@@ -28,6 +28,9 @@ LOCAL_OPTIONS = {
 # Address of the only machine of a local cluster, at which other machines do not reach its servers:
 # Ray would replace 127.0.0.1. Other systems than Linux have no second one, and Ray uses the first.
 LOOPBACK = {"_node_ip_address": "127.0.0.2"} if sys.platform == "linux" else {}
+# A raylet of the local cluster that has ended is noticed after five failed checks, by default three
+# seconds apart. A raylet that is only slow has ten seconds to answer each.
+HEALTH_CHECKS = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000}
 # nothing is sent to the developers of Ray, and actors without GPUs do not see any
 VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1"}
 
@@ -82,6 +85,11 @@ def check_resources(ray: Any, name: str, needed: float, demand: str) -> None:
         )
 
 
+def has_machines(ray: Any) -> bool:
+    """Whether a machine of the cluster is alive, so that actors can start."""
+    return any(node["Alive"] for node in ray.nodes())
+
+
 def _check_reachable(address: str) -> None:
     match = ADDRESS.fullmatch(address)
     if match is None:
@@ -98,7 +106,9 @@ def _check_reachable(address: str) -> None:
 def _initialize(ray: Any, address: str) -> None:
     """Connect in a thread that lives as long as this process: a local cluster ends with it."""
     logging.getLogger("ray").setLevel(logging.ERROR)
-    options = {**LOCAL_OPTIONS, **LOOPBACK} if address == LOCAL else {}
+    options: dict[str, Any] = {}
+    if address == LOCAL:
+        options = {**LOCAL_OPTIONS, **LOOPBACK, "_system_config": HEALTH_CHECKS}
     init = partial(
         ray.init,
         address,

@@ -10,7 +10,7 @@ from typing import Any
 
 from grupo.core.error_location import error_location
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import Env, EnvSpec, open_env
+from grupo.core.interfaces import ClosableSessions, Env, EnvSpec, open_env
 from grupo.core.serialization import from_data
 from grupo.core.usage import count_usage
 from grupo.envs.on_failure import RewardError
@@ -73,7 +73,9 @@ class EnvWorker:
             self.openings[opening] = open_env(self.spec)
         self.openings.move_to_end(opening)
         while len(self.openings) > MAX_OPENINGS:
-            self.openings.popitem(last=False)
+            _, dropped = self.openings.popitem(last=False)
+            if isinstance(dropped, ClosableSessions):
+                dropped.close()  # those of rollouts that a later step continues
         return self.openings[opening]
 
 

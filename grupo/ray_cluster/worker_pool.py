@@ -12,10 +12,11 @@ from typing import Any
 
 from grupo.core.errors import ConfigError
 from grupo.envs.timeouts import CallSlots
-from grupo.ray_cluster.cluster import check_resources, connect
+from grupo.ray_cluster.cluster import check_resources, connect, has_machines
 from grupo.ray_cluster.env_worker import EnvWorker
 
 START_SECONDS = 180.0  # in which an actor has a place in the cluster and has built its environment
+CHECK_SECONDS = 2.0  # after which the cluster is checked while an actor starts
 MAX_CALLS = 64  # calls that an actor works on at the same time
 
 
@@ -137,11 +138,23 @@ class WorkerPool:
 
     async def _call(self, worker: Worker, arguments: tuple[Any, ...], time_limit: float) -> bytes:
         if not worker.is_ready:
-            problem = await in_time(worker.started, START_SECONDS, "did not start")
-            if problem:
+            if problem := await self._start_problem(worker):
                 raise CallLostError(f"it cannot build the environment: {problem}")
             worker.is_ready = True
         return await in_time(worker.actor.call.remote(*arguments), time_limit, "did not answer")
+
+    async def _start_problem(self, worker: Worker) -> str:
+        """Wait until an actor has started; returns why it cannot build the environment, or "".
+
+        Raises:
+            CallLostError: It does not start in time, or the cluster has no machine for it.
+        """
+        started = asyncio.ensure_future(in_time(worker.started, START_SECONDS, "did not start"))
+        while not (await asyncio.wait([started], timeout=CHECK_SECONDS))[0]:
+            if not await asyncio.to_thread(has_machines, self.ray):
+                started.cancel()
+                raise CallLostError("no machine of the Ray cluster is alive")
+        return started.result()
 
     @asynccontextmanager
     async def _turn(self, slot: Slot, alone: bool) -> AsyncIterator[None]:

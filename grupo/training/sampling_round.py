@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from grupo.core.event_loop import running_rollout_loop
-from grupo.core.interfaces import Actor, Env
+from grupo.core.interfaces import Actor, Env, EnvWithLosses
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import Sampler
 from grupo.training.slow_calls import slow_calls
@@ -83,8 +83,11 @@ class SamplingRound:
             with slow_calls.watch(self.env, "reply", task):
                 return await self.env.reply(task, rollout)
 
+        def is_lost() -> bool:
+            return isinstance(self.env, EnvWithLosses) and bool(self.env.loss(task, rollout))
+
         record = self.records[index]
-        return await (record.observation(rollout, reply) if record else reply())
+        return await (record.observation(rollout, reply, is_lost) if record else reply())
 
     async def score(
         self, index: int, task: Task, rollouts: Sequence[Rollout]

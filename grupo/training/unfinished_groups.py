@@ -137,13 +137,25 @@ class GroupRecord:
         self.scores = dict(group.scores)
 
     async def observation(
-        self, rollout: Rollout, reply: Callable[[], Awaitable[Observation | None]]
+        self,
+        rollout: Rollout,
+        reply: Callable[[], Awaitable[Observation | None]],
+        is_lost: Callable[[], bool] = lambda: False,
     ) -> Observation | None:
-        """The environment's observation after a rollout, by `reply` if it is not recorded."""
+        """The environment's observation after a rollout.
+
+        Args:
+            rollout: The rollout.
+            reply: Returns the observation if it is not recorded.
+            is_lost: Whether the environment has lost its reply: the next step asks for it again.
+        """
         key = rollouts_digest([rollout])
-        if key not in self.observations:
-            self.observations[key] = await self.replies.running(reply())
-        return self.observations[key]
+        if key in self.observations:
+            return self.observations[key]
+        observation = await self.replies.running(reply())
+        if not is_lost():
+            self.observations[key] = observation
+        return observation
 
     async def scored(
         self,

@@ -62,7 +62,13 @@ def assert_same_run_on_ray(training, folder):
     assert differences(on_ray, outcome(folder / "resumed")) == []
 
 
-@pytest.mark.parametrize("name", ["grpo", "turns", "tools", "failing", "async"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("grpo", "turns", "tools", "failing", "async"),
+        *("tokens per step", "tokens per step turns"),
+    ],
+)
 def test_runs_have_the_same_bits_as_without_ray_also_when_resumed(name, model, tmp_path):
     assert_same_run_on_ray(recipe(name, model), tmp_path)
 

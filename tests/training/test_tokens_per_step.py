@@ -11,17 +11,22 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.config.staleness import generation_schedule
 from grupo.config.validate import check_recipe
 from grupo.core.errors import ConfigError
+from grupo.core.event_loop import run_coroutine
+from grupo.core.interfaces import open_env
 from grupo.core.schedules import Linear
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Action, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm, SingleTurn
 from grupo.envs.multiplayer import MultiplayerEnv
+from grupo.envs.session_cache import turn_texts
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.training.learner import Learner
-from grupo.training.unfinished_groups import UNLIMITED, StepLimit
+from grupo.training.sampling_round import SamplingRound
+from grupo.training.unfinished_groups import UNLIMITED, StepLimit, UnfinishedGroup
+from tests.helpers import scripted_play
 from tests.helpers.training_components import (
     METHOD,
     LetterGame,
@@ -220,6 +225,48 @@ def test_answers_that_need_fewer_steps_leave_one_step_ahead(model):
     assert [(s.steps_ahead, s.max_later_steps) for s in schedules] == [(0, 2), (1, 2), (1, 5)]
     without = generation_schedule(limited(model, 0, 3))
     assert (without.steps_ahead, without.max_later_steps) == (3, 0)
+
+
+class LosingGame:
+    """A `MultiTurn` in use that loses its first reply to each text."""
+
+    def __init__(self, env):
+        self.env = env
+        self.lost = {}
+
+    def loss(self, task, rollout):
+        texts = [turn_texts(rollout)[:n] for n in range(len(rollout.turns) + 1)]
+        return next((self.lost[task.key, t] for t in texts if self.lost.get((task.key, t))), "")
+
+    async def reply(self, task, rollout):
+        key = task.key, turn_texts(rollout)
+        if key[1] and key not in self.lost:
+            self.lost[key] = "the process was killed"
+            return None
+        self.lost[key] = ""
+        return await self.env.reply(task, rollout)
+
+    async def score(self, task, rollouts):
+        return await self.env.score(task, rollouts)
+
+
+def test_a_reply_that_was_lost_is_asked_for_again_in_the_next_step():
+    env = LosingGame(open_env(MultiTurn(LetterGame, max_turns=2)))
+    group = UnfinishedGroup(Task("key", "a"), 0, (0, 0))
+    rollout = Rollout((("a", scripted_play.action("b")),))
+    sampling_round = SamplingRound(GroupSampler(2), env, [group], StepLimit(0, 2, 2))
+    (record,) = sampling_round.records
+    assert record
+
+    async def replies():
+        first = await sampling_round.reply(0, group.task, rollout)
+        recorded = record.unfinished().observations
+        return first, dict(recorded), await sampling_round.reply(0, group.task, rollout)
+
+    first, recorded, second = run_coroutine(replies())
+    assert (first, recorded) == (None, {})
+    assert second is not None
+    assert list(record.unfinished().observations.values()) == [second]
 
 
 def test_the_last_step_of_a_group_has_no_limit():
