@@ -23,6 +23,8 @@ from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.attention_choice import PackedAttention, packed_attention_for
 from grupo.kernels.packing.prefix_trie import SortedRows, pack
 from grupo.kernels.packing.tree_attention import TreeAttention
+from grupo.kernels.prefix_cache import PrefixCache
+from grupo.models.engine_memory import engine_limits
 from grupo.models.prompt_logprobs import HiddenStateReader, PromptLogprobEngine
 
 
@@ -63,7 +65,7 @@ def evaluator_for(model: PreTrainedModel, dtype: torch.dtype) -> Evaluator:
         attention = packed_attention_for(model, dtype)
         backend = backend_for(model, attention)
         capture = capture_switch_for(backend)
-        return PackedEvaluator(backend, attention=attention, capture=capture)
+        return PackedEvaluator(backend, engine_limits(model, dtype), attention, capture)
     return PaddedEvaluator(model)
 
 
@@ -137,8 +139,9 @@ class PackedEvaluator:
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
     ) -> Engine:
         static = StaticDecoding(self.capture) if self.capture else None
+        cache = PrefixCache(self.limits.context_tokens)
         engine = LocalEngine(
-            self.backend, head, tokenizer, stop_conditions, self.limits, static_decoding=static
+            self.backend, head, tokenizer, stop_conditions, self.limits, cache, static
         )
         return PromptLogprobEngine(engine, self, head, stop_conditions)
 

@@ -97,14 +97,20 @@ def read_parameter_shapes(model: str) -> dict[str, tuple[int, ...]]:
     return {name: tuple(p.shape) for name, p in module.named_parameters()}
 
 
+def kv_size_of(config: PreTrainedConfig) -> int:
+    """Numbers per token and layer in a KV cache."""
+    text = config.get_text_config()
+    heads = text.num_attention_heads
+    kv_heads = getattr(text, "num_key_value_heads", None) or heads
+    head_size = getattr(text, "head_dim", None) or text.hidden_size // heads
+    return 2 * kv_heads * head_size
+
+
 def size_of_config(config: PreTrainedConfig) -> ModelSize:
     """The size of the model that a config of transformers describes; allocates no weights."""
     with torch.device("meta"):
         module = AutoModelForCausalLM.from_config(config)
     text = config.get_text_config()
-    heads = text.num_attention_heads
-    kv_heads = getattr(text, "num_key_value_heads", None) or heads
-    head_size = getattr(text, "head_dim", None) or text.hidden_size // heads
     head = module.get_output_embeddings()
     linear = ((n, x) for n, x in module.named_modules() if isinstance(x, nn.Linear))
     return ModelSize(
@@ -112,7 +118,7 @@ def size_of_config(config: PreTrainedConfig) -> ModelSize:
         num_layers=text.num_hidden_layers,
         hidden_size=text.hidden_size,
         vocab_size=text.vocab_size,
-        kv_size=2 * kv_heads * head_size,
+        kv_size=kv_size_of(config),
         context_length=context_length_of(config),
         linear_layers=tuple(
             LinearLayer(n, x.in_features, x.out_features) for n, x in linear if x is not head

@@ -1,5 +1,6 @@
 """Devices, number formats and the order of sums on simulated CUDA devices."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grupo.core.errors import ConfigError
+from grupo.inference.memory_limits import MemoryLimits
 from grupo.kernels.backend import HFBackend
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
@@ -154,3 +156,24 @@ def test_weights_are_handed_over_when_both_streams_have_ended_their_work(llama):
     assert (own.num_waits, default.num_waits) == (before[0], before[1] + 1)
     policy.weight_sync.load(weights)
     assert (own.num_waits, default.num_waits) == (before[0] + 1, before[1] + 1)
+
+
+def test_limits_of_an_engine_are_those_of_its_device(llama, monkeypatch):
+    memory = SimpleNamespace(total_memory=1 << 24)  # 16 MiB
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: memory)
+    runs: Any = (("cpu", "float32"), ("cuda", "float32"), ("cuda", "float64"))
+    for device, dtype in runs:
+        policy = CausalLM(llama, device=device, dtype=dtype, max_new_tokens=6).build()
+        size = 8 if dtype == "float64" else 4  # bytes of a number
+        parameters = sum(p.numel() for p in policy.parameters())
+        left = (1 << 24) - parameters * (size + 12)
+        config: Any = policy.hf_model.config
+        engine: Any = policy.make_engine(policy.hf_model)
+        kv = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * size
+        tokens = left // 4 // kv
+        limits = engine.engine.limits
+        if device == "cpu":
+            assert limits == MemoryLimits(1 << 17, 1 << 24)
+        else:
+            assert tokens // 2 < limits.context_tokens <= tokens
+            assert limits.context_tokens.bit_count() == 1

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.inference.base import generate_all
-from grupo.inference.memory_limits import MemoryLimits
+from grupo.inference.memory_limits import MemoryLimits, gpu_limits
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.llama.backend import NativeLlamaBackend
@@ -43,6 +43,28 @@ def recorded_pairs(policy: CausalPolicy, monkeypatch: pytest.MonkeyPatch) -> lis
 
     monkeypatch.setattr(backend_type, "prefill", record)
     return pairs
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("total", "training", "kv_bytes", "heads", "tokens", "pairs"),
+    [
+        # Qwen2.5-7B on 141 GB, LoRA: 28 layers x 2 x 4 heads x 128 x 2 bytes = 57,344. 103 GiB are
+        # left: 27.6e9 / 57,344 = 482,000 tokens, and 13.8e9 / (12 x 28) = 41e6 pairs
+        (131 * GIB, 28 * GIB, 57_344, 28, 1 << 18, 1 << 25),
+        # Qwen2.5-0.5B on 24 GB, all weights: 16 bytes for each of 0.494e9; 24 layers x 2 x 2 heads
+        # x 64 x 2 bytes = 12,288. 16.8e9 are left: 342,000 tokens, 2.1e9 / (12 x 14) = 12.5e6 pairs
+        (23 * GIB, 7_904_000_000, 12_288, 14, 1 << 18, 1 << 23),
+        (80 * GIB, 16 * GIB, 64, 2, 1 << 20, 1 << 28),  # a tiny model: the most tokens
+        (8 * GIB, 16 * GIB, 57_344, 28, 1 << 6, 1 << 16),  # nothing is left: the fewest
+    ],
+)
+def test_limits_of_a_gpu_are_those_of_its_memory(total, training, kv_bytes, heads, tokens, pairs):
+    limits = gpu_limits(total, training, kv_bytes_per_token=kv_bytes, num_heads=heads)
+    assert limits == MemoryLimits(tokens, pairs)
+    assert MemoryLimits() == MemoryLimits(1 << 17, 1 << 24)  # of a CPU
 
 
 @pytest.mark.parametrize("max_pairs", [60, 400, 1 << 20])
