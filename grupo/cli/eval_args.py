@@ -11,6 +11,7 @@ from grupo.cli.build_recipe import (
     split_arguments,
 )
 from grupo.cli.chosen_defaults import defaults_for
+from grupo.cli.paths import last_run
 from grupo.config.defaults import measure_tasks, with_choices
 from grupo.config.success import named_criterion
 from grupo.config.validate import check_recipe, check_tasks
@@ -91,7 +92,7 @@ class EvalArgs:
         return recipe.policy.build(), recipe, tasks
 
     def _of_run(self, run: str, count: int) -> tuple[Policy, Recipe, list[Task]]:
-        folder = parse_option(parse_path, "run", run)
+        folder = last_run(parse_option(parse_path, "run", run))
         policy, recipe = load_policy(folder, self.checkpoint, self.weights)
         if self.rewards:
             recipe = recipe.replace(env=env_from_reward_functions(self.rewards))

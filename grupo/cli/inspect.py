@@ -3,14 +3,15 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from grupo.cli.options import RewardOption, RunArgument
-from grupo.cli.paths import export_folder_argument
+from grupo.cli.paths import export_folder_argument, last_run, runs_below
 from grupo.core.console import err, out, print_error, print_line
 from grupo.core.user_paths import parse_path
+from grupo.storage.pipeline_dirs import is_pipeline
 
 CheckpointOption = Annotated[
     str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")
@@ -66,7 +67,8 @@ def rollouts(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Print rollouts of a run."""
+    """Print rollouts of a run; of a pipeline, those of its last run."""
+    run = last_run(run)
     from grupo.report.rollouts import RolloutFilter, check_step, format_rollouts, select_rollouts
 
     rollout_filter = RolloutFilter(step, min_reward, max_reward, contains, task, failed)
@@ -83,34 +85,50 @@ def rollouts(
 
 
 def doctor(run: RunArgument, as_json: JsonOption = False) -> None:
-    """Diagnose a run: problems, their likely causes, and remedies."""
+    """Diagnose a run, or every run of a pipeline: problems, their likely causes, and remedies."""
     from dataclasses import asdict
 
     from grupo.report.doctor import examine, format_findings
 
-    findings = examine(run)
+    findings = {str(x.relative_to(run)): examine(x) for x in runs_below(run)}
     if as_json:
-        return print_line(json.dumps([asdict(finding) for finding in findings]))
-    out.print(format_findings(findings))
+        data = {name: [asdict(finding) for finding in found] for name, found in findings.items()}
+        return print_line(json.dumps(data if is_pipeline(run) else next(iter(data.values()))))
+    for name, found in findings.items():
+        if is_pipeline(run):
+            print_line(f"{name}:")
+        out.print(format_findings(found))
 
 
 def check(run: RunArgument, as_json: JsonOption = False) -> None:
-    """Verify every file of a run without changing any; exit code 4 if one is damaged."""
+    """Verify every file of a run or a pipeline without changing any; exit code 4 if damaged."""
+    results = {folder: _check_run(folder, as_json=as_json) for folder in runs_below(run)}
+    if as_json:
+        data = {str(x.relative_to(run)): result for x, (result, _) in results.items()}
+        print_line(json.dumps(data if is_pipeline(run) else next(iter(data.values()))))
+    if not all(is_intact for _, is_intact in results.values()):
+        from grupo.core.exit_codes import EXIT_CORRUPT
+
+        sys.exit(EXIT_CORRUPT)
+    if is_pipeline(run):
+        from grupo.cli.pipeline import check_data_files
+
+        check_data_files(run)
+
+
+def _check_run(run: Path, *, as_json: bool) -> tuple[dict[str, Any], bool]:
+    """Check a run and print the result unless it becomes JSON; whether the run is intact."""
     from dataclasses import asdict
 
-    from grupo.core.exit_codes import EXIT_CORRUPT
     from grupo.report.byte_progress import ByteProgress
     from grupo.report.read_run import check_run_folder
     from grupo.training.run_check import RunChecker
 
     with ByteProgress(check_run_folder(run), err) as progress:
         result = RunChecker(run, progress)()
-    if as_json:
-        print_line(json.dumps({**asdict(result), "intact": result.is_intact}))
-    else:
+    if not as_json:
         print_line(result.describe(run))
-    if not result.is_intact:
-        sys.exit(EXIT_CORRUPT)
+    return {**asdict(result), "intact": result.is_intact}, result.is_intact
 
 
 def export(
@@ -128,13 +146,16 @@ def export(
     ] = "",
     private: Annotated[bool, Option("--private", help="Upload to a private repository.")] = False,
 ) -> None:
-    """Write the trained model as a folder that transformers loads, with a model card."""
+    """Write the trained model as a folder that transformers loads, with a model card.
+
+    Of a pipeline it is the model of the last run.
+    """
     from grupo.cli.export import Export
     from grupo.core.errors import ConfigError
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ConfigError(f"folder: {str(folder)!r} exists. Name another folder.")
-    export_run = Export(run, folder, checkpoint, weights, separate_adapters)
+    export_run = Export(last_run(run), folder, checkpoint, weights, separate_adapters)
     if push_to_hub:
         print_line(export_run.and_upload(push_to_hub, private=private))
     else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from grupo.cli.options import RecipeArguments, RewardOption
-from grupo.cli.paths import out_path
+from grupo.cli.paths import last_run, out_path
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
 
@@ -43,6 +43,7 @@ def survey(
 
     check_new_file(out_file)
     address, fields = split_arguments(arguments or ())
+    address = str(last_run(Path(address))) if address else address
     is_run = bool(address) and (Path(address) / RECIPE).is_file()
     if is_run and (model or fields):
         raise ConfigError(
@@ -69,7 +70,7 @@ def _of_run(folder: Path, checkpoint: str, args: Any) -> "tuple[Policy, Recipe]"
 
 def _of_recipe(args: Any) -> "tuple[Policy, Recipe]":
     from grupo.cli.chosen_defaults import recipe_with_defaults
-    from grupo.cli.train import ensure_toy_model
+    from grupo.cli.displays import ensure_toy_model
     from grupo.config.validate import check_recipe
     from grupo.report.progress_bar import ProgressDisplay
 

@@ -66,13 +66,26 @@ def train(
     _launch_ranks(context, ranks)
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
+    from grupo.cli.displays import callback_of, make_callback
     from grupo.cli.dry_run import dry_run_lines
+    from grupo.cli.pipeline import (
+        PipelineCommand,
+        check_no_recipe_options,
+        find_pipeline,
+        with_fields,
+    )
     from grupo.config.validate import check_recipe
     from grupo.distributed.exchange import of_rank_0
     from grupo.distributed.start import started_ranks
     from grupo.training.run_dir import RECIPE, RunFolder, unused_folder
 
     address, fields = split_arguments(arguments or ())
+    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
+    if pipeline := parse_option(find_pipeline, "recipe", address):
+        check_no_recipe_options(method=method, model=model, tasks=tasks, reward=reward)
+        fields = (*fields, ("eval_tasks", eval_tasks)) if eval_tasks else fields
+        command = PipelineCommand(run, resume_if_exists, callback_of(verbose=verbose, **loggers))
+        return command.train(with_fields(pipeline, fields), dry_run=dry_run)
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
     chosen = recipe_with_defaults(args)
     check_recipe(chosen.recipe)
@@ -85,11 +98,10 @@ def train(
     if resume_if_exists and not run:
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
-    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
     beginning = [str(folder), resume_if_exists and (folder / RECIPE).exists()]
     path, exists = of_rank_0(started_ranks(), beginning, "folder of the run named")
     folder = Path(path)
-    callback = _make_callback(folder, verbose=verbose, **loggers)
+    callback = make_callback(folder, verbose=verbose, **loggers)
     if not exists:
         return _train(chosen, folder, callback)
     RunFolder.open(folder).check_same_recipe(chosen.recipe)
@@ -108,16 +120,23 @@ def resume(
 ) -> None:
     """Resume an interrupted run, or extend a finished one: `grupo resume RUN --steps 300`.
 
+    RUN may be the folder of a pipeline, whose unfinished stages are run.
     It ends with exactly the same weights as an uninterrupted one. A recipe or fields, if given,
     must be those of the run, except for max_steps and others that change no step already done.
     """
     from grupo.cli.build_recipe import RecipeArgs, split_arguments
+    from grupo.cli.displays import callback_of, make_callback
+    from grupo.cli.pipeline import resume_stages
     from grupo.config.overrides import apply_overrides
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import started_ranks
+    from grupo.storage.pipeline_dirs import is_pipeline
     from grupo.training.extend import extend_run
 
     _launch_ranks(context, ranks)
+    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
+    if is_pipeline(run):
+        return resume_stages(run, arguments or (), callback_of(verbose=verbose, **loggers))
     address, fields = split_arguments(arguments or ())
 
     def change(recipe: "Recipe") -> "Recipe":
@@ -126,8 +145,7 @@ def resume(
     for message in extend_run(run, change) if is_rank_0() else ():
         print_line(message)
     exchange_json(started_ranks(), None, "run extended")
-    loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
-    _resume(run, _make_callback(run, verbose=verbose, **loggers))
+    _resume(run, make_callback(run, verbose=verbose, **loggers))
 
 
 def make_toy_model(
@@ -169,6 +187,7 @@ def _launch_ranks(context: Context, ranks: int) -> None:
 
 def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
     from grupo.cli.cost_lines import cost_lines
+    from grupo.cli.displays import ensure_toy_model
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import started_ranks
     from grupo.training.run_dir import RunFolder
@@ -191,15 +210,6 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
                 print_line(line)
             summary = trainer()
         _print_summary(folder, summary)
-
-
-def ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
-    """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
-    from grupo.toy import ensure_trained
-    from grupo.toy.quickstart import TOY_MODEL, needs_toy_model
-
-    if needs_toy_model(recipe):
-        ensure_trained(TOY_MODEL, callback)
 
 
 def _resume(folder: Path, callback: "Callback") -> None:
@@ -252,12 +262,3 @@ def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
     for line in summary_lines(summary):
         out.print(line)
     print_line(f"The run is in {folder}")
-
-
-def _make_callback(folder: Path, *, verbose: bool, **loggers: bool) -> "Callback":
-    from grupo.report.loggers import selected_loggers
-    from grupo.report.progress_bar import ProgressDisplay
-    from grupo.training.callbacks import CallbackList
-
-    display = ProgressDisplay(out, verbose=verbose)
-    return CallbackList([display, *selected_loggers(folder, **loggers)])

@@ -50,6 +50,13 @@ def run_pipeline(
         ConditionFailedError: The condition of a stage does not hold.
     """
     check_pipeline(pipeline)
+    return begin_pipeline(pipeline, run, callback_of)
+
+
+def begin_pipeline(
+    pipeline: Pipeline, run: str | Path = "", callback_of: CallbackOfFolder = no_callback
+) -> Path:
+    """As `run_pipeline`, for a pipeline that was checked."""
     ranks = started_ranks()
     root = Path(of_rank_0(ranks, str(run or unused_folder()), "folder of the pipeline named"))
     with _create(pipeline, root, ranks):

@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from grupo.report.escape import literal
-from grupo.report.html.payload import open_runs, token_and_time_totals
+from grupo.report.html.payload import open_begun_runs, open_runs, token_and_time_totals
 from grupo.report.html.run_view import RunView
 from grupo.report.step_line import METRIC_CELLS, MetricCell, format_duration, format_number
+from grupo.storage.pipeline_dirs import stage_folders
 
 SPARK_CHARS = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 40  # bars of a sparkline: steps, or means over several steps
@@ -45,11 +46,17 @@ def watch_runs(folders: Sequence[Path], console: Console, refresh_seconds: float
     if not console.is_interactive:
         return console.print(dashboard(runs))
     with Live(dashboard(runs), console=console, auto_refresh=False) as display:
-        while not all(is_finished(run) for run in runs):
+        while not all(is_finished(run) for run in runs) or _are_stages_left(folders):
             time.sleep(refresh_seconds)
+            open_begun_runs(folders, runs)
             for run in runs:
                 run.refresh()
             display.update(dashboard(runs), refresh=True)
+
+
+def _are_stages_left(folders: Sequence[Path]) -> bool:
+    """True if the last stage of a pipeline has not finished."""
+    return any(not stages[-1].is_finished for stages in map(stage_folders, folders) if stages)
 
 
 def is_finished(run: RunView) -> bool:

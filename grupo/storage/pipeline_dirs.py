@@ -5,11 +5,16 @@ sft/              a stage: the folder of a run, or of a data set
 2/sft/            a stage of the second round, if there are several rounds
 """
 
+import hashlib
+import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grupo.core.errors import ConfigError
 from grupo.core.json_text import parse_json, read_limited
 
 PIPELINE = "pipeline.json"
@@ -46,7 +51,34 @@ class StageFolder:
 
 def is_pipeline(folder: Path) -> bool:
     """Whether a folder holds a pipeline."""
-    return (folder / PIPELINE).is_file()
+    return os.path.isfile(folder / PIPELINE)  # False if the folder is unreadable
+
+
+def pipeline_json(data: Any) -> str:
+    """The text of `pipeline.json`: the data of the pipeline with their fingerprint.
+
+    Args:
+        data: The pipeline as JSON data.
+    """
+    fingerprint = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    return json.dumps({"fingerprint": fingerprint, "pipeline": data}, indent=1)
+
+
+def read_pipeline_data(root: Path) -> Any:
+    """The data of the pipeline of a folder.
+
+    Raises:
+        ConfigError: The file was edited or damaged.
+    """
+    with suppress(ValueError, TypeError, KeyError):
+        text = read_limited(root / PIPELINE)
+        data = parse_json(text)["pipeline"]
+        if text == pipeline_json(data):
+            return data
+    raise ConfigError(
+        f"run: {root / PIPELINE} was edited or damaged since the pipeline began. Restore the"
+        " original."
+    )
 
 
 def stage_path(root: Path, name: str, round_number: int, rounds: int) -> Path:
@@ -62,10 +94,25 @@ def stage_folders(root: Path) -> list[StageFolder]:
     """The folders of all stages in the order of their rounds; none for a folder of another kind."""
     if not is_pipeline(root):
         return []
-    pipeline = parse_json(read_limited(root / PIPELINE))["pipeline"]
+    pipeline = read_pipeline_data(root)
     stages, rounds = pipeline["stages"]["tuple"], pipeline["rounds"]
     return [
         StageFolder(data["name"], number, stage_path(root, data["name"], number, rounds), data)
         for number in range(1, rounds + 1)
         for data in stages
     ]
+
+
+def pipeline_of(run: Path) -> Path | None:
+    """The folder of the pipeline of which a run is a stage; None for another run.
+
+    Args:
+        run: The folder of the run.
+    """
+    folders = (run.parent, run.parent.parent)
+    return next((folder for folder in folders if is_stage_of(run, folder)), None)
+
+
+def is_stage_of(run: Path, root: Path) -> bool:
+    """Whether a folder is that of a stage of a pipeline."""
+    return any(stage.folder == run for stage in stage_folders(root))

@@ -58,6 +58,8 @@ def reader_home(home, tmp_path_factory):
     shutil.copytree(home / "run", folder / "runs" / "other")
     block = fenced_blocks((ROOT / "docs" / "recipe_files.md").read_text(), "toml")[0]
     (folder / "recipe.toml").write_text(block)
+    block = fenced_blocks((ROOT / "docs" / "pipelines.md").read_text(), "python")[0]
+    (folder / "pipeline.py").write_text(f"from recipe import RECIPE as recipe\n{block}")
     return folder
 
 

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from grupo.cli.build_recipe import RecipeArgs, split_arguments
 from grupo.cli.main import _with_default_command, app
+from grupo.cli.pipeline import find_pipeline, with_fields
 
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ )?grupo(?: (?P<arguments>.*))?$")
@@ -77,6 +78,9 @@ def _validate_fields(command: str, params: dict) -> None:
     if command not in ("train", "compare"):
         return
     address, fields = split_arguments(params["arguments"] or ())
+    if command == "train" and (pipeline := find_pipeline(address)):
+        with_fields(pipeline, fields)
+        return
     rewards = tuple(params["reward"] or ())
     methods = params["method"] if command == "compare" else [params["method"]]
     tasks = "" if command == "compare" else params["tasks"]

@@ -13,6 +13,40 @@ GRPOTrainer(
     args=GRPOConfig(beta=0.1, max_steps=3, bf16=False),
 )
 """
+
+
+REWARDS = "[[stages.recipe.env.rewards]]\nname = 'digits'\nfn = 'rewards.py:digits'\n"
+ENDLESS = (
+    "[stages.recipe]\ntasks = 'tasks.jsonl'\npolicy = {model = 'endless', max_new_tokens = 8}\n"
+    f"{REWARDS}"
+)
+COLLECTED = (
+    "[stages.recipe]\ntasks = {type = 'grupo.pipeline:CollectedTasks', stage = 'rl'}\n"
+    f"policy = {{model = 'model', max_new_tokens = 8}}\n{REWARDS}"
+)
+
+
+def _stages(*tables: str) -> str:
+    """A pipeline of two stages, with further lines of the second one."""
+    first = "[[stages]]\nname = 'sft'\nrecipe = 'recipe.py:RECIPE'\n"
+    return first + "".join(
+        f"[[stages]]\nrecipe = 'recipe.py:RECIPE'\n{table}\n" for table in tables
+    )
+
+
+STAGES = {
+    "good": _stages("name = 'rl'"),
+    "typo": _stages("name = 'rl'\nstart = 'stf'"),
+    "later": _stages("name = 'a'\nstart = 'b'", "name = 'b'"),
+    "twice": _stages("name = 'sft'"),
+    "name": _stages("name = 'a/b'"),
+    "field": _stages("name = 'rl'\nstrat = 'sft'"),
+    "kind": _stages("name = 'rl'\ntype = 'Satge'"),
+    "shares": _stages("name = 'rl'\nstart = {sft = 0.5, 'sft@best' = 0.6}"),
+    "metric": _stages("name = 'rl'\nwhen = \"MetricAtLeast('eval/smapled', 0.5)\""),
+    "model": _stages("name = 'rl'", f"name = 'c'\n{ENDLESS}"),
+    "kinds": _stages("name = 'rl'\ntype = 'SurveyStage'", f"name = 'c'\n{COLLECTED}"),
+}
 RECIPE_FILES = {
     "typo.toml": "max_step = 3\n",
     "trl.toml": "num_generations = 3\n",
@@ -49,4 +83,5 @@ RECIPE_FILES = {
         "ENV = SingleTurn((RewardTerm('zero', lambda task, rollout: 0),))\n"
         "RECIPE = RECIPE.replace(env=OnRay(ENV))\n"
     ),
+    **{f"stages_{name}.toml": text for name, text in STAGES.items()},
 }

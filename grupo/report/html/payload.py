@@ -15,6 +15,8 @@ from grupo.report.html import recipe_source
 from grupo.report.html.journal_index import JournalIndex
 from grupo.report.html.metric_docs import metric_definition
 from grupo.report.html.run_view import RunView
+from grupo.report.stages import COLUMNS, stage_lines
+from grupo.storage.pipeline_dirs import pipeline_of, stage_folders
 
 GZIP_LEVEL = 4  # takes a third of the time of level 6, for 4 % more bytes
 TOTALS_PREFIXES = ("tokens/", "time/")
@@ -23,19 +25,44 @@ TOTALS_PREFIXES = ("tokens/", "time/")
 def open_runs(folders: Sequence[Path]) -> list[RunView]:
     """Open the runs in the folders, without duplicates, and read their current state.
 
-    The folder of a comparison stands for all its runs.
+    The folder of a comparison or of a pipeline stands for all its runs.
 
     Raises:
         ConfigError: a folder does not exist or holds no run, or none of them is readable.
     """
-    run_folders = [run for folder in folders for run in _runs_of_comparison(folder) or [folder]]
+    run_folders = [run for folder in folders for run in _runs_below(folder)]
     runs = [RunView(folder) for folder in dict.fromkeys(map(_check_run_folder, run_folders))]
-    for run, name in zip(runs, distinct_names([run.folder for run in runs]), strict=True):
-        run.name = name
-        run.refresh()
+    _prepare(runs)
     if all(run.unreadable_reason for run in runs):
         raise ConfigError(f"run: {str(folders[0])!r} is not readable: {runs[0].unreadable_reason}.")
     return runs
+
+
+def open_begun_runs(folders: Sequence[Path], runs: list[RunView]) -> None:
+    """Append the runs of pipelines that began since the others were opened.
+
+    Args:
+        folders: the folders of the runs and pipelines.
+        runs: the runs that are open.
+    """
+    known = {run.folder for run in runs}
+    stages = [stage for folder in folders for stage in stage_folders(folder) if stage.is_run]
+    begun = dict.fromkeys(stage.folder.resolve() for stage in stages)
+    if new := [RunView(folder) for folder in begun if folder not in known]:
+        runs += new
+        _prepare(runs)
+
+
+def _prepare(runs: Sequence[RunView]) -> None:
+    """Name the runs, and read their current state; the first of a pipeline shows its stages."""
+    pipelines: set[Path] = set()
+    for run, name in zip(runs, distinct_names([run.folder for run in runs]), strict=True):
+        run.name = name
+        root = pipeline_of(run.folder)
+        run.pipeline = root if root not in pipelines else None
+        if root:
+            pipelines.add(root)
+        run.refresh()
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
@@ -86,7 +113,16 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
         "groups_by_step": {str(step): index.groups[step] for step in new},
         "prompts": {task: index.prompts[task] for task in _task_keys(index, new)},
         "has_actions": bool(index.action_ranges),
+        "stages": stages_payload(run),
     }
+
+
+def stages_payload(run: RunView) -> dict[str, Any]:
+    """The table of the pipeline of which a run is the first; empty for other runs."""
+    if not run.pipeline:
+        return {}
+    lines = [list(line.cells) for line in stage_lines(run.pipeline)]
+    return {"folder": str(relative_path(run.pipeline)), "columns": COLUMNS, "lines": lines}
 
 
 def recipe_payload(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,6 +170,20 @@ def _task_keys(journal_index: JournalIndex, steps: Sequence[int]) -> list[str]:
 def _model_name(policy: Any) -> Any:
     inner = policy.get("base", policy.get("first", policy)) if isinstance(policy, Mapping) else {}
     return inner.get("model", "") if isinstance(inner, Mapping) else ""
+
+
+def _runs_below(folder: Path) -> list[Path]:
+    """The runs of a comparison or a pipeline; for another folder, the folder itself."""
+    return _runs_of_comparison(folder) or _runs_of_pipeline(folder) or [folder]
+
+
+def _runs_of_pipeline(folder: Path) -> list[Path]:
+    """The runs that have begun in the folder of a pipeline; none for another folder."""
+    stages = stage_folders(folder)
+    runs = [stage.folder for stage in stages if stage.is_run]
+    if stages and not runs:
+        raise ConfigError(f"run: {str(folder)!r} is a pipeline of which no run has begun.")
+    return runs
 
 
 def _runs_of_comparison(folder: Path) -> list[Path]:

@@ -32,6 +32,7 @@ class RunView:
         self.folder = folder
         self.name = folder.resolve().name
         self.epoch = 0
+        self.pipeline: Path | None = None  # whose stages are shown with this run
         self._reset()
 
     def refresh(self) -> None:

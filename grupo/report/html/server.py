@@ -24,7 +24,7 @@ from grupo.report.html.http_limits import (
     error_response,
     response_bytes,
 )
-from grupo.report.html.payload import open_runs, run_payload
+from grupo.report.html.payload import open_begun_runs, open_runs, run_payload
 
 HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")  # allowed in the Host header
@@ -62,6 +62,7 @@ class ReportServer(ThreadingTCPServer):
     ) -> None:
         self.limits = limits
         self.free_connections = BoundedSemaphore(limits.connections)
+        self.folders = folders
         self.runs = open_runs(folders)
         self.read_lock = Lock()
         self.secret = secrets.token_urlsafe(24)
@@ -109,6 +110,8 @@ class ReportServer(ThreadingTCPServer):
         """
         match path_parts:
             case [""]:
+                with self.read_lock:  # a pipeline may have begun further stages
+                    open_begun_runs(self.folders, self.runs)
                 payload = {"live": True, "count": len(self.runs)}
                 page = "".join(render_page(payload, connect_src=CONNECT_SRC))
                 policy = f"{content_security_policy(CONNECT_SRC)}; frame-ancestors 'none'"

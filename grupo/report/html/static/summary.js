@@ -53,7 +53,16 @@ function summaryOf(run) {
     tile("doctor", problems.length ? plural(problems.length, "finding") : "healthy", problems.length ? problems[0].name : `${plural(findings.length, "note")}`),
   ];
   const line = el("p", { class: "soft" }, [recipe.model, RUNS[run].folder].filter(Boolean).join(" · "));
-  return [RUNS.length > 1 ? tableOfRuns() : null, el("div", { class: "tiles" }, tiles.filter(Boolean)), line];
+  return [...RUNS.map(({ stages }) => tableOfStages(stages)), RUNS.length > 1 ? tableOfRuns() : null, el("div", { class: "tiles" }, tiles.filter(Boolean)), line];
+}
+
+/* The stages of a pipeline, a row each; null for a run that shows none. */
+function tableOfStages(stages) {
+  if (!stages?.lines) return null;
+  const header = el("tr", {}, stages.columns.map((name) => el("th", { scope: "col" }, name)));
+  const row = (cells) => el("tr", {}, cells.map((cell, i) => el(i ? "td" : "th", { class: i > 2 ? "num" : false }, cell)));
+  return el("div", { class: "wide runs-table stages-table" }, el("table", {},
+    el("caption", {}, `Stages of ${stages.folder}`), el("thead", {}, header), el("tbody", {}, stages.lines.map(row))));
 }
 
 /* How many rollouts could not be scored, of how many, and the cause of the newest. */

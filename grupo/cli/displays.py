@@ -1,0 +1,36 @@
+"""The displays and loggers of a run, and the quickstart's model, which shows its own training."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from grupo.core.console import out
+from grupo.recipe import Recipe
+from grupo.report.loggers import selected_loggers
+from grupo.report.progress_bar import ProgressDisplay
+from grupo.toy import ensure_trained
+from grupo.toy.quickstart import TOY_MODEL, needs_toy_model
+from grupo.training.callbacks import Callback, CallbackList
+
+
+def make_callback(folder: Path, *, verbose: bool, **loggers: bool) -> Callback:
+    """The display and the loggers of a run.
+
+    Args:
+        folder: The folder of the run.
+        verbose: Print all main metrics of a step.
+        loggers: Whether each logger is used, by its name.
+    """
+    display = ProgressDisplay(out, verbose=verbose)
+    return CallbackList([display, *selected_loggers(folder, **loggers)])
+
+
+def callback_of(*, verbose: bool, **loggers: bool) -> Callable[[Path], Callback]:
+    """The display and the loggers of each stage of a pipeline, from the stage's folder."""
+    return partial(make_callback, verbose=verbose, **loggers)
+
+
+def ensure_toy_model(recipe: Recipe, callback: Callback) -> None:
+    """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
+    if needs_toy_model(recipe):
+        ensure_trained(TOY_MODEL, callback)
