@@ -137,6 +137,8 @@ def test_the_file_on_the_page_is_a_pipeline(tmp_path, monkeypatch):
         fenced_blocks((ROOT / "docs" / page).read_text(), "toml")[0]
         for page in ("recipe_files.md", "pipelines.md")
     )
+    rewards = "def correct(completions, **columns): ...\n\n\nshort = correct\n"
+    (tmp_path / "rewards.py").write_text(rewards)
     (tmp_path / "recipe.toml").write_text(recipes)
     (tmp_path / "stages.toml").write_text(stages)
     monkeypatch.chdir(tmp_path)

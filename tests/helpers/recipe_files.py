@@ -29,9 +29,9 @@ COLLECTED = (
 def _stages(*tables: str) -> str:
     """A pipeline of two stages, with further lines of the second one."""
     first = "[[stages]]\nname = 'sft'\nrecipe = 'recipe.py:RECIPE'\n"
-    return first + "".join(
-        f"[[stages]]\nrecipe = 'recipe.py:RECIPE'\n{table}\n" for table in tables
-    )
+    own = ("" if "stages.recipe" in x else "recipe = 'recipe.py:RECIPE'\n" for x in tables)
+    pairs = zip(own, tables, strict=True)
+    return first + "".join(f"[[stages]]\n{recipe}{table}\n" for recipe, table in pairs)
 
 
 STAGES = {
