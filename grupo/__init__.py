@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from grupo.models.loaded import LoadedModel
     from grupo.models.loading import Lora
     from grupo.models.sharding import FSDP2
+    from grupo.pipeline import Merged, Pipeline, Stage, resume_pipeline, run_pipeline
     from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
     from grupo.report.run import Run
     from grupo.report.train import resume, train
@@ -42,6 +43,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.models.sharding": ("FSDP2",),
     "grupo.inference.sampling_params": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),
+    "grupo.pipeline": ("Merged", "Pipeline", "Stage", "resume_pipeline", "run_pipeline"),
     "grupo.storage.keep": ("KeepCheckpoints",),
     "grupo.core.types": ("Action", "Group", "Rollout", "Task"),
     "grupo.core.schedules": ("Cosine", "Linear", "Warmup"),
@@ -73,7 +75,9 @@ __all__ = [
     "Linear",
     "LoadedModel",
     "Lora",
+    "Merged",
     "Method",
+    "Pipeline",
     "ReasoningGym",
     "Recipe",
     "RewardTerm",
@@ -82,6 +86,7 @@ __all__ = [
     "Sampling",
     "Seconds",
     "SingleTurn",
+    "Stage",
     "Steps",
     "SuccessCriterion",
     "Task",
@@ -90,7 +95,9 @@ __all__ = [
     "Tokens",
     "Warmup",
     "resume",
+    "resume_pipeline",
     "run_comparison",
+    "run_pipeline",
     "train",
 ]
 

@@ -70,7 +70,13 @@ def test_the_mathematics_imports_core_and_torch_only(graph):
 
 def test_only_training_evaluation_and_commands_know_of_ranks(graph):
     importing = {name for name in graph if any("distributed" in other for other in graph[name])}
-    allowed = ("grupo.training.", "grupo.pipeline.", "grupo.cli.", "grupo.distributed")
+    allowed = (
+        "grupo.training.",
+        "grupo.pipeline.",
+        "grupo.survey.",
+        "grupo.cli.",
+        "grupo.distributed",
+    )
     allowed += ("grupo.testing.", EVALUATE)
     assert importing
     assert [name for name in sorted(importing) if not name.startswith(allowed)] == []

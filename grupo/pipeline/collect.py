@@ -1,16 +1,16 @@
 """Rollouts that a stage collects as tasks: pairs of the best and the worst one, or solved ones."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from grupo.config.success import named_criterion
 from grupo.core.exit_codes import EXIT_FAILED, CommandError
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
-from grupo.pipeline.data_stage import SampledPolicy, new_data_file, sampled_policy
+from grupo.distributed.base import Ranks
+from grupo.pipeline.data_stage import new_data_file, sampled_policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import run_rollouts
 from grupo.training.callbacks import Callback
@@ -66,32 +66,49 @@ def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Se
     return [{"completion": text} for text in texts]
 
 
-def write_collection(
-    folder: Path,
-    recipe: Recipe,
-    attempts: int,
-    count: int,
-    rows_of_group: RowsOfGroup,
-    callback: Callback,
-) -> None:
-    """Sample rollouts of a recipe's training tasks with its policy and write their rows.
+def collect_groups(
+    recipe: Recipe, attempts: int, count: int, callback: Callback, ranks: Ranks
+) -> list[Group]:
+    """Sample a group of scored rollouts for each training task of a recipe with its policy.
 
     Args:
-        folder: The folder of the stage.
         recipe: The recipe.
         attempts: Sampled rollouts per task.
         count: Number of tasks at most; 0: all.
+        callback: Receives a note about prompts that do not fit.
+        ranks: The processes that share the rollouts; each returns all groups.
+    """
+    size = max(1, ROLLOUTS_AT_ONCE // attempts)
+    strategy = recipe.evaluation.turn_strategy
+    groups: list[Group] = []
+    with sampled_policy(recipe, count, callback, ranks) as sampled:
+        for first in range(0, len(sampled.tasks), size):
+            actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
+            part = sampled.tasks[first : first + size]
+            groups += run_rollouts(actor, recipe.env, part, attempts, strategy, ranks)
+    return groups
+
+
+def write_collection(
+    folder: Path,
+    recipe: Recipe,
+    groups: Sequence[Group],
+    rows_of_group: RowsOfGroup,
+    callback: Callback,
+) -> None:
+    """Write the rows of some groups as a file of tasks.
+
+    Args:
+        folder: The folder of the stage.
+        recipe: The recipe of the stage.
+        groups: The groups.
         rows_of_group: The rows of a group.
         callback: Receives a message about the result.
 
     Raises:
         NothingCollectedError: No group has a row.
     """
-    start = perf_counter()
     solves = named_criterion(recipe.evaluation.success, recipe.env)
-    summary: dict[str, Any] = {"attempts": attempts, "seed": recipe.seed}
-    with sampled_policy(recipe, count, callback) as sampled:
-        groups = list(_groups(sampled, recipe, attempts))
     lines = [
         json.dumps({**_task_columns(group.task), **row}, allow_nan=False)
         for group in groups
@@ -103,26 +120,17 @@ def write_collection(
             f" {getattr(rows_of_group, '__name__', rows_of_group)}. Sample more attempts, or"
             " begin with a policy that solves some tasks sometimes."
         )
-    summary |= {
+    summary = {
+        "seed": recipe.seed,
         "tasks": len(groups),
         "rows": len(lines),
         "tokens": sum(rollout.length for group in groups for rollout in group.rollouts),
-        "seconds": round(perf_counter() - start, 2),
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     callback.on_message(
         f"{len(lines)} rows of {len(groups)} tasks were collected: {folder / COLLECTION_FILE}"
     )
-
-
-def _groups(sampled: SampledPolicy, recipe: Recipe, attempts: int) -> Iterator[Group]:
-    size = max(1, ROLLOUTS_AT_ONCE // attempts)
-    for first in range(0, len(sampled.tasks), size):
-        actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
-        part = sampled.tasks[first : first + size]
-        strategy = recipe.evaluation.turn_strategy
-        yield from run_rollouts(actor, recipe.env, part, attempts, strategy)
 
 
 def _task_columns(task: Task) -> Row:

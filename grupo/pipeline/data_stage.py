@@ -12,6 +12,7 @@ from grupo.config.validate_tasks import load_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.rng import seed_torch
 from grupo.core.types import Task
+from grupo.distributed.base import Ranks
 from grupo.models.base import Policy
 from grupo.models.start_weights import sha256_of
 from grupo.recipe import Recipe
@@ -22,6 +23,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
+from grupo.training.share_servers import share_servers
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,15 @@ class SampledPolicy:
 
 
 @contextmanager
-def sampled_policy(recipe: Recipe, count: int, callback: Callback) -> Iterator[SampledPolicy]:
+def sampled_policy(
+    recipe: Recipe, count: int, callback: Callback, ranks: Ranks
+) -> Iterator[SampledPolicy]:
     """The loaded policy of a recipe and at most `count` of its training tasks; 0: all of them."""
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
     policy = recipe.policy.build()
+    share_servers(policy, ranks)
     try:
         if policy.prompt_limit:
             (tasks,), note = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)

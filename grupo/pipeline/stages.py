@@ -11,6 +11,7 @@ from grupo.pipeline.collect import (
     COLLECTION_FILE,
     RowsOfGroup,
     best_against_worst,
+    collect_groups,
     write_collection,
 )
 from grupo.pipeline.conditions import StageCondition
@@ -134,8 +135,7 @@ class SurveyStage:
         return SURVEY_FILE
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        if ranks.rank == 0:
-            write_stage_survey(folder, recipe, self.attempts, self.count, callback)
+        write_stage_survey(folder, recipe, self.attempts, self.count, callback, ranks)
 
 
 @component
@@ -169,5 +169,6 @@ class CollectStage:
         return COLLECTION_FILE
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
+        groups = collect_groups(recipe, self.attempts, self.count, callback, ranks)
         if ranks.rank == 0:
-            write_collection(folder, recipe, self.attempts, self.count, self.rows, callback)
+            write_collection(folder, recipe, groups, self.rows, callback)

@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Any
 
 from grupo.config.success import named_criterion
+from grupo.distributed.base import Ranks
 from grupo.pipeline.data_stage import new_data_file, sampled_policy
 from grupo.recipe import Recipe
 from grupo.survey import survey_tasks, write_survey
@@ -14,7 +15,7 @@ SURVEY_FILE = "survey.parquet"
 
 
 def write_stage_survey(
-    folder: Path, recipe: Recipe, attempts: int, count: int, callback: Callback
+    folder: Path, recipe: Recipe, attempts: int, count: int, callback: Callback, ranks: Ranks
 ) -> None:
     """Survey training tasks of a recipe with its policy.
 
@@ -24,14 +25,11 @@ def write_stage_survey(
         attempts: Sampled rollouts per task.
         count: Number of tasks at most; 0: all.
         callback: Receives a message about the result.
+        ranks: The processes that share the rollouts; the first writes.
     """
     start = perf_counter()
     success = named_criterion(recipe.evaluation.success, recipe.env)
-    summary: dict[str, Any] = {"attempts": attempts, "solved": str(success), "seed": recipe.seed}
-    with (
-        sampled_policy(recipe, count, callback) as sampled,
-        new_data_file(folder / SURVEY_FILE, summary) as path,
-    ):
+    with sampled_policy(recipe, count, callback, ranks) as sampled:
         parts = survey_tasks(
             sampled.policy,
             recipe.env,
@@ -40,9 +38,18 @@ def write_stage_survey(
             success=success,
             turn_strategy=recipe.evaluation.turn_strategy,
             key=recipe.seed,
+            ranks=ranks,
         )
-        rows = write_survey(path, parts, dict(summary))
-        tokens = sum(row.length_mean * row.attempts for row in rows)
-        summary |= {"rows": len(rows), "tokens": round(tokens)}
-        summary["seconds"] = round(perf_counter() - start, 2)
+        rows = [row for part in parts for row in part]
+    if ranks.rank:
+        return
+    facts: dict[str, Any] = {"attempts": attempts, "solved": str(success), "seed": recipe.seed}
+    summary = {
+        **facts,
+        "rows": len(rows),
+        "tokens": round(sum(row.length_mean * row.attempts for row in rows)),
+        "seconds": round(perf_counter() - start, 2),
+    }
+    with new_data_file(folder / SURVEY_FILE, summary) as path:
+        write_survey(path, [rows], facts)
     callback.on_message(f"{len(rows)} tasks were surveyed: {folder / SURVEY_FILE}")

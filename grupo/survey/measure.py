@@ -8,6 +8,7 @@ from statistics import fmean, pstdev
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
+from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.rollouts.evaluate import HasActor, SuccessCriterion, run_rollouts
 
 ROLLOUTS_AT_ONCE = 512  # whole tasks, at least one: a progress bar moves after each such part
@@ -56,6 +57,7 @@ def survey_tasks(
     success: Callable[[Rollout], bool] = SuccessCriterion(),
     turn_strategy: TurnStrategy = single_action,
     key: int = 0,
+    ranks: Ranks = SINGLE_RANK,
 ) -> Iterator[list[TaskSurvey]]:
     """Yield the statistics of the tasks in their order, those of some tasks at a time.
 
@@ -69,12 +71,13 @@ def survey_tasks(
         success: Decides whether a rollout solves its task.
         turn_strategy: How the policy answers one observation.
         key: Key that random streams are derived from.
+        ranks: The processes that share the rollouts; each yields all statistics.
     """
     size = max(1, ROLLOUTS_AT_ONCE // attempts)
     for first in range(0, len(tasks), size):
         part = [tasks[i] for i in range(first, min(first + size, len(tasks)))]
         actor = policy.actor(derive_key(key, "survey", first))
-        groups = run_rollouts(actor, env, part, attempts, turn_strategy)
+        groups = run_rollouts(actor, env, part, attempts, turn_strategy, ranks)
         yield [task_survey(group, success) for group in groups]
 
 

@@ -1,44 +1,41 @@
-"""Two stages on the quickstart's model: supervised on worked solutions, then GRPO from there.
+"""Two stages on the quickstart's model: supervised on worked sums, then GRPO from there.
 
 The second stage begins if the first one solves half of the held-out sums.
 
 grupo train recipes/pipelines/sums.py:PIPELINE --run runs/sums
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from re import findall
 
-from grupo.algo.advantages import identity
-from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import NLL
 from grupo.core.types import Task
-from grupo.method import Method
+from grupo.methods.sft import sft
 from grupo.pipeline import MetricAtLeast, Pipeline, Stage
-from grupo.rollouts.samplers import DemonstrationSampler
+from grupo.tasks import FromFunction
 from grupo.toy.quickstart import RECIPE as RL
+from grupo.toy.quickstart import sum_tasks
 from grupo.toy.worked_solutions import running_total_solution
 
 
-def worked(task: Task) -> Sequence[str]:
-    """The running total after every term of the sum, and the answer."""
-    expression = "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
-    return [running_total_solution(expression)]
+def worked_sums() -> Iterator[Task]:
+    """Sums of five and six terms, each with its running total as `completion`."""
+    for task in sum_tasks(5, 6, size=2_000, seed=700_000_000).load():
+        expression = "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
+        columns = {**task.columns, "completion": running_total_solution(expression)}
+        yield replace(task, columns=columns)
 
 
 SFT = RL.replace(
-    method=Method(
-        sampler=DemonstrationSampler(worked),
-        advantage=identity,
-        loss=NLL(),
-        aggregation=token_mean,
-    ),
+    tasks=FromFunction(worked_sums),
+    method=sft(),
     max_steps=10,
     learning_rate=1e-4,
+    evaluation=replace(RL.evaluation, attempts=4),
 )
 PIPELINE = Pipeline(
     (
-        Stage("sft", SFT.replace(evaluation=replace(RL.evaluation, attempts=4))),
+        Stage("sft", SFT),
         Stage("rl", RL.replace(max_steps=10), when=MetricAtLeast("eval/sampled", 0.5)),
     )
 )

@@ -25,10 +25,11 @@ from grupo.inference.vllm import Vllm
 from grupo.kernels import native
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
+from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage import fault_injection
 from grupo.training import learner, update
 from grupo.training.trainer import resume, train
-from tests.helpers import training_components, training_recipes
+from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.training_program import run_in_child
 
 Request = Mapping[str, Any]
@@ -65,6 +66,10 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
     try:
         if request["do"] == "resume":
             resume(request["run"])
+        elif request["do"] == "resume pipeline":
+            resume_pipeline(request["run"])
+        elif request["do"] == "pipeline":
+            run_pipeline(pipelines.PIPELINES[request["recipe"]](model), request["run"])
         else:
             recipe = training_recipes.recipe(request["recipe"], model)
             if isinstance(recipe.policy, CausalLM):

@@ -10,6 +10,7 @@ import torch
 
 from grupo.algo.losses import KL, Clip
 from grupo.core.errors import ConfigError
+from grupo.methods.sft import sft
 from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
@@ -206,6 +207,20 @@ def test_solved_rollouts_are_collected_for_supervised_training(recipe, tmp_path)
     solves = [sum(c < "P" for c in row["completion"]) / 6 >= 0.5 for row in rows]
     assert rows
     assert all(solves)
+
+
+def test_rounds_of_star_train_the_own_policy_on_its_solved_rollouts(recipe, tmp_path):
+    """STaR: each round fine-tunes the first policy on what the newest one solves."""
+    tasks = CollectedTasks("solved")
+    tuned = recipe.replace(method=sft(), tasks=tasks, eval_tasks=1, prompts_per_step=1)
+    stages = (
+        CollectStage("solved", recipe, attempts=4, rows=solved),
+        Stage("sft", tuned, start=""),
+    )
+    root = run_pipeline(Pipeline(stages, rounds=2), tmp_path / "run")
+    assert_equal(start_weights(root / "1" / "sft"), start_weights(root / "2" / "sft"))
+    texts = [(root / number / "solved" / "tasks.jsonl").read_text() for number in "12"]
+    assert texts[0] != texts[1]
 
 
 def test_pairs_are_the_best_and_the_worst_rollout(recipe, tmp_path):
