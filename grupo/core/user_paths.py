@@ -52,6 +52,9 @@ def no_run_message(folder: Path) -> str:
         problem = f"run: {str(folder)!r} is not a folder."
     if (folder / "config.json").is_file():
         return f"{problem} It is a model, for --model {folder}."
+    if (folder / "pipeline.json").is_file():
+        stages = sorted(str(path.parent) for path in folder.rglob("recipe.json"))
+        return f"{problem} It is a pipeline, with the runs {', '.join(stages) or '(none yet)'}."
     runs = [str(path.parent) for path in folder.parent.glob("*/recipe.json")]
     return f"{problem} {suggest(str(folder), runs)}" if runs else f"{problem} {_ALLOWED_RUN}"
 

@@ -95,6 +95,8 @@ def write_collection(
     groups: Sequence[Group],
     rows_of_group: RowsOfGroup,
     callback: Callback,
+    *,
+    seconds: float = 0.0,
 ) -> None:
     """Write the rows of some groups as a file of tasks.
 
@@ -104,6 +106,7 @@ def write_collection(
         groups: The groups.
         rows_of_group: The rows of a group.
         callback: Receives a message about the result.
+        seconds: Seconds that the groups took, for the summary.
 
     Raises:
         NothingCollectedError: No group has a row.
@@ -125,6 +128,7 @@ def write_collection(
         "tasks": len(groups),
         "rows": len(lines),
         "tokens": sum(rollout.length for group in groups for rollout in group.rollouts),
+        "seconds": round(seconds, 2),
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,6 +1,7 @@
 """The stages of a pipeline: training, a survey of tasks, and a collection of rollouts."""
 
 from pathlib import Path
+from time import perf_counter
 from typing import Literal, Protocol
 
 from grupo.core.component import component
@@ -169,6 +170,8 @@ class CollectStage:
         return COLLECTION_FILE
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
+        start = perf_counter()
         groups = collect_groups(recipe, self.attempts, self.count, callback, ranks)
         if ranks.rank == 0:
-            write_collection(folder, recipe, groups, self.rows, callback)
+            seconds = perf_counter() - start
+            write_collection(folder, recipe, groups, self.rows, callback, seconds=seconds)

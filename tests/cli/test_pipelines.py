@@ -98,6 +98,12 @@ def test_commands_of_one_run_read_the_last_stage(grupo, trained, tmp_path):
     assert (tmp_path / "model" / "config.json").is_file()
 
 
+def test_a_pipeline_in_place_of_a_run_is_named_with_its_runs(grupo, trained):
+    code, _, err = grupo("simulate", str(trained))
+    assert code == 2
+    assert f"It is a pipeline, with the runs {trained}/rl, {trained}/sft." in err
+
+
 def test_doctor_and_check_read_every_stage(grupo, trained):
     code, out, _ = grupo("doctor", str(trained), "--json")
     assert (code, list(json.loads(out))) == (0, ["sft", "rl"])
