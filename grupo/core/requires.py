@@ -137,18 +137,31 @@ class Provides:
     Args:
         reward_terms: Reward terms that it adds to those of the environment.
         roles: Roles that it gives to rollouts; each role may be a policy of its own.
+        given: Whether its actions are given texts, which have no old log-probability: a loss that
+            reads it there is refused.
     """
 
     reward_terms: frozenset[str]
     roles: frozenset[str]
+    given: bool
 
-    def __init__(self, *, reward_terms: Iterable[str] = (), roles: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        reward_terms: Iterable[str] = (),
+        roles: Iterable[str] = (),
+        given: bool = False,
+    ) -> None:
         object.__setattr__(self, "reward_terms", _names("reward_terms", reward_terms))
         object.__setattr__(self, "roles", _names("roles", roles))
+        object.__setattr__(self, "given", _flag("given", given))
 
     def __or__(self, other: "Provides") -> "Provides":
-        reward_terms = self.reward_terms | other.reward_terms
-        return Provides(reward_terms=reward_terms, roles=self.roles | other.roles)
+        return Provides(
+            reward_terms=self.reward_terms | other.reward_terms,
+            roles=self.roles | other.roles,
+            given=self.given or other.given,
+        )
 
     def __repr__(self) -> str:
         return _repr_of_set_fields(self)

@@ -2,7 +2,13 @@
 
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import rollout_mean
-from grupo.algo.losses.dpo import DPOBestWorst
+from grupo.algo.losses import (
+    BestFeasibleAgainstWorst,
+    ChosenNLL,
+    Logistic,
+    LogRatio,
+    Preference,
+)
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -39,7 +45,8 @@ def cgpo_codpo(
         beta: inverse temperature of DPO.
         nll_coef: weight of the winner's mean log-likelihood.
     """
-    loss = DPOBestWorst(beta, nll_coef)
+    pairing = BestFeasibleAgainstWorst()
+    loss = Preference(LogRatio(), Logistic(beta), pairing) + nll_coef * ChosenNLL(pairing)
     return Method(
         sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean
     )

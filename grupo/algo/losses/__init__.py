@@ -14,7 +14,14 @@ kl_unbiased            KL estimators whose gradient is that of KL
 entropy_aware          losses that depend on the entropy of each token
 masking                a loss on a subset of actions or rollouts
 contrastive            comparison of the correct and the incorrect rollouts of a group
-dpo                    the best rollout of a group against its worst
+preference             pairs of rollouts compared by one score: DPO, SimPO, IPO, ORPO and others
+pairs                  which rollouts of a group are a pair
+scores                 scores of a rollout: log-ratios, likelihoods, odds
+links                  the loss of a pair by its score difference
+labelled_links         the loss of a chosen or of a rejected answer by its own score
+pointwise              a rollout's own score against its label or target: NCA, BCO, SPPO
+self_improvement       answers and their revisions, learned from the same pairs
+listwise               all rollouts of a group in the order of their rewards
 sft                    likelihood of demonstrations, alone or mixed with a policy loss
 self_distill           distillation from a teacher whose prompt contains a correct rollout
 critic                 losses of value heads
@@ -27,7 +34,6 @@ from grupo.algo.data_source import EnoughCorrect, PerSourceMean, SeparateDemos, 
 from grupo.algo.losses.base import Loss, ScaledLoss, SumLoss, ZeroLoss
 from grupo.algo.losses.contrastive import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.critic import ClippedValueLoss, OutcomeValueLoss, ValueLoss
-from grupo.algo.losses.dpo import DPOBestWorst
 from grupo.algo.losses.dynamic_clip import AdaptiveClip, DynamicClipBounds
 from grupo.algo.losses.entropy_aware import DualConstraint, EntropyAdaptiveClip
 from grupo.algo.losses.importance_correction import (
@@ -42,13 +48,50 @@ from grupo.algo.losses.importance_correction import (
     old_policy,
 )
 from grupo.algo.losses.kl_unbiased import CorrectedKL, StraightThroughKL
+from grupo.algo.losses.labelled_links import (
+    HalfLogistic,
+    NegatedLogistic,
+    NoiseContrastive,
+    no_loss,
+)
+from grupo.algo.losses.links import (
+    Exponential,
+    Hinge,
+    Logistic,
+    LogisticExponentialMix,
+    ReverseLogistic,
+    RobustLogistic,
+    Sigmoid,
+    SquaredError,
+)
+from grupo.algo.losses.listwise import OrderPreserving, ParetoTarget, SortingNetwork
 from grupo.algo.losses.masking import AllIncorrectGroups, IncorrectRollouts, WhereLoss
+from grupo.algo.losses.pairs import (
+    BestFeasibleAgainstWorst,
+    adjacent_pairs,
+    all_ordered_pairs,
+    best_against_worst,
+    successes_against_failures,
+)
+from grupo.algo.losses.pointwise import (
+    BatchMeanShift,
+    ChosenVariance,
+    LabelledScore,
+    RegressScore,
+    WinRateTarget,
+)
 from grupo.algo.losses.policy_gradient import (
     Clip,
     ClipPreserveGradient,
     ClipWithin,
     Reinforce,
     WeightedReinforce,
+)
+from grupo.algo.losses.preference import (
+    ChosenNLL,
+    ConstantMargin,
+    Preference,
+    RewardMargin,
 )
 from grupo.algo.losses.regularizers import (
     JSD,
@@ -59,7 +102,15 @@ from grupo.algo.losses.regularizers import (
     MetricsOnly,
     ReverseKL,
 )
+from grupo.algo.losses.scores import (
+    LogRatio,
+    MeanLogRatio,
+    MixedLogRatio,
+    log_odds,
+    rollout_logp,
+)
 from grupo.algo.losses.self_distill import SelfDistillOnFailure, TeacherConfidence
+from grupo.algo.losses.self_improvement import SelfImprovement
 from grupo.algo.losses.sft import (
     NLL,
     EntropyWeightedMix,
@@ -75,14 +126,18 @@ __all__ = [
     "NLL",
     "AdaptiveClip",
     "AllIncorrectGroups",
+    "BatchMeanShift",
+    "BestFeasibleAgainstWorst",
     "BoundedIS",
+    "ChosenNLL",
+    "ChosenVariance",
     "Clip",
     "ClipPreserveGradient",
     "ClipWithin",
     "ClippedValueLoss",
+    "ConstantMargin",
     "CorrectedKL",
     "CorrectedLoss",
-    "DPOBestWorst",
     "DiscriminativeLoss",
     "DualConstraint",
     "DynamicClipBounds",
@@ -91,25 +146,47 @@ __all__ = [
     "EntropyAdaptiveClip",
     "EntropyBonus",
     "EntropyWeightedMix",
+    "Exponential",
     "ForwardKL",
+    "HalfLogistic",
+    "Hinge",
     "ImportanceWeight",
     "IncorrectRollouts",
     "IntervalMask",
+    "LabelledScore",
+    "LogRatio",
+    "Logistic",
+    "LogisticExponentialMix",
     "Loss",
+    "MeanLogRatio",
     "MetricsOnly",
     "MixSFT",
+    "MixedLogRatio",
+    "NegatedLogistic",
+    "NoiseContrastive",
     "NormalisedWeight",
+    "OrderPreserving",
     "OutcomeValueLoss",
+    "ParetoTarget",
     "PerSourceMean",
     "PolicyShaping",
+    "Preference",
+    "RegressScore",
     "Reinforce",
     "RejectionMask",
     "ReverseClip",
     "ReverseKL",
+    "ReverseLogistic",
+    "RewardMargin",
+    "RobustLogistic",
     "ScaledLoss",
     "SelectBySource",
     "SelfDistillOnFailure",
+    "SelfImprovement",
     "SeparateDemos",
+    "Sigmoid",
+    "SortingNetwork",
+    "SquaredError",
     "StraightThroughKL",
     "SumLoss",
     "TeacherConfidence",
@@ -119,7 +196,15 @@ __all__ = [
     "ValueLoss",
     "WeightedReinforce",
     "WhereLoss",
+    "WinRateTarget",
     "ZeroLoss",
+    "adjacent_pairs",
+    "all_ordered_pairs",
+    "best_against_worst",
     "current_policy",
+    "log_odds",
+    "no_loss",
     "old_policy",
+    "rollout_logp",
+    "successes_against_failures",
 ]

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers.hints import WithHint
 from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.rollouts.samplers.paraphrases import ParaphraseSampler
+from grupo.rollouts.samplers.preference_pairs import LabelledAnswers, PreferencePairs
 from grupo.rollouts.samplers.pruning import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
@@ -23,6 +24,7 @@ from grupo.rollouts.samplers.scaffolding import WithScaffold
 from grupo.rollouts.samplers.sde_branching import SingleStepBranching, SplitTree
 from grupo.rollouts.samplers.segment_tree import SegmentTree
 from grupo.rollouts.samplers.self_hint import WithSelfHint
+from grupo.rollouts.samplers.self_improving_pairs import RevisionPrompt, SelfImprovingPairs
 from grupo.rollouts.samplers.self_play import SelfPlay
 from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
 from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
@@ -41,11 +43,15 @@ __all__ = [
     "FixedGroupSize",
     "GroupPart",
     "GroupSampler",
+    "LabelledAnswers",
     "MultiTemperature",
     "ParaphraseSampler",
+    "PreferencePairs",
     "ResampleUntilInformative",
+    "RevisionPrompt",
     "Sampler",
     "SegmentTree",
+    "SelfImprovingPairs",
     "SelfPlay",
     "SingleStepBranching",
     "SolutionColumn",

@@ -245,8 +245,9 @@ def correct_digit(task: Task, shift: int) -> str:
 class EchoTasks:
     """A task for each digit, several times under different keys.
 
-    Columns: the correct answer as `solution`, as `hint` and as the only one of `hints`; the prompt,
-    twice, as `paraphrases`; the number of the copy as `copy`.
+    Columns: the correct answer as `solution`, as `chosen`, as `hint` and as the only one of
+    `hints`; the next digit as `rejected`; the prompt, twice, as `paraphrases`; the number of the
+    copy as `copy`.
 
     Args:
         shift: The shift of the environment, for the columns.
@@ -267,6 +268,8 @@ class EchoTasks:
         answer = correct_digit(task, self.shift)
         return {
             "solution": answer,
+            "chosen": answer,
+            "rejected": correct_digit(task, self.shift + 1),
             "paraphrases": (task.prompt,) * 2,
             "hint": answer,
             "hints": (answer,),

@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import (
     EarlyPruning,
     GroupPart,
     GroupSampler,
+    RevisionPrompt,
     SplitGroup,
     WindowSampler,
     WithReflection,
@@ -70,6 +71,7 @@ SCALED: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
         "answer_header": "=",
     },
     EarlyPruning: lambda sampler: {"prune_at": 1, "max_new_tokens_after": MAX_NEW_TOKENS},
+    RevisionPrompt: lambda prompt: {"instruction": "="},
     WithReflection: lambda sampler: {
         "failure_threshold": 0.9,
         "prefix_text": "=",

@@ -1,0 +1,44 @@
+"""GroCo: sorts likelihoods by a soft network. Shvetsova et al., 2023, arXiv:2301.02009."""
+
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import SortingNetwork
+from grupo.core.numbers import Positive, PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.method import Method
+from grupo.rollouts.samplers import GroupSampler
+
+PAPER = Paper(
+    title="Learning by Sorting: Self-supervised Learning with Group Ordering Constraints",
+    use="All answers of a group have an order, and a loss on its pairs ignores most of it.",
+    tags=("preferences",),
+    checked=("golden", "properties", "run"),
+    catalogue=("groco",),
+    source=Source(
+        "abstract", "and the definition of a differentiable sorting network, from memory"
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        "The paper sorts distances of images; here mean log-likelihoods of answers are sorted.",
+        "Places are those of equal rewards, of which the paper has two: positives and negatives.",
+    ),
+    audit="network compared with its definition: doubly stochastic, and a permutation in the limit",
+)
+
+
+def groco(group_size: PositiveInt = 8, steepness: Positive = 1.0) -> Method:
+    """loss = mean over answers of -log P(the answer is sorted to a place of its reward).
+
+    The network sorts log pi(y) / |y| with soft comparators, 1/2 + atan(steepness d) / pi of a
+    difference d.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        steepness: inverse width of a comparator, per nat (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=identity,
+        loss=SortingNetwork(steepness=steepness),
+        aggregation=group_mean,
+    )

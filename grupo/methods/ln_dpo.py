@@ -1,0 +1,34 @@
+"""LN-DPO: DPO with log-ratios per token. Ahrabian et al., 2024, arXiv:2407.15229."""
+
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import Logistic, MeanLogRatio, Preference
+from grupo.core.numbers import Positive
+from grupo.core.paper import Paper, Source
+from grupo.method import Method
+from grupo.rollouts.samplers import PreferencePairs
+
+PAPER = Paper(
+    title="The Hitchhiker's Guide to Human Alignment with *PO",
+    use="DPO makes answers longer.",
+    tags=("preferences", "length"),
+    trl="DPOConfig(loss_type='sigmoid_norm')",
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("ln-dpo",),
+    source=Source("memory", "the standard equation, which is also Tulu 3's length-normalised DPO"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    missing=("The paper's study of methods over their hyperparameters.",),
+    audit="loss and gradient compared with numbers of TRL 1.16, loss_type 'sigmoid_norm'",
+)
+
+
+def ln_dpo(beta: Positive = 5.0) -> Method:
+    """loss = mean over pairs of -log sigmoid(beta (h(chosen) - h(rejected))), h per token.
+
+    h = log(pi / pi_ref) / |y|, so that the length of an answer has no influence of its own.
+
+    Args:
+        beta: inverse temperature, larger than DPO's because h is a mean (Tulu 3: 5).
+    """
+    loss = Preference(MeanLogRatio(), Logistic(beta))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
