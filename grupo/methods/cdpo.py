@@ -1,4 +1,4 @@
-"""cDPO: DPO with label smoothing. Mitchell, 2023, a note on DPO with noisy preferences."""
+"""cDPO: DPO with label smoothing. Mitchell, 2023, technical note."""
 
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean

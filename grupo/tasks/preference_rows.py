@@ -70,7 +70,8 @@ def with_shared_prompt(row: Mapping[str, Any], prompt: str) -> Mapping[str, Any]
     >>> with_shared_prompt({"chosen": "Say: yes", "rejected": "Say: no"}, "prompt")
     {'chosen': ' yes', 'rejected': ' no', 'prompt': 'Say:'}
     """
-    chosen, rejected = row.get(CHOSEN), row.get(REJECTED)
+    chosen: Any = row.get(CHOSEN)
+    rejected: Any = row.get(REJECTED)
     both_text = isinstance(chosen, str) and isinstance(rejected, str)
     both_chats = _is_conversation(chosen) and _is_conversation(rejected)
     is_implicit = prompt not in row or (both_chats and isinstance(row[prompt], str))

@@ -18,7 +18,13 @@ TASK = Task(
     "t",
     "Q",
     "ab",
-    columns={"solution": "ab", "paraphrases": ("Q", "R"), "hint": "d", "hints": ["d", ["e", "f"]]},
+    columns={
+        "solution": "ab",
+        "paraphrases": ("Q", "R"),
+        "hint": "d",
+        "label": True,
+        "hints": ["d", ["e", "f"]],
+    },
     replays=(Rollout(reward=0.0),),
 )
 

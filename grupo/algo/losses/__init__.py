@@ -55,7 +55,7 @@ from grupo.algo.losses.labelled_links import (
     no_loss,
 )
 from grupo.algo.losses.links import (
-    Exponential,
+    ExponentialLink,
     Hinge,
     Logistic,
     LogisticExponentialMix,
@@ -146,7 +146,7 @@ __all__ = [
     "EntropyAdaptiveClip",
     "EntropyBonus",
     "EntropyWeightedMix",
-    "Exponential",
+    "ExponentialLink",
     "ForwardKL",
     "HalfLogistic",
     "Hinge",

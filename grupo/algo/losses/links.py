@@ -95,13 +95,13 @@ class SquaredError:
 
 
 @component
-class Exponential:
+class ExponentialLink:
     """exp(-beta z). Source: the family of Tang et al., arXiv:2402.05749.
 
     Args:
         beta: inverse temperature.
 
-    >>> Exponential(beta=1.0)(torch.tensor([0.0]))
+    >>> ExponentialLink(beta=1.0)(torch.tensor([0.0]))
     tensor([1.])
     """
 

@@ -61,8 +61,7 @@ class Pairs:
         """A pair for each entry of two lists of rollouts; `group` is that of every rollout."""
         pair = torch.arange(len(chosen), device=group.device)
         share = torch.ones(len(chosen), device=group.device)
-        sides = (PairSide(rollout, pair, share) for rollout in (chosen, rejected))
-        return cls(*sides, group[chosen])
+        return cls(PairSide(chosen, pair, share), PairSide(rejected, pair, share), group[chosen])
 
     @classmethod
     def of_shares(
@@ -75,11 +74,12 @@ class Pairs:
         has_pair = (group_ops.max(chosen, group) > 0) & (group_ops.max(rejected, group) > 0)
         labels, pair = group[has_pair].unique(return_inverse=True)
         rollout = has_pair.nonzero()[:, 0]
-        sides = []
-        for share in (chosen[has_pair], rejected[has_pair]):
+
+        def side(share: Tensor) -> PairSide:
             entries = share > 0
-            sides.append(PairSide(rollout[entries], pair[entries], share[entries]))
-        return cls(*sides, labels)
+            return PairSide(rollout[entries], pair[entries], share[entries])
+
+        return cls(side(chosen[has_pair]), side(rejected[has_pair]), labels)
 
     def __len__(self) -> int:
         return len(self.group)

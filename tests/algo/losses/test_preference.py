@@ -7,7 +7,7 @@ import torch
 
 from grupo.algo.losses import (
     ConstantMargin,
-    Exponential,
+    ExponentialLink,
     Logistic,
     LogRatio,
     Preference,
@@ -35,7 +35,7 @@ def test_loss_of_a_group_is_the_mean_over_its_pairs():
 
 def test_margin_is_subtracted_from_the_difference():
     batch = make_batch([0, 0], reward=[1.0, 0.0])
-    loss = Preference(LogRatio(), Exponential(1.0), margin=ConstantMargin(0.5))
+    loss = Preference(LogRatio(), ExponentialLink(1.0), margin=ConstantMargin(0.5))
     assert group_loss(loss, batch, [[2.0], [0.0]]) == pytest.approx([exp(-1.5)] * 2)
 
 
@@ -45,7 +45,7 @@ def test_reward_margin_adds_its_terms():
     margin = RewardMargin((("a", 2.0), ("b", 0.5)))  # 2 - 1.5
     loss = Preference(LogRatio(), SquaredError(0.0), margin=margin)
     assert group_loss(loss, batch, [[0.0], [0.0]]) == pytest.approx([0.25] * 2)
-    assert loss.margin.requires.reward_terms == {"a", "b"}
+    assert margin.requires.reward_terms == {"a", "b"}
 
 
 def test_reference_may_be_another_model():

@@ -24,11 +24,15 @@ from grupo.rollouts.samplers import (
     FirstTurnTree,
     GroupPart,
     GroupSampler,
+    LabelledAnswers,
     MultiTemperature,
     ParaphraseSampler,
+    PreferencePairs,
     ResampleUntilInformative,
+    RevisionPrompt,
     Sampler,
     SegmentTree,
+    SelfImprovingPairs,
     SelfPlay,
     SingleStepBranching,
     SolutionColumn,
@@ -69,7 +73,13 @@ TURN_STRATEGIES = {
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
 }
-UNSAMPLED = ("DemonstrationSampler", "MultiTurnDemonstrations")
+UNSAMPLED = (
+    "DemonstrationSampler",
+    "LabelledAnswers",
+    "MultiTurnDemonstrations",
+    "PreferencePairs",
+    "SelfImprovingPairs",
+)
 PLAIN: Mapping[str, Sampler] = {
     "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
     "DemonstrationSampler": DemonstrationSampler(SolutionColumn()),
@@ -77,7 +87,10 @@ PLAIN: Mapping[str, Sampler] = {
     "EarlyPruning": EarlyPruning(4, 0.5, 3, 4, 1, BetaBins((BetaBin(1.0, 2.0),))),
     "EntropyBranching": EntropyBranching(4, 2, branch_prob=0.9),
     "FirstTurnTree": FirstTurnTree(2, 2),
+    "LabelledAnswers": LabelledAnswers("hint"),
     "MultiTurnDemonstrations": MultiTurnDemonstrations(lambda task, observations, rng: "ab"),
+    "PreferencePairs": PreferencePairs("hint", "solution"),
+    "SelfImprovingPairs": SelfImprovingPairs("hint", "solution", RevisionPrompt(",")),
     "ParaphraseSampler": ParaphraseSampler(2),
     "SegmentTree": SegmentTree(4, 2, 3),
     "SelfPlay": SelfPlay(2),
