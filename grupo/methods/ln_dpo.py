@@ -13,7 +13,7 @@ PAPER = Paper(
     use="DPO makes answers longer.",
     tags=("preferences", "length"),
     trl="DPOConfig(loss_type='sigmoid_norm')",
-    checked=("golden", "properties", "reference", "run"),
+    checked=("golden", "properties", "reference"),
     catalogue=("ln-dpo",),
     source=Source("memory", "the standard equation, which is also Tulu 3's length-normalised DPO"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
