@@ -16,7 +16,7 @@ PAPER = Paper(
     use="Pairs order one objective, and others have rewards.",
     tags=("preferences", "reward"),
     checked=("golden", "properties", "run"),
-    example="modpo(margin_weights=(('margin', 0.5),))",
+    example='modpo(margin_weights=(("margin", 0.5),))',
     catalogue=("modpo",),
     source=Source("memory", "the paper's equation"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
