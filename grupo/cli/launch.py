@@ -41,18 +41,21 @@ def slurm(
     """Print a job for SLURM: `grupo launch slurm … > job.sh`, then `sbatch job.sh`."""
     from grupo.cli.build_recipe import RecipeArgs
     from grupo.distributed.slurm import SlurmJob
+    from grupo.inference.vllm_command import lora_options
 
     job = SlurmJob(nodes, gpus, servers, time, tensor_parallel)
     arguments = [recipe, "--run", run]
-    model, dtype = "", ""
+    model, dtype, lora_rank = "", "", 0
     if servers:
         policy = _served_policy(RecipeArgs(recipe)())
         model = str(policy.model)
         dtype = policy.engine.dtype if policy.engine else _server_dtype(policy)
+        if policy.lora and (not policy.engine or policy.engine.adapters):
+            lora_rank = policy.lora.rank if lora_options(policy.lora.rank) else 0
         if not policy.engine:
             engine = f"Vllm(dtype={dtype!r}, weight_transfer='gloo')"
             arguments += ["--policy.engine", engine]
-    print_line(job.script(model, dtype, arguments).rstrip())
+    print_line(job.script(model, dtype, arguments, lora_rank).rstrip())
 
 
 def _served_policy(recipe: "Recipe") -> "CausalLM":

@@ -33,6 +33,9 @@ RayOption = Annotated[
 GpusOption = Annotated[
     int | None, Option(help="GPUs of each server on Ray; as --tensor-parallel by default.")
 ]
+LoraRankOption = Annotated[
+    int, Option(help="Largest rank of adapters that runs send alone; 0: they send merged weights.")
+]
 DryRunOption = Annotated[bool, Option("--dry-run", help="Print the commands and exit.")]
 
 
@@ -45,6 +48,7 @@ def serve(
     bind: BindOption = "127.0.0.1",
     dtype: DtypeOption = "bfloat16",
     python: PythonOption = "",
+    lora_rank: LoraRankOption = 0,
     ray: RayOption = "",
     gpus: GpusOption = None,
     dry_run: DryRunOption = False,
@@ -54,7 +58,15 @@ def serve(
 
     interpreter = python or sys.executable
     options = ServeOptions(
-        model, interpreter, port, bind, tensor_parallel, data_parallel, dtype, tuple(more or ())
+        model,
+        interpreter,
+        port,
+        bind,
+        tensor_parallel,
+        data_parallel,
+        dtype,
+        tuple(more or ()),
+        lora_rank,
     )
     if ray:
         _serve_on_ray(options, ray, tensor_parallel if gpus is None else gpus, dry_run)

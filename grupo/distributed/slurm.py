@@ -11,6 +11,7 @@ TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}")  # days-hours:minutes:seconds
 FIRST_SERVER_PORT = 8000
 RENDEZVOUS_PORT = 29500
 MAX_RESTARTS = 20
+SERVE_PAUSE = 30  # seconds before `grupo serve` is started again
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,18 @@ class SlurmJob:
         """Machines that train."""
         return self.nodes - self.servers
 
-    def script(self, model: str, dtype: str, train: Sequence[str]) -> str:
+    def script(self, model: str, dtype: str, train: Sequence[str], lora_rank: int = 0) -> str:
         """The job's script.
 
         Args:
             model: that the servers load.
             dtype: in which the servers compute.
             train: arguments of `grupo train`.
+            lora_rank: of the adapters that the servers get; 0: none.
         """
-        return "\n".join([*self._header(), *self._serve(model, dtype), *self._train(train), ""])
+        lora = f" --lora-rank {lora_rank}" if lora_rank else ""
+        serve = f"grupo serve {shlex.quote(model)} --dtype {dtype}{lora}"
+        return "\n".join([*self._header(), *self._serve(serve), *self._train(train), ""])
 
     def _header(self) -> list[str]:
         return [
@@ -75,7 +79,7 @@ class SlurmJob:
             'nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))',
         ]
 
-    def _serve(self, model: str, dtype: str) -> list[str]:
+    def _serve(self, command: str) -> list[str]:
         if not self.servers:
             return []
         num_servers = self.gpus // self.tensor_parallel
@@ -85,13 +89,23 @@ class SlurmJob:
             f"# {self.servers} nodes generate, with {num_servers} servers each; the first"
             f" {self.num_training} of the job train",
             "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT",
+            "serve() {  # starts the servers of a node, also after an error",
+            "  trap 'kill $! 2> /dev/null || true' EXIT",
+            f"  for attempt in {{0..{MAX_RESTARTS}}}; do",
+            f"    srun --overlap --nodes=1 --ntasks=1 --gpus-per-node={self.gpus}"
+            ' --nodelist="$1" \\',
+            f'      {command} --bind "$1" --port {FIRST_SERVER_PORT} \\',
+            f"      --tensor-parallel {self.tensor_parallel} --data-parallel {num_servers} &",
+            "    wait $! && return",
+            f'    echo "grupo serve on $1 has ended with an error, $attempt of {MAX_RESTARTS}'
+            ' restarts" >&2',
+            f'    sleep "${{SERVE_PAUSE:-{SERVE_PAUSE}}}" &',
+            "    wait $!",
+            "  done",
+            "}",
             "servers=()",
             f'for node in "${{nodes[@]:{self.num_training}}}"; do',
-            f'  srun --overlap --nodes=1 --ntasks=1 --gpus-per-node={self.gpus} --nodelist="$node"'
-            " \\",
-            f'    grupo serve {shlex.quote(model)} --dtype {dtype} --bind "$node"'
-            f" --port {FIRST_SERVER_PORT} \\",
-            f"    --tensor-parallel {self.tensor_parallel} --data-parallel {num_servers} &",
+            '  serve "$node" &',
             f"  for port in {{{FIRST_SERVER_PORT}..{last_port}}}; do"
             ' servers+=("http://$node:$port"); done',
             "done",

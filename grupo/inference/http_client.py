@@ -50,30 +50,40 @@ class HTTPClient:
             TransientServerError: the server failed.
             EngineError: the server rejects the request.
         """
-        method = "GET" if body is None else "POST"
-        address = self.url.rstrip("/") + path
-        request = self.session.request(method, address, json=body, allow_redirects=False)
-        try:
-            async with request as response:
-                content = await response.read()
-        except aiohttp.ClientError as error:
-            cause = " ".join(f"{path}: {type(error).__name__}: {error}".split())
-            raise TransientServerError(f"{self.name} broke the connection ({cause})") from error
-        return self._parse_response(path, response.status, content)
-
-    def _parse_response(self, path: str, status: int, content: bytes) -> Any:
-        if status >= 500 or status in TRANSIENT_STATUSES:
-            raise TransientServerError(
-                f"{self.name} failed ({path}: {status}: {_error_message(content)})"
-            )
-        if status >= 400:
-            raise EngineError(f"{self.name} rejects {path}: {status}: {_error_message(content)}")
+        status, content = await self._send(path, body)
+        self._check_status(path, status, content)
         try:
             return json.loads(content) if content else None
         except ValueError as error:
             raise TransientServerError(
                 f"{self.name} returned invalid JSON ({path}: {content[:80]!r})"
             ) from error
+
+    async def post_text(self, path: str, body: JsonBody) -> str:
+        """The response to a POST of `body` as text; raises what a call raises."""
+        status, content = await self._send(path, body)
+        self._check_status(path, status, content)
+        return content.decode(errors="replace")
+
+    async def _send(self, path: str, body: JsonBody | None) -> tuple[int, bytes]:
+        """Status and content of the response."""
+        method = "GET" if body is None else "POST"
+        address = self.url.rstrip("/") + path
+        request = self.session.request(method, address, json=body, allow_redirects=False)
+        try:
+            async with request as response:
+                return response.status, await response.read()
+        except aiohttp.ClientError as error:
+            cause = " ".join(f"{path}: {type(error).__name__}: {error}".split())
+            raise TransientServerError(f"{self.name} broke the connection ({cause})") from error
+
+    def _check_status(self, path: str, status: int, content: bytes) -> None:
+        if status >= 500 or status in TRANSIENT_STATUSES:
+            raise TransientServerError(
+                f"{self.name} failed ({path}: {status}: {_error_message(content)})"
+            )
+        if status >= 400:
+            raise EngineError(f"{self.name} rejects {path}: {status}: {_error_message(content)}")
 
 
 Send = Callable[[HTTPClient, JsonBody], Awaitable[T]]

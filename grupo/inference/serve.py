@@ -1,4 +1,4 @@
-"""`grupo serve`: vLLM servers as the engine needs them, run until one of them or the user ends."""
+"""`grupo serve`: vLLM servers as the engine needs them, started again when one of them ends."""
 
 import os
 import shlex
@@ -14,21 +14,17 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from grupo.core.console import print_error
 from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import CommandError
-from grupo.inference import vllm_guard, vllm_worker
+from grupo.inference import vllm_worker
+from grupo.inference.served_process import ServedProcess
 from grupo.inference.vllm import Vllm
-from grupo.inference.vllm_command import server_command, server_environment
+from grupo.inference.vllm_command import MAX_LORA_RANKS, server_command, server_environment
 
 LAST_PORT = 65535
-SHUTDOWN_GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 POLL_INTERVAL = 0.1  # seconds
 NO_LIMIT = 1 << 30  # of the context: that of the model
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-class ServerEndedError(CommandError):
-    """A server ended by itself."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +44,7 @@ class ServeOptions:
         data_parallel: servers.
         dtype: in which vLLM computes.
         more: further options of vLLM.
+        lora_rank: largest rank of adapters that are sent alone; 0: adapters are merged.
     """
 
     model: str
@@ -58,6 +55,7 @@ class ServeOptions:
     data_parallel: int = 1
     dtype: str = "bfloat16"
     more: tuple[str, ...] = ()
+    lora_rank: int = 0
 
     def __post_init__(self) -> None:
         for name in ("tensor_parallel", "data_parallel"):
@@ -66,6 +64,8 @@ class ServeOptions:
         last = LAST_PORT - self.data_parallel + 1
         if not 1 <= self.port <= last:
             raise ConfigError(f"port: {self.port}. Allowed: 1 to {last}.")
+        if not 0 <= self.lora_rank <= MAX_LORA_RANKS[-1]:
+            raise ConfigError(f"lora_rank: {self.lora_rank}. Allowed: 0 to {MAX_LORA_RANKS[-1]}.")
         if not self.bind:
             raise ConfigError("bind: ''. Allowed: an address of this machine.")
 
@@ -101,7 +101,9 @@ class ServeOptions:
             gpu_memory_utilization=0.9,
             server_options=("--tensor-parallel-size", str(self.tensor_parallel), *self.more),
         )
-        command = server_command(spec, self.model, NO_LIMIT, host=self.bind)
+        command = server_command(
+            spec, self.model, NO_LIMIT, host=self.bind, lora_rank=self.lora_rank
+        )
         port = str(self.port + number)
         environment = {**server_environment(spec), "PYTHONPATH": folder}
         return environment, tuple(part.replace("{port}", port) for part in command)
@@ -144,37 +146,28 @@ def check_interpreter(python: str) -> None:
 
 
 def run_servers(options: ServeOptions) -> NoReturn:
-    """Run the servers until one of them ends, which ends all, or until Ctrl-C or SIGTERM.
+    """Run the servers until Ctrl-C or SIGTERM; one that ends is started again.
 
     Raises:
-        ServerEndedError: a server ended by itself.
+        ServerEndedError: a server has ended too often, or before it answered; all are ended.
     """
     folder = Path(tempfile.mkdtemp(prefix="grupo-serve-"))
     shutil.copy(vllm_worker.__file__, folder)
     signal.signal(signal.SIGTERM, _interrupt)
-    guards: list[subprocess.Popen[bytes]] = []
+    servers: list[ServedProcess] = []
     try:
-        for environment, command in options.commands(str(folder)):
-            guards.append(_start(environment, command, folder))
-        while all(guard.poll() is None for guard in guards):
+        for number, (environment, command) in enumerate(options.commands(str(folder))):
+            address = options.bind, options.port + number
+            servers.append(ServedProcess(address, environment, command, folder))
+        while True:
+            for server in servers:
+                if message := server.keep_running():
+                    print_error(message)
             time.sleep(POLL_INTERVAL)
-        ended = [guard.poll() is not None for guard in guards].index(True)
-        raise ServerEndedError(f"The server at {options.urls[ended]} has ended.")
     finally:
-        for guard in guards:
-            guard.communicate(vllm_guard.SHUTDOWN_MESSAGE)
+        for server in servers:
+            server.end()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start(
-    environment: Mapping[str, str], command: Sequence[str], folder: Path
-) -> "subprocess.Popen[bytes]":
-    """Start a server below a guard, which ends it when this process ends."""
-    guard = [sys.executable, "-P", vllm_guard.__file__, str(folder), str(SHUTDOWN_GRACE)]
-    variables = {**os.environ, **environment}
-    return subprocess.Popen(
-        [*guard, *command], env=variables, stdin=subprocess.PIPE, start_new_session=True
-    )
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

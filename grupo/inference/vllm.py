@@ -33,6 +33,8 @@ class Vllm:
         gpu_memory_utilization: fraction of the device's memory for a started server.
         server_options: more command line options of a started server.
         weight_transfer: "file" in `folder`; or "gloo" or "nccl": from memory to memory.
+        adapters: send the adapters of a policy with LoRA alone, where the servers can apply them;
+            False: merged into all weights.
         folder: of the file; "": the system's folder for temporary files. All servers must see it.
         max_concurrency: requests in flight at each server.
         request_timeout: longest time without any answer before the server counts as failed, in
@@ -57,6 +59,7 @@ class Vllm:
     request_timeout: Seconds = 600.0
     startup_timeout: Seconds = 900.0
     max_failures: PositiveInt = 3
+    adapters: bool = True
 
     def __post_init__(self) -> None:
         check_field(self, "urls", bool(self.urls or self.python), "an address, or python")

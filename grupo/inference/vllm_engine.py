@@ -1,13 +1,15 @@
 """The inference engine of vLLM servers: loads weights, sends requests, retries."""
 
 import asyncio
+import json
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,14 +27,20 @@ from grupo.inference.server_process import ManagedServer
 from grupo.inference.server_sharing import UNSHARED, ServerSharing
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_command import server_command, server_environment
-from grupo.inference.vllm_jobs import GenerateJob, LoadJob
+from grupo.inference.vllm_jobs import AdapterCheck, GenerateJob, LoadJob
 from grupo.inference.vllm_pool import ServerPool
 from grupo.inference.vllm_processes import ExternalServer, ServerProcess, StartedServer
 from grupo.inference.vllm_server import VllmServer
 from grupo.inference.weight_sender import ProcessGroupTransfer
-from grupo.inference.weight_transfer import FileTransfer, PublishedWeights, WeightTransfer
+from grupo.inference.weight_transfer import (
+    FileTransfer,
+    PublishedWeights,
+    WeightTransfer,
+    publish_adapter,
+)
 
 THREAD = "vllm"
+NO_LORA = "does not support LoRA"  # in vLLM's error for a model
 
 
 class VllmEngine:
@@ -43,6 +51,7 @@ class VllmEngine:
         model: path or name of the model, for a server that is started.
         stop_conditions: of all answers.
         device: of the trained policy.
+        lora_rank: of the adapters that a started server gets; 0: none.
     """
 
     def __init__(
@@ -51,6 +60,8 @@ class VllmEngine:
         model: str,
         stop_conditions: StopConditions,
         device: torch.device = torch.device("cpu"),
+        *,
+        lora_rank: int = 0,
     ) -> None:
         self.spec = spec
         context_length = stop_conditions.context_length
@@ -59,14 +70,17 @@ class VllmEngine:
         self.stop_conditions = replace(stop_conditions, context_length=context_length)
         self.folder = Path(tempfile.mkdtemp(prefix="grupo-", dir=spec.folder or None)).absolute()
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.model = model
         processes: list[ServerProcess] = (
-            [StartedServer(self._managed_server(model))]
+            [StartedServer(self._managed_server(lora_rank))]
             if spec.python
             else [ExternalServer(url, spec.request_timeout) for url in spec.server_urls]
         )
         self.pool = ServerPool(spec, [VllmServer(spec, process) for process in processes])
         self.homes = PromptHomes()
-        self.transfer = self._make_transfer(device)
+        self.transfer = self._make_transfer("weights", device)
+        self.adapter_transfer = self._make_transfer("adapter", device)
+        self.base = PublishedWeights()  # below the adapters, if these are loaded
         self.weights = PublishedWeights()
         self.sharing = UNSHARED
         self.lock = threading.Lock()
@@ -105,10 +119,50 @@ class VllmEngine:
         """
         with self.lock:
             if self.sharing.is_sender:
-                self._load_as_sender(weights)
+                self._load_as_sender(lambda: self.transfer.publish(weights))
             else:
                 self.weights = PublishedWeights.from_data(self.sharing.receive())
                 self._load_on_servers()
+
+    def adapter_problem(self, settings: Mapping[str, Any], modules: Sequence[str]) -> str:
+        """Why the servers cannot apply an adapter, or "" if all of them can.
+
+        Args:
+            settings: of the adapter, by their names in peft's `adapter_config.json`.
+            modules: names of the adapted modules in transformers.
+        """
+        config = json.dumps(settings)
+
+        async def check() -> str:
+            job = AdapterCheck(self.pool.servers, config, modules)
+            await self.pool.run(job, None)
+            return job.problem
+
+        with self.lock:
+            try:
+                return background.run(check, THREAD)
+            except (ConfigError, EngineError) as error:
+                if self._starts_without_lora(error):
+                    return f"vLLM {NO_LORA} for this model"
+                self.sharing.send_error(error)
+                raise
+
+    def publish_base(self, weights: Mapping[str, Tensor]) -> None:
+        """Keeps the weights that the adapters of `load_adapter` belong to."""
+        with self.lock:
+            self.base = self.transfer.publish(weights)
+
+    def load_adapter(self, weights: Mapping[str, Tensor], settings: Mapping[str, Any]) -> None:
+        """Generates with this adapter from now on, on the weights of `publish_base`.
+
+        Args:
+            weights: the matrices by their names in peft's files.
+            settings: of the adapter, by their names in `adapter_config.json`.
+        """
+        with self.lock:
+            self._load_as_sender(
+                lambda: publish_adapter(self.adapter_transfer, weights, settings, self.base)
+            )
 
     def release_memory(self) -> None:
         """Lets the servers release their memory until weights are loaded, if they shall sleep."""
@@ -120,13 +174,14 @@ class VllmEngine:
     def close(self) -> None:
         """Ends the server if this engine started it."""
         self.transfer.close()
+        self.adapter_transfer.close()
         for server in self.pool.servers:
             server.process.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _load_as_sender(self, weights: Mapping[str, Tensor]) -> None:
+    def _load_as_sender(self, publish: Callable[[], PublishedWeights]) -> None:
         try:
-            self.weights = self.transfer.publish(weights)
+            self.weights = publish()
             self._load_on_servers()
         except (ConfigError, EngineError) as error:
             self.sharing.send_error(error)
@@ -166,10 +221,10 @@ class VllmEngine:
 
         await asyncio.gather(*(sleep(s) for s in self.pool.servers if not s.is_asleep))
 
-    def _make_transfer(self, device: torch.device) -> WeightTransfer:
+    def _make_transfer(self, name: str, device: torch.device) -> WeightTransfer:
         dtype = DTYPES[self.spec.dtype]
         if self.spec.weight_transfer == "file":
-            return FileTransfer(self.folder / "weights.safetensors", dtype)
+            return FileTransfer(self.folder / f"{name}.safetensors", dtype)
         if self.spec.weight_transfer == "nccl" and device.type != "cuda":
             raise ConfigError(
                 f"weight_transfer: 'nccl'. Allowed with a policy on {device}: file or gloo."
@@ -178,10 +233,22 @@ class VllmEngine:
         nccl_device = device if self.spec.weight_transfer == "nccl" else None
         return ProcessGroupTransfer(url, dtype, nccl_device)
 
-    def _managed_server(self, model: str) -> ManagedServer:
+    def _starts_without_lora(self, error: Exception) -> bool:
+        """Let vLLM start without adapters if it does not know any for this model."""
+        (process, *_) = (server.process for server in self.pool.servers)
+        if NO_LORA not in str(error) or not isinstance(process, StartedServer):
+            return False
+        process.managed.command = self._command(0)
+        return True
+
+    def _command(self, lora_rank: int) -> tuple[str, ...]:
+        length = self.stop_conditions.context_length
+        return server_command(self.spec, self.model, length, lora_rank=lora_rank)
+
+    def _managed_server(self, lora_rank: int) -> ManagedServer:
         shutil.copy(vllm_worker.__file__, self.folder)
         return ManagedServer(
-            server_command(self.spec, model, self.stop_conditions.context_length),
+            self._command(lora_rank),
             server_environment(self.spec) | {"PYTHONPATH": str(self.folder)},
             self.folder,
             port=self.spec.port,

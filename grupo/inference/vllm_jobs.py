@@ -49,6 +49,31 @@ class LoadJob:
             self.complete.set()
 
 
+class AdapterCheck(LoadJob):
+    """All servers answer whether they can apply an adapter.
+
+    Args:
+        servers: of the engine.
+        config: JSON of the adapter's settings.
+        modules: that the adapter changes.
+    """
+
+    def __init__(self, servers: Sequence[VllmServer], config: str, modules: Sequence[str]) -> None:
+        super().__init__(servers, needs_all=True)
+        self.config = config
+        self.modules = modules
+        self.problem = ""  # of the first server that cannot, with its address
+
+    async def work(self, server: VllmServer, client: HTTPClient) -> None:
+        problem = await server.adapter_problem(client, self.config, self.modules)
+        if problem and not self.problem:
+            self.problem = f"{client.name} cannot apply them alone, because {problem.rstrip('.')}"
+        await super().work(server, client)
+
+    def status(self) -> str:
+        return "adapters wait to be checked"
+
+
 @dataclass
 class _Work:
     """The requests of one server.
@@ -177,9 +202,7 @@ class GenerateJob:
         """Send one request after the other, until all requests of the job are answered."""
         work = self.works[server]
         while (i := await self._next(work)) >= 0:
-            body = protocol.request_body(
-                self.requests[i], self.stop_conditions, self.weights.version
-            )
+            body = protocol.request_body(self.requests[i], self.stop_conditions, self.weights)
             reply = await protocol.request_completion(client, body)
             work.last_sign = time.monotonic()
             work.in_flight.discard(i)

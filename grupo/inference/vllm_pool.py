@@ -48,8 +48,8 @@ class ServerPool:
         self.servers = servers
         self.has_loaded = False  # whether every server has held the weights of this run
 
-    async def run(self, job: Job, weights: PublishedWeights) -> None:
-        """Let each server work on the job once it holds the weights.
+    async def run(self, job: Job, weights: PublishedWeights | None) -> None:
+        """Let each server work on the job once it holds the weights; None: any weights.
 
         Raises:
             EngineError: every server has failed `max_failures` times in a row, or one of them
@@ -76,7 +76,11 @@ class ServerPool:
             await asyncio.gather(completion, *tasks.values(), return_exceptions=True)
 
     async def _serve(
-        self, server: VllmServer, job: Job, weights: PublishedWeights, working: set[VllmServer]
+        self,
+        server: VllmServer,
+        job: Job,
+        weights: PublishedWeights | None,
+        working: set[VllmServer],
     ) -> None:
         """Let a server work; after each failure, wait until it is back with the right weights."""
         while True:
@@ -106,7 +110,7 @@ class ServerPool:
         server.is_missing = False
 
     async def _ensure_ready(
-        self, server: VllmServer, client: HTTPClient, weights: PublishedWeights
+        self, server: VllmServer, client: HTTPClient, weights: PublishedWeights | None
     ) -> None:
         try:
             await server.ensure_ready(client, weights)

@@ -17,6 +17,29 @@ from grupo.inference.server_process import (
 )
 
 T = TypeVar("T")
+WATCH_INTERVAL = 2.0  # seconds between two health checks during a call of the workers
+WATCH_FAILURES = 3  # in a row, after which the server counts as failed
+
+
+async def answers_health(url: str, timeout: float) -> bool:
+    """Whether a server answers its health check within `timeout` seconds."""
+    with suppress(TransientServerError, EngineError):
+        async with open_session(1) as session:
+            await in_time(request_health(HTTPClient(url, session), {}), timeout, url)
+            return True
+    return False
+
+
+async def watch_health(url: str) -> None:
+    """Raises TransientServerError when a server has stopped answering its health check.
+
+    vLLM leaves calls of workers without an answer when its engine dies.
+    """
+    failures = 0
+    while failures < WATCH_FAILURES:
+        await asyncio.sleep(WATCH_INTERVAL)
+        failures = 0 if await answers_health(url, HEALTH_TIMEOUT) else failures + 1
+    raise TransientServerError(f"vllm at {url} has stopped answering /health")
 
 
 class ServerProcess(Protocol):
@@ -56,12 +79,7 @@ class ExternalServer:
         self.request_timeout = request_timeout
 
     async def is_up(self) -> bool:
-        with suppress(TransientServerError, EngineError):
-            async with open_session(1) as session:
-                health = request_health(HTTPClient(self.url, session), {})
-                await in_time(health, min(HEALTH_TIMEOUT, self.request_timeout), self.url)
-                return True
-        return False
+        return await answers_health(self.url, min(HEALTH_TIMEOUT, self.request_timeout))
 
     async def wait_ready(self) -> None:
         deadline = time.monotonic() + self.request_timeout

@@ -12,6 +12,7 @@ from grupo.inference.http_client import HTTPClient, JsonBody
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm_command import LOGPROBS_MODE
 from grupo.inference.vllm_worker import EXTENSION_VERSION
+from grupo.inference.weight_transfer import PublishedWeights
 
 MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this value
 MIN_LOGP = -9999.0  # vLLM's log-probability of impossible tokens
@@ -45,8 +46,10 @@ def check_facts(facts: Mapping[str, str], dtype: str, url: str) -> None:
             raise ConfigError(f"vllm at {url}: {problem}; docs/vllm.md explains how to start it.")
 
 
-def request_body(request: Request, stop_conditions: StopConditions, version: str) -> dict[str, Any]:
-    """The body of a completion request.
+def request_body(
+    request: Request, stop_conditions: StopConditions, weights: PublishedWeights
+) -> dict[str, Any]:
+    """The body of a completion request, which names the adapter if the weights are one.
 
     The seed depends on the rollout's key and the length of the prompt, so that two turns of one
     rollout get different random numbers. The version of the weights salts vLLM's prefix cache, so
@@ -74,7 +77,8 @@ def request_body(request: Request, stop_conditions: StopConditions, version: str
         "add_special_tokens": False,
         "logprobs": 0,  # of the sampled token alone
         "return_tokens_as_token_ids": True,
-        "cache_salt": version or "none",
+        "cache_salt": weights.version or "none",
+        **({"model": weights.adapter} if weights.adapter else {}),
     }
 
 
@@ -140,3 +144,23 @@ async def call_workers(client: HTTPClient, call: JsonBody) -> Sequence[Mapping[s
 async def post_empty(client: HTTPClient, body: JsonBody) -> None:
     """Posts an empty body to the path under "path"."""
     await client(body["path"], {})
+
+
+async def loaded_adapters(client: HTTPClient, _: JsonBody) -> list[str]:
+    """Names of the adapters that requests can name."""
+    content = await client("/v1/models")
+    models = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(models, list):
+        raise TransientServerError(f"{client.name} returned no models ({content!r:.80})")
+    return [model["id"] for model in models if model.get("parent")]
+
+
+async def load_adapter(client: HTTPClient, body: JsonBody) -> None:
+    """Lets requests name the adapter of the version under "version", and no other one.
+
+    The workers have it in memory already, and take it from there by its name.
+    """
+    for name in await loaded_adapters(client, body):
+        await client.post_text("/v1/unload_lora_adapter", {"lora_name": name})
+    version = body["version"]
+    await client.post_text("/v1/load_lora_adapter", {"lora_name": version, "lora_path": version})

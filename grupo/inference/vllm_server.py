@@ -1,5 +1,6 @@
 """One vLLM server of an engine: its settings, the weights that it holds, and its sleep."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -9,7 +10,7 @@ from grupo.inference import vllm_protocol as protocol
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.http_client import HTTPClient, in_time
 from grupo.inference.vllm import Vllm
-from grupo.inference.vllm_processes import ServerProcess
+from grupo.inference.vllm_processes import ServerProcess, watch_health
 from grupo.inference.weight_transfer import PublishedWeights
 
 SAME_ON_ALL_SERVERS = ("model", "max_model_len")  # the dtype is that of the recipe
@@ -36,26 +37,49 @@ class VllmServer:
         """Where the server is now."""
         return self.process.url
 
-    async def ensure_ready(self, client: HTTPClient, weights: PublishedWeights) -> None:
-        """Loads the weights if the server does not hold them.
+    async def ensure_ready(self, client: HTTPClient, weights: PublishedWeights | None) -> None:
+        """Loads the weights if the server does not hold them; None: it may hold any.
 
         Raises:
             ConfigError: the server computes differently than it must.
             EngineError: the server cannot load the weights, or this run has loaded none.
             TransientServerError: the server failed.
         """
-        if self.is_asleep:
+        if weights is None:
+            await self._facts(client)
+        elif self.is_asleep:
             await self._wake_up(client, weights)
         elif not await self.holds(client, weights):
             await self._load(client, weights)
 
     async def holds(self, client: HTTPClient, weights: PublishedWeights) -> bool:
         """Whether all workers of the server hold these weights."""
+        workers = await self._facts(client)
+        if {facts["version"] for facts in workers} != {(weights.base or weights).version}:
+            return False
+        if not weights.adapter:
+            return True
+        is_loaded = {facts["adapter"] for facts in workers} == {weights.adapter}
+        return is_loaded and await self._adapter_names(client) == [weights.adapter]
+
+    async def adapter_problem(self, client: HTTPClient, config: str, modules: Sequence[str]) -> str:
+        """Why the server cannot apply an adapter, or ""."""
+        results = await self._call_workers(
+            client, "grupo_adapter_problem", config, modules, timeout=self.spec.request_timeout
+        )
+        return next((result["problem"] for result in results if result["problem"]), "")
+
+    async def _facts(self, client: HTTPClient) -> Sequence[Mapping[str, Any]]:
+        """The workers' facts; raises ConfigError if the server computes in another way."""
         workers = await self._call_workers(client, "grupo_facts", timeout=self.spec.request_timeout)
         for facts in workers:
             protocol.check_facts(facts, self.spec.dtype, self.url)
         self.settings = {name: workers[0][name] for name in SAME_ON_ALL_SERVERS}
-        return {facts["version"] for facts in workers} == {weights.version}
+        return workers
+
+    async def _adapter_names(self, client: HTTPClient) -> list[str]:
+        names = protocol.loaded_adapters(client, {})
+        return await in_time(names, self.spec.request_timeout, self.url)
 
     async def sleep(self, client: HTTPClient) -> None:
         """Lets the server release its memory; the weights are discarded."""
@@ -77,12 +101,17 @@ class VllmServer:
             raise EngineError(
                 f"{client.name} holds weights of another run, and this one has loaded none."
             )
+        if weights.base:
+            await self._load(client, weights.base)  # nothing is done if the workers have it
         args = (*weights.args, weights.version)
         results = await self._call_workers(
             client, weights.method, *args, timeout=self.spec.startup_timeout
         )
         for result in results:
             await self._check_loaded(client, result, weights)
+        if weights.adapter:
+            call = protocol.load_adapter(client, {"version": weights.adapter})
+            await in_time(call, self.spec.startup_timeout, self.url)
 
     async def _check_loaded(
         self, client: HTTPClient, result: Mapping[str, Any], weights: PublishedWeights
@@ -103,10 +132,21 @@ class VllmServer:
         await in_time(protocol.post_empty(client, body), self.spec.startup_timeout, self.url)
 
     async def _call_workers(
-        self, client: HTTPClient, method: str, *args: str | int, timeout: float
+        self, client: HTTPClient, method: str, *args: str | int | Sequence[str], timeout: float
     ) -> Sequence[Mapping[str, Any]]:
         call = {"method": method, "args": args}
-        return await in_time(protocol.call_workers(client, call), timeout, self.url)
+        workers = asyncio.ensure_future(protocol.call_workers(client, call))
+        watch = asyncio.ensure_future(watch_health(self.url))
+        try:
+            await in_time(
+                asyncio.wait((workers, watch), return_when="FIRST_COMPLETED"), timeout, self.url
+            )
+            if not workers.done():
+                watch.result()  # raises the failure
+            return await workers
+        finally:
+            workers.cancel()
+            watch.cancel()
 
 
 def check_same_settings(servers: Sequence[VllmServer]) -> None:

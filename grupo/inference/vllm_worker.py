@@ -1,4 +1,4 @@
-"""Extension of vLLM's workers: loads weights and reports their checksum.
+"""Extension of vLLM's workers: loads weights and adapters, and reports their checksums.
 
 It runs in vLLM's environment and imports nothing of grupo. vLLM imports a copy of this file from a
 folder that contains no other module.
@@ -6,7 +6,10 @@ folder that contains no other module.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -14,13 +17,18 @@ import torch
 from safetensors import safe_open
 from torch.distributed import PrefixStore, ProcessGroupGloo, Store, TCPStore  # pyright: ignore
 
-EXTENSION_VERSION = "2"  # of the methods below
+EXTENSION_VERSION = "3"  # of the methods below
 CHUNKED_PREFILL_ERROR = (
     "on a CPU vLLM cannot sample with seeds during chunked prefill; start it with "
     "--no-enable-chunked-prefill"
 )
 TRANSFER_TIMEOUT = timedelta(seconds=60)  # of one part of a tensor
 PART_BYTES = 1 << 28  # of a tensor, sent at once
+HASHED_BYTES = 1 << 24  # of a tensor, hashed by one thread
+HASH_THREADS = min(8, os.cpu_count() or 1)
+KEPT_ADAPTERS = 2  # the last one may be asked for by requests that a client has given up
+NO_LORA_ERROR = "it runs without --enable-lora"
+NO_UPDATING_ERROR = "it runs without VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"
 
 Weights = Iterator[tuple[str, torch.Tensor]]
 
@@ -37,12 +45,15 @@ class WeightLoaderExtension:
     vllm_config: Any
     device: torch.device
     grupo_version = ""  # checksum of the loaded weights; "" before the first load
+    grupo_adapter = ""  # checksum of the adapter that requests can name; "" before the first one
+    grupo_adapters: dict[str, tuple[Any, dict[str, torch.Tensor]]]  # settings, tensors by checksum
 
     def grupo_facts(self) -> dict[str, str]:
-        """Version of the weights, model, dtype, mode of log-probabilities, unsupported settings."""
+        """Versions of weights and adapter, model, dtype, mode of log-probabilities, problems."""
         return {
             "extension": EXTENSION_VERSION,
             "version": self.grupo_version,
+            "adapter": self.grupo_adapter,
             "model": str(self.model_config.model),
             "max_model_len": str(self.model_config.max_model_len),
             "dtype": str(self.model_config.dtype).removeprefix("torch."),
@@ -65,29 +76,132 @@ class WeightLoaderExtension:
             As `grupo_load`, or {"interrupted": message}.
         """
 
-        def receive(digest: Any) -> Weights:
+        def receive(digest: WeightDigest) -> Weights:
             return receive_tensors(address, port, version, self.device, digest)
 
         return self._grupo_replace(version, receive)
 
     def grupo_discard(self) -> dict[str, str]:
-        """Forgets the version before the weights are discarded."""
-        self.grupo_version = ""
+        """Forgets the versions before the weights are discarded."""
+        self.grupo_version = self.grupo_adapter = ""
         return {"version": ""}
 
-    def _grupo_replace(self, version: str, tensors: Callable[[Any], Weights]) -> dict[str, str]:
+    def grupo_adapter_problem(self, config: str, modules: Sequence[str]) -> dict[str, str]:
+        """Whether vLLM can apply an adapter: {"problem": reason}, "" if it can.
+
+        Args:
+            config: JSON of peft's settings, by their names in `adapter_config.json`.
+            modules: names of the adapted modules in transformers.
+        """
+        from vllm import envs  # pyright: ignore
+        from vllm.lora.peft_helper import PEFTHelper  # pyright: ignore
+
+        if self.vllm_config.lora_config is None:
+            return {"problem": NO_LORA_ERROR}
+        if not envs.VLLM_ALLOW_RUNTIME_LORA_UPDATING:
+            return {"problem": NO_UPDATING_ERROR}
+        try:
+            PEFTHelper.from_dict(json.loads(config)).validate_legal(self.vllm_config.lora_config)
+        except ValueError as error:
+            return {"problem": str(error)}
+        unknown = self._grupo_unknown_modules(modules)
+        return {"problem": f"vLLM adapts no module {unknown[0]}" if unknown else ""}
+
+    def grupo_load_adapter(self, config: str, path: str, version: str) -> dict[str, str]:
+        """Reads an adapter in a file, for a request to vLLM to load the adapter of this version.
+
+        Args:
+            config: JSON of peft's settings, and the version of the weights under "base".
+            path: of the file.
+            version: of the adapter, and of its settings.
+
+        Returns:
+            As `grupo_load`.
+        """
+        return self._grupo_keep_adapter(config, version, lambda d: read_tensors(path, d))
+
+    def grupo_receive_adapter(
+        self, config: str, address: str, port: int, version: str
+    ) -> dict[str, str]:
+        """Receives an adapter over a process group, as `grupo_load_adapter` reads one."""
+
+        def receive(digest: WeightDigest) -> Weights:
+            # vLLM copies its part of each tensor to the device
+            return receive_tensors(address, port, version, torch.device("cpu"), digest)
+
+        return self._grupo_keep_adapter(config, version, receive)
+
+    def _grupo_replace(self, version: str, tensors: "TensorSource") -> dict[str, str]:
         if self.grupo_version == version:  # another process has asked for it
             return {"version": version}
-        self.grupo_version = ""  # a failed load leaves a mixture of old and new weights
-        digest = new_digest()
-        try:
+        # a failed load leaves a mixture of old and new weights
+        self.grupo_version = self.grupo_adapter = ""
+        digest = WeightDigest()
+
+        def load() -> str:
             self._grupo_load(tensors(digest))
-        except InterruptedTransfer as error:
-            return {"interrupted": str(error)}
-        except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}"}
-        self.grupo_version = digest.hexdigest()
-        return {"version": self.grupo_version}
+            self.grupo_version = digest.hexdigest()
+            return self.grupo_version
+
+        return _outcome(load)
+
+    def _grupo_keep_adapter(
+        self, config: str, version: str, tensors: "TensorSource"
+    ) -> dict[str, str]:
+        settings = json.loads(config)
+        if settings["base"] != self.grupo_version:
+            held = f"weights {self.grupo_version or 'of an unknown version'}"
+            return {"interrupted": f"the worker holds {held}, not {settings['base']}"}
+        digest = WeightDigest(config)
+
+        def keep() -> str:
+            adapter = settings, dict(tensors(digest))
+            loaded = digest.hexdigest()
+            others = [item for item in self._grupo_kept().items() if item[0] != loaded]
+            self.grupo_adapters = dict([*others, (loaded, adapter)][-KEPT_ADAPTERS:])
+            return loaded
+
+        return _outcome(keep)
+
+    def _grupo_kept(self) -> dict[str, Any]:
+        """The adapters in memory; from the first call on vLLM takes adapters from there."""
+        if "grupo_adapters" not in vars(self):
+            self.grupo_adapters = {}
+            self.model_runner.lora_manager._load_adapter = self._grupo_adapter_model
+        return self.grupo_adapters
+
+    def _grupo_adapter_model(self, request: Any) -> Any:
+        """The adapter that vLLM asks for by its version, as vLLM's own loader of files makes it."""
+        from vllm.lora.lora_model import LoRAModel  # pyright: ignore
+        from vllm.lora.peft_helper import PEFTHelper  # pyright: ignore
+
+        settings, tensors = self.grupo_adapters[request.lora_name]
+        lora = LoRAModel.from_lora_tensors(
+            request.lora_int_id,
+            tensors,
+            PEFTHelper.from_dict(settings),
+            device="cpu",
+            dtype=self.vllm_config.lora_config.lora_dtype,
+            weights_mapper=self._grupo_name_mapper(),
+        )
+        self.grupo_adapter = request.lora_name
+        return lora
+
+    def _grupo_unknown_modules(self, modules: Sequence[str]) -> list[str]:
+        """Modules that vLLM would leave unadapted without an error."""
+        from vllm.lora.utils import parse_fine_tuned_lora_name  # pyright: ignore
+
+        manager = self.model_runner.lora_manager._adapter_manager
+        packed = (name for names in manager.packed_modules.values() for name in names)
+        known = {*manager.modules, *packed}
+        mapper = self._grupo_name_mapper()
+        names = {m: parse_fine_tuned_lora_name(f"{m}.lora_A.weight", mapper)[0] for m in modules}
+        return [module for module, name in names.items() if name not in known]
+
+    def _grupo_name_mapper(self) -> Any:
+        """From transformers' names of modules to those of vLLM; None if they are the same."""
+        mapper = getattr(self.model_runner.get_model(), "hf_to_vllm_mapper", None)
+        return mapper.get_rename_mapper() if mapper is not None else None
 
     def _grupo_unsupported(self) -> str:
         """Why requests would crash this worker, or "" if they would not."""
@@ -100,8 +214,8 @@ class WeightLoaderExtension:
         from vllm.model_executor.model_loader import reload  # pyright: ignore
 
         model = self.model_runner.get_model()
-        parameters = {name for name, _ in model.named_parameters()}
-        with set_current_vllm_config(self.vllm_config):
+        with set_current_vllm_config(self.vllm_config), without_adapters(model):
+            parameters = {name for name, _ in model.named_parameters()}
             # layer by layer, as vLLM's own reload does: some backends repack loaded tensors
             reload.initialize_layerwise_reload(model)
             loaded = model.load_weights(weights)
@@ -111,17 +225,45 @@ class WeightLoaderExtension:
             raise ValueError(f"{len(missing)} parameters of vLLM are missing, first {missing[0]}")
 
 
-def read_tensors(path: str, digest: Any) -> Weights:
+@contextmanager
+def without_adapters(model: torch.nn.Module) -> Iterator[None]:
+    """Puts the layers below vLLM's LoRA layers in their place, as weights are named after them."""
+    layers = [
+        (parent, name, child)
+        for parent in list(model.modules())
+        for name, child in parent.named_children()
+        if hasattr(child, "base_layer")
+    ]
+    for parent, name, child in layers:
+        parent._modules[name] = child.base_layer  # pyright: ignore[reportArgumentType]
+    try:
+        yield
+    finally:
+        for parent, name, child in layers:
+            parent._modules[name] = child
+
+
+def _outcome(load: Callable[[], str]) -> dict[str, str]:
+    """The version that was loaded, or why none was, as the methods above return it."""
+    try:
+        return {"version": load()}
+    except InterruptedTransfer as error:
+        return {"interrupted": str(error)}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def read_tensors(path: str, digest: "WeightDigest") -> Weights:
     """Yields the tensors of a file in alphabetical order and adds each to the digest."""
     with safe_open(path, framework="pt") as file:
         for name in sorted(file.keys()):
             tensor = file.get_tensor(name).contiguous()
-            add_to_digest(digest, name, tensor)
+            digest.add(name, tensor)
             yield name, tensor
 
 
 def receive_tensors(
-    address: str, port: int, version: str, device: torch.device, digest: Any
+    address: str, port: int, version: str, device: torch.device, digest: "WeightDigest"
 ) -> Weights:
     """Yields tensors in alphabetical order as they arrive, and adds each to the digest.
 
@@ -152,7 +294,7 @@ def receive_tensors(
                 group.recv([received], 0, 0).wait()
                 if not is_direct:
                     part.copy_(received)
-            add_to_digest(digest, name, tensor)
+            digest.add(name, tensor)
             yield name, tensor
         own.set("received", "")
     except RuntimeError as error:
@@ -184,13 +326,47 @@ def byte_parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         yield from tensor.reshape(-1).view(torch.uint8).split(PART_BYTES)
 
 
-def new_digest() -> Any:
-    """The checksum of no weights."""
-    return hashlib.blake2b(digest_size=16)
+class WeightDigest:
+    """Checksum of tensors in the order in which they are added, computed by several threads.
+
+    BLAKE2b of a line with name, dtype and shape of each tensor, each followed by the BLAKE2b of
+    each part of `HASHED_BYTES` of its bytes.
+
+    Args:
+        header: text that the checksum covers besides.
+    """
+
+    def __init__(self, header: str = "") -> None:
+        self.pool = ThreadPoolExecutor(HASH_THREADS, "checksum")
+        self.digest = hashlib.blake2b(f"{header}\n".encode() if header else b"", digest_size=16)
+        self.parts: list[bytes | Future[bytes]] = []
+        self.num_taken = 0  # parts that are hashed already
+
+    def add(self, name: str, tensor: torch.Tensor) -> None:
+        """Add the name, dtype, shape and bytes of a contiguous tensor."""
+        kind = str(tensor.dtype).removeprefix("torch.")
+        self.parts.append(f"{name} {kind} {list(tensor.shape)}\n".encode())
+        if tensor.numel():
+            for part in tensor.cpu().reshape(-1).view(torch.uint8).split(HASHED_BYTES):
+                self.parts.append(self.pool.submit(_part_digest, part.numpy().data))
+        self._take(len(self.parts) - 4 * HASH_THREADS)  # no more tensors are kept than needed
+
+    def hexdigest(self) -> str:
+        """The checksum of all tensors; none can be added afterwards."""
+        self._take(len(self.parts))
+        self.pool.shutdown()
+        return self.digest.hexdigest()
+
+    def _take(self, until: int) -> None:
+        for i in range(self.num_taken, until):
+            part = self.parts[i]
+            self.digest.update(part if isinstance(part, bytes) else part.result())
+            self.parts[i] = b""
+        self.num_taken = max(self.num_taken, until)
 
 
-def add_to_digest(digest: Any, name: str, tensor: torch.Tensor) -> None:
-    """Add the name, dtype, shape and bytes of a contiguous tensor."""
-    kind = str(tensor.dtype).removeprefix("torch.")
-    digest.update(f"{name} {kind} {list(tensor.shape)}\n".encode())
-    digest.update(tensor.cpu().reshape(-1).view(torch.uint8).numpy().data)
+TensorSource = Callable[[WeightDigest], Weights]
+
+
+def _part_digest(part: memoryview) -> bytes:
+    return hashlib.blake2b(part, digest_size=16).digest()

@@ -49,9 +49,9 @@ class ProcessGroupTransfer:
         finalize(self, _end_threads, self.ended, self.threads)
         self.store: TCPStore | None = None
 
-    def publish(self, weights: Mapping[str, Tensor]) -> PublishedWeights:
+    def publish(self, weights: Mapping[str, Tensor], header: str = "") -> PublishedWeights:
         tensors = cpu_tensors(weights, self.dtype)
-        self.tensors, self.version = tensors, checksum(tensors)
+        self.tensors, self.version = tensors, checksum(tensors, header)
         if self.store is None:
             self.store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
             self._start(self._serve, self.store.port)

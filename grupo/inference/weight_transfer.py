@@ -1,5 +1,6 @@
 """How weights reach the servers: through a file, or over a process group."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from grupo.inference.vllm_worker import add_to_digest, new_digest
+from grupo.inference.vllm_worker import WeightDigest
 from grupo.storage import safetensors
 
 
@@ -20,11 +21,18 @@ class PublishedWeights:
         version: checksum of the weights; "" before the first ones.
         method: of the servers' workers, which loads them.
         args: of the method, before the version.
+        base: the weights below, if these are an adapter, which requests name by its version.
     """
 
     version: str = ""
     method: str = ""
     args: tuple[str | int, ...] = ()
+    base: "PublishedWeights | None" = None
+
+    @property
+    def adapter(self) -> str:
+        """The version of the adapter; "" if these are all weights of the model."""
+        return self.version if self.base else ""
 
     def to_data(self) -> dict[str, Any]:
         """The fields as JSON."""
@@ -33,14 +41,20 @@ class PublishedWeights:
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> "PublishedWeights":
         """The weights of `to_data`."""
-        return PublishedWeights(data["version"], data["method"], tuple(data["args"]))
+        base = PublishedWeights.from_data(data["base"]) if data["base"] else None
+        return PublishedWeights(data["version"], data["method"], tuple(data["args"]), base)
 
 
 class WeightTransfer(Protocol):
     """Keeps the current weights ready for servers that load them."""
 
-    def publish(self, weights: Mapping[str, Tensor]) -> PublishedWeights:
-        """Make these the current weights, in place of the previous ones."""
+    def publish(self, weights: Mapping[str, Tensor], header: str = "") -> PublishedWeights:
+        """Make these the current weights, in place of the previous ones.
+
+        Args:
+            weights: by name.
+            header: text that the checksum covers besides.
+        """
         ...
 
     def close(self) -> None:
@@ -60,12 +74,12 @@ class FileTransfer:
         self.file = file
         self.dtype = dtype
 
-    def publish(self, weights: Mapping[str, Tensor]) -> PublishedWeights:
+    def publish(self, weights: Mapping[str, Tensor], header: str = "") -> PublishedWeights:
         tensors = cpu_tensors(weights, self.dtype)
         self.file.unlink(missing_ok=True)  # frees the disk space of the old weights first
         with self.file.open("wb") as stream:
             stream.writelines(safetensors.file_chunks(tensors))
-        return PublishedWeights(checksum(tensors), "grupo_load", (str(self.file),))
+        return PublishedWeights(checksum(tensors, header), "grupo_load", (str(self.file),))
 
     def close(self) -> None:
         pass
@@ -81,9 +95,28 @@ def cpu_tensors(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, 
     return tensors
 
 
-def checksum(tensors: Mapping[str, Tensor]) -> str:
-    """BLAKE2b of names, dtypes, shapes and bytes, in the alphabetical order of names."""
-    digest = new_digest()
+def checksum(tensors: Mapping[str, Tensor], header: str = "") -> str:
+    """Checksum of names, dtypes, shapes and bytes, in the alphabetical order of names."""
+    digest = WeightDigest(header)
     for name in sorted(tensors):
-        add_to_digest(digest, name, tensors[name])
+        digest.add(name, tensors[name])
     return digest.hexdigest()
+
+
+def publish_adapter(
+    transfer: WeightTransfer,
+    weights: Mapping[str, Tensor],
+    settings: Mapping[str, Any],
+    base: PublishedWeights,
+) -> PublishedWeights:
+    """Make an adapter the current one; its version covers its settings and the weights below.
+
+    Args:
+        transfer: of adapters.
+        weights: the matrices by their names in peft's files.
+        settings: of the adapter, by their names in `adapter_config.json`.
+        base: the weights below.
+    """
+    config = json.dumps({**settings, "base": base.version}, sort_keys=True)
+    plain = transfer.publish(weights, config)
+    return PublishedWeights(plain.version, f"{plain.method}_adapter", (config, *plain.args), base)

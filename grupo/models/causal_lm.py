@@ -459,10 +459,15 @@ class CausalPolicy(TrainablePolicy):
             return SharedWeights(self.hf_model, self.make_engine)
         with optional_dependency("aiohttp", "vllm"):
             from grupo.inference.vllm_engine import VllmEngine
+        engine = self.spec.engine
         server = VllmEngine(
-            self.spec.engine, str(self.spec.model), self.stop_conditions, self.device
+            engine,
+            str(self.spec.model),
+            self.stop_conditions,
+            self.device,
+            lora_rank=self.spec.lora.rank if self.spec.lora and engine.adapters else 0,
         )
-        return ServerWeights(self, server, DTYPES[self.spec.engine.dtype])
+        return ServerWeights(self, server, DTYPES[engine.dtype], sends_adapters=engine.adapters)
 
     @property
     def logits_head(self) -> LogitsHead:

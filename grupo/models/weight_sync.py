@@ -6,8 +6,10 @@ is taken when a step is queued, and loaded when that step generates.
 """
 
 import copy
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -15,12 +17,14 @@ from torch import Tensor
 
 from grupo.inference.base import Engine
 from grupo.inference.server_sharing import ServerSharing
+from grupo.models import adapters
 from grupo.models.generation_stream import GenerationStream
 from grupo.models.trainable import TrainablePolicy
 
 if TYPE_CHECKING:  # its import takes two seconds, which recipes need not wait for
     from transformers import PreTrainedModel
 
+logger = logging.getLogger(__name__)
 Weights = Mapping[str, Tensor]
 EngineFactory = Callable[["PreTrainedModel"], Engine]  # returns an engine that samples from a model
 
@@ -122,6 +126,18 @@ class WeightServer(Engine, Protocol):
         """Use the servers together with other processes, of which one hands over the weights."""
         ...
 
+    def adapter_problem(self, settings: Mapping[str, Any], modules: Sequence[str]) -> str:
+        """Why the servers cannot apply an adapter, or "" if they can."""
+        ...
+
+    def publish_base(self, weights: Weights) -> None:
+        """Keep the weights that the adapters of `load_adapter` belong to."""
+        ...
+
+    def load_adapter(self, weights: Weights, settings: Mapping[str, Any]) -> None:
+        """Generate with this adapter from now on, on the weights of `publish_base`."""
+        ...
+
     def load(self, weights: Weights) -> None:
         """Generate with these weights from now on."""
         ...
@@ -136,18 +152,29 @@ class WeightServer(Engine, Protocol):
 
 
 class ServerWeights:
-    """Generation on a server, which receives merged weights by their names in transformers.
+    """Generation on a server, which receives all weights, or the adapters of a policy with LoRA.
 
     Args:
         policy: the trained policy.
         server: generates.
         dtype: of the weights on the server.
+        sends_adapters: whether adapters are sent alone where the servers can apply them; otherwise
+            they are merged into the weights.
     """
 
-    def __init__(self, policy: TrainablePolicy, server: WeightServer, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        policy: TrainablePolicy,
+        server: WeightServer,
+        dtype: torch.dtype,
+        *,
+        sends_adapters: bool = True,
+    ) -> None:
         self.policy = policy
         self.server = server
         self.dtype = dtype
+        self.may_send_adapters = sends_adapters and policy.has_adapters
+        self.has_base = False
         self.is_sender = True
 
     def snapshot(self) -> Weights:
@@ -157,15 +184,32 @@ class ServerWeights:
         """
         if not self.is_sender:
             return {}
-        copies: dict[tuple[int, torch.Size], Tensor] = {}
-        weights: dict[str, Tensor] = {}
-        for name, x in self.policy.merged_model().state_dict().items():
-            key = x.data_ptr(), x.shape
-            if key not in copies:
-                dtype = self.dtype if x.is_floating_point() else x.dtype
-                copies[key] = x.to("cpu", dtype, copy=True)
-            weights[name] = copies[key]
-        return weights
+        if self.sends_adapters:
+            weights = adapters.adapter_weights(self.policy.module)
+        else:
+            weights = self.policy.merged_model().state_dict()
+        return adapters.host_copies(weights, self.dtype)
+
+    @cached_property
+    def sends_adapters(self) -> bool:
+        """Whether adapters are sent alone; a warning gives the reason if they cannot."""
+        if not self.may_send_adapters:
+            return False
+        problem = self._adapter_problem()
+        if problem:
+            logger.warning(
+                "Adapters are merged into all weights for each update of the servers: %s.", problem
+            )
+        return not problem
+
+    def _adapter_problem(self) -> str:
+        module = self.policy.module
+        problem = adapters.adapter_problem(module)
+        if problem:
+            return problem
+        self.policy.release_memory()  # the server may be started on the same device
+        settings = adapters.adapter_settings(module)
+        return self.server.adapter_problem(settings, adapters.adapted_modules(module))
 
     def share_servers(self, sharing: ServerSharing) -> None:
         self.is_sender = sharing.is_sender
@@ -173,7 +217,19 @@ class ServerWeights:
 
     def load(self, weights: Weights) -> None:
         self.policy.release_memory()  # the server may share the device
-        self.server.load(weights)
+        if self.is_sender and self.sends_adapters:
+            self._load_adapter(weights)
+        else:
+            self.server.load(weights)
+
+    def _load_adapter(self, weights: Weights) -> None:
+        module = self.policy.module
+        if not self.has_base:  # it is frozen
+            self.server.publish_base(
+                adapters.host_copies(adapters.base_weights(module), self.dtype)
+            )
+            self.has_base = True
+        self.server.load_adapter(weights, adapters.adapter_settings(module))
 
     def release_memory(self) -> None:
         self.server.release_memory()

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from grupo.core.console import print_error, print_line
 from grupo.core.errors import ConfigError
-from grupo.inference.serve import ServeOptions, ServerEndedError
+from grupo.inference.serve import ServeOptions
+from grupo.inference.served_process import ServerEndedError
 from grupo.ray_cluster.cluster import check_address, check_resources, connect
 from grupo.ray_cluster.server_host import ServerHost, options_to_json
 

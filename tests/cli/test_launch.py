@@ -69,6 +69,34 @@ def test_each_serving_node_serves_and_the_others_train_with_their_addresses(tmp_
     assert "--nodelist=n0,n1 " in training
 
 
+def test_servers_of_a_node_are_started_again_after_an_error(tmp_path, monkeypatch):
+    monkeypatch.setitem(STUBS, "grupo", 'echo "grupo $*" >> calls; exit 3')
+    monkeypatch.setitem(STUBS, "torchrun", "sleep 1.5")
+    script = SlurmJob(nodes=3, gpus=1, servers=1, time="1:00:00").script("m", "float32", [])
+    _, calls = run_script(tmp_path, f"SERVE_PAUSE=0.5\n{script}")
+    assert 1 < sum(call.startswith("grupo serve m") for call in calls) < 6
+
+
+def test_servers_of_a_node_that_end_without_an_error_are_not_started_again(tmp_path, monkeypatch):
+    monkeypatch.setitem(STUBS, "grupo", 'echo "grupo $*" >> calls')
+    monkeypatch.setitem(STUBS, "torchrun", "sleep 1")
+    script = SlurmJob(nodes=3, gpus=1, servers=1, time="1:00:00").script("m", "float32", [])
+    _, calls = run_script(tmp_path, f"SERVE_PAUSE=0.1\n{script}")
+    assert sum(call.startswith("grupo serve m") for call in calls) == 1
+
+
+def test_servers_for_adapters_get_their_rank(grupo, home, tmp_path):
+    lora = """
+from dataclasses import replace
+from grupo.models.loading import Lora
+RECIPE = replace(RECIPE, policy=replace(RECIPE.policy, lora=Lora(4)))
+"""
+    (tmp_path / "lora.py").write_text((home / "recipe.py").read_text() + lora)
+    arguments = ["--run", "runs/a", "--nodes", "2", "--servers", "1"]
+    _, script, _ = grupo("launch", "slurm", str(tmp_path / "lora.py"), *arguments)
+    assert "grupo serve model --dtype float32 --lora-rank 4 --bind" in script
+
+
 def test_the_policys_model_and_dtype_are_served(grupo):
     arguments = ["--run", "runs/a", "--nodes", "2", "--servers", "1"]
     _, script, _ = grupo("launch", "slurm", "recipe.py", *arguments)

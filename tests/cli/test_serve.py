@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from grupo.inference import served_process
 from grupo.inference.serve import ServeOptions
+from grupo.inference.served_process import HEALTH_INTERVAL, ServedProcess, ServerEndedError
 from grupo.inference.server_process import is_healthy
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
@@ -41,26 +43,33 @@ def two_free_ports() -> int:
     raise AssertionError("no free ports")
 
 
+def start_serving(folder: Path) -> "tuple[subprocess.Popen[str], int]":
+    """`grupo serve` with two imitated servers, and the port of the first one."""
+    (folder / "pids").write_text("")
+    script = folder / "python"
+    run_fake = f'exec "{sys.executable}" "{fake_vllm.__file__}" "$@"'
+    script.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exit 0\n{run_fake}\n')
+    script.chmod(0o755)
+    port = two_free_ports()
+    options = ["--port", str(port), "--data-parallel", "2", "--dtype", "float32"]
+    variables = {"FAKE_PIDS": str(folder / "pids"), "TMPDIR": str(folder)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "grupo", "serve", "m", "--python", str(script), *options],
+        env={**os.environ, **CHILD_ENV, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return process, port
+
+
 class Serving:
     """`grupo serve` with two imitated servers."""
 
     def __init__(self, folder: Path) -> None:
         self.pids = folder / "pids"
-        self.pids.write_text("")
-        script = folder / "python"
-        run_fake = f'exec "{sys.executable}" "{fake_vllm.__file__}" "$@"'
-        script.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exit 0\n{run_fake}\n')
-        script.chmod(0o755)
-        port = two_free_ports()
+        self.process, port = start_serving(folder)
         self.urls = tuple(f"http://127.0.0.1:{port + i}" for i in range(2))
-        options = ["--port", str(port), "--data-parallel", "2", "--dtype", "float32"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "grupo", "serve", "m", "--python", str(script), *options],
-            env={**os.environ, **CHILD_ENV, "FAKE_PIDS": str(self.pids), "TMPDIR": str(folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
         assert becomes_true(lambda: all(map(is_healthy, self.urls)))
         assert becomes_true(lambda: len(self.server_pids()) == 2)
 
@@ -91,13 +100,75 @@ def test_commands_are_printed_and_servers_answer_until_they_are_ended(serving, t
     assert not list(tmp_path.glob("grupo-serve-*"))
 
 
-def test_all_servers_end_when_one_does(serving):
-    os.kill(serving.server_pids()[0], signal.SIGKILL)
+def test_a_server_that_ends_is_started_again_while_the_other_one_goes_on(serving):
+    first, second = serving.server_pids()
+    for restarts in (1, 2):
+        time.sleep(HEALTH_INTERVAL + 0.5)  # until `grupo serve` knows that it answers
+        os.kill(serving.server_pids()[-1] if restarts == 2 else first, signal.SIGKILL)
+        assert becomes_true(lambda n=restarts: len(serving.server_pids()) == 2 + n)
+        assert becomes_true(lambda: all(map(is_healthy, serving.urls)))
+    assert Path(f"/proc/{second}").exists()
+    assert serving.process.poll() is None
+    serving.process.send_signal(signal.SIGTERM)
     _, err = serving.process.communicate(timeout=20)
-    assert serving.process.returncode == 3
-    assert "grupo: The server at http://127.0.0.1:" in err
-    assert "has ended." in err
+    assert err.count("has ended. It was started again, ") == 2
+    assert "1 of at most 5 times within 1800 s" in err
     assert becomes_true(serving.have_ended)
+
+
+def test_all_servers_end_if_one_ends_before_it_answered(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_STARTUP_ERROR", "no memory")
+    process = start_serving(tmp_path)[0]
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 3
+    assert "grupo: The server at http://127.0.0.1:" in err
+    assert "has ended before it answered." in err
+
+
+def served(folder: Path) -> ServedProcess:
+    """A server that answers /health once and ends."""
+    return ServedProcess(("127.0.0.1", 1), {}, [sys.executable, "-c", ""], folder)
+
+
+def end_after_an_answer(server: ServedProcess) -> str:
+    server.has_answered = True
+    assert becomes_true(lambda: server.guard.poll() is not None)
+    return server.keep_running()
+
+
+def test_a_server_that_ends_too_often_is_not_started_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(served_process, "MAX_RESTARTS", 2)
+    server = served(tmp_path)
+    assert "1 of at most 2 times" in end_after_an_answer(server)
+    assert "2 of at most 2 times" in end_after_an_answer(server)
+    message = r"at http://127.0.0.1:1 has ended 3 times within 1800 s"
+    with pytest.raises(ServerEndedError, match=message):
+        end_after_an_answer(server)
+    server.end()
+
+
+def test_restarts_of_long_ago_do_not_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(served_process, "MAX_RESTARTS", 1)
+    server = served(tmp_path)
+    end_after_an_answer(server)
+    server.restarts[0] -= served_process.RESTART_WINDOW
+    assert "1 of at most 1 times" in end_after_an_answer(server)
+    server.end()
+
+
+def test_a_server_that_stops_answering_is_ended_and_started_again(tmp_path):
+    sleeping = ServedProcess(
+        ("127.0.0.1", 1), {}, [sys.executable, "-c", "import time; time.sleep(60)"], tmp_path
+    )
+    sleeping.has_answered = True
+    sleeping.last_answer = time.monotonic() - served_process.SILENCE_LIMIT + 5
+    assert sleeping.keep_running() == ""
+    first = sleeping.guard
+    sleeping.last_answer = time.monotonic() - served_process.SILENCE_LIMIT
+    assert "1 of at most 5 times" in sleeping.keep_running()
+    assert first.poll() is not None
+    assert sleeping.keep_running() == ""  # the new one gets time to start
+    sleeping.end()
 
 
 def test_servers_end_with_a_command_that_is_killed(serving):

@@ -237,10 +237,7 @@ def test_server_killed_during_a_step_gets_requests_again_when_it_has_the_weights
     while num_answered(urls) < answered + PER_STEP + 2:  # until the second step
         assert training.process.poll() is None
     os.kill(victim_pid, signal.SIGKILL)
-    killed.process.wait(120)  # `grupo serve` ends with its server
-    killed.end()
-    servers[1] = RealServers(PYTHON, str(folder / "model"), 1, *OPTIONS, port=killed.port)
-    servers[1].wait_until_healthy()
+    killed.wait_until_restarted()
     initial = load_file(folder / "model" / "model.safetensors")
     wrong = load_on_server(urls[1], {name: x * 0.5 for name, x in initial.items()}, folder)
     assert weights_versions(urls[1]) == {wrong}

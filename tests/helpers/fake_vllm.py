@@ -38,17 +38,19 @@ def completion(body: dict[str, Any], version: str) -> dict[str, Any]:
     return {"id": f"cmpl-{body['request_id']}", "choices": [choice]}
 
 
-def checksum(path: str) -> str:
+def checksum(path: str, config: str = "") -> str:
     """Checksum of names, dtypes, shapes and bytes of a safetensors file, parsed here."""
     content = Path(path).read_bytes()
     begin = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:begin])
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(f"{config}\n".encode() if config else b"", digest_size=16)
     for name in sorted(header):
         entry = header[name]
         first, end = entry["data_offsets"]
         digest.update(f"{name} {DTYPES[entry['dtype']]} {entry['shape']}\n".encode())
-        digest.update(content[begin + first : begin + end])
+        for start in range(first, end, 1 << 24):
+            part = content[begin + start : begin + min(start + (1 << 24), end)]
+            digest.update(hashlib.blake2b(part, digest_size=16).digest())
     return digest.hexdigest()
 
 
@@ -67,7 +69,7 @@ class FakeServer:
         self.handle_completion: Callable[[Handler, int, dict[str, Any]], None] = respond_correctly
         self.load_weights: Callable[[str], dict[str, str]] = load_correctly
         self.facts = {
-            "extension": "2",
+            "extension": "3",
             "model": "m",
             "max_model_len": "64",
             "dtype": "float32",
@@ -78,13 +80,17 @@ class FakeServer:
         self.loaded_versions: list[str] = []
         self.calls: list[str] = []  # of loading, sleeping and waking, in order
         self.receive_weights = receive_correctly
+        self.adapter_problem = ""
+        self.is_healthy = True
+        self.checked_modules: list[str] = []
         self.lock = threading.Lock()
         self.rpc_lock = threading.Lock()
         self.start(port)
 
     def start(self, port: int) -> None:
         """Starts, or restarts as a new process would: with the initial weights."""
-        self.version = ""
+        self.version = self.kept_adapter = self.adapter = ""
+        self.adapter_names: list[str] = []
         self.open: set[socket.socket] = set()
         bound = type("Bound", (Handler,), {"fake": self})
         self.connection = ManyConnectionsServer((self.host, port), bound)
@@ -104,14 +110,42 @@ class FakeServer:
         """Calls a method of the worker extension."""
         with self.rpc_lock:  # vLLM calls one after the other
             if method == "grupo_discard":
-                self.version = ""
+                self.version = self.adapter = ""
             if method in ("grupo_load", "grupo_receive") and args[-1] != self.version:
                 return self.replace_weights(method, args)
-            return self.facts | {"version": self.version}
+            if method == "grupo_adapter_problem":
+                self.checked_modules = args[1]
+                return {"problem": self.adapter_problem}
+            if method.endswith("_adapter"):
+                return self.keep_adapter(method, args)
+            return self.facts | {"version": self.version, "adapter": self.adapter}
+
+    def keep_adapter(self, method: str, args: list[Any]) -> dict[str, str]:
+        """Read an adapter, which requests can name when it has been loaded."""
+        self.calls.append("keep adapter")
+        config, *place = args
+        if json.loads(config)["base"] != self.version:
+            return {"error": f"the adapter belongs to other weights than {self.version}"}
+        if method == "grupo_load_adapter":
+            self.kept_adapter = checksum(place[0], config)
+            return {"version": self.kept_adapter}
+        result = receive_correctly(*place, config=config)
+        self.kept_adapter = result.get("version", "")
+        return result
+
+    def load_adapter(self, name: str) -> bool:
+        """Let requests name the adapter that was read last; whether it has this name."""
+        self.calls.append("load adapter")
+        if name != self.kept_adapter or name in self.adapter_names:
+            return False
+        self.adapter = name
+        self.adapter_names.append(name)
+        self.loaded_versions.append(name)
+        return True
 
     def replace_weights(self, method: str, args: list[Any]) -> dict[str, str]:
         self.calls.append("load")
-        self.version = ""
+        self.version = self.adapter = ""
         load = self.load_weights if method == "grupo_load" else self.receive_weights
         result = load(*args[:-1] if method == "grupo_load" else args)
         self.version = result.get("version", "")
@@ -135,7 +169,11 @@ class Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def do_GET(self) -> None:
-        self.respond(200, None)
+        if self.path == "/v1/models":
+            adapters = [{"id": name, "parent": "m"} for name in self.fake.adapter_names]
+            self.respond(200, {"data": [{"id": "m", "parent": None}, *adapters]})
+        else:
+            self.respond(200 if self.fake.is_healthy else 503, None)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -144,6 +182,16 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path.startswith(("/sleep", "/wake_up")):
             self.fake.calls.append(self.path)
             self.respond(200, None)
+        elif self.path == "/v1/unload_lora_adapter":
+            self.fake.adapter_names.remove(body["lora_name"])
+            self.respond_text("Success")
+        elif self.path == "/v1/load_lora_adapter":
+            if self.fake.load_adapter(body["lora_name"]):
+                self.respond_text("Success")
+            else:
+                self.respond(500, {"error": {"message": "KeyError"}})
+        elif body.get("model", "m") not in ("m", *self.fake.adapter_names):
+            self.respond(404, {"error": {"message": f"The model {body['model']} does not exist."}})
         else:
             with self.fake.lock:
                 number = len(self.fake.completion_bodies)
@@ -151,7 +199,10 @@ class Handler(BaseHTTPRequestHandler):
             self.fake.handle_completion(self, number, body)
 
     def respond(self, status: int, content: Any) -> None:
-        text = b"" if content is None else json.dumps(content).encode()
+        self.respond_text("" if content is None else json.dumps(content), status)
+
+    def respond_text(self, content: str, status: int = 200) -> None:
+        text = content.encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -162,20 +213,20 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def respond_correctly(handler: Handler, number: int, body: dict[str, Any]) -> None:
-    handler.respond(200, completion(body, handler.fake.version))
+    handler.respond(200, completion(body, body.get("model") or handler.fake.version))
 
 
 def load_correctly(path: str) -> dict[str, str]:
     return {"version": checksum(path)}
 
 
-def receive_correctly(address: str, port: int, version: str) -> dict[str, str]:
+def receive_correctly(address: str, port: int, version: str, config: str = "") -> dict[str, str]:
     """Receives weights over a process group as the worker extension does."""
     import torch
 
     from grupo.inference import vllm_worker
 
-    digest = vllm_worker.new_digest()
+    digest = vllm_worker.WeightDigest(config)
     try:
         for _ in vllm_worker.receive_tensors(address, port, version, torch.device("cpu"), digest):
             pass
@@ -189,6 +240,8 @@ def main() -> None:
     args = sys.argv[1:]
     if "FAKE_STARTUP_ERROR" in os.environ:
         raise ValueError(os.environ["FAKE_STARTUP_ERROR"])
+    if "FAKE_NO_LORA" in os.environ and "--enable-lora" in args:
+        raise ValueError("FakeForCausalLM does not support LoRA yet.")
     options = dict(pairwise(args))
     fake = FakeServer(int(options["--port"]), options.get("--host", "127.0.0.1"))
     pids = Path(os.environ["FAKE_PIDS"])  # of all servers that were started

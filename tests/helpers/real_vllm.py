@@ -125,15 +125,25 @@ class RealServers:
     Args:
         python: interpreter with vLLM.
         model: folder of the model.
-        count: servers of one `grupo serve`, which ends all of them when one has ended.
+        count: servers of one `grupo serve`, which starts each again when it has ended.
         options: of vLLM.
         port: of the first server; 0: a free one.
+        lora_rank: of adapters that are sent alone.
     """
 
-    def __init__(self, python: str, model: str, count: int, *options: str, port: int = 0) -> None:
+    def __init__(
+        self,
+        python: str,
+        model: str,
+        count: int,
+        *options: str,
+        port: int = 0,
+        lora_rank: int = 0,
+    ) -> None:
         self.port = port or free_ports(count)
         self.urls = tuple(f"http://127.0.0.1:{self.port + i}" for i in range(count))
         number = ["--port", str(self.port), "--data-parallel", str(count), "--dtype", "float32"]
+        number += ["--lora-rank", str(lora_rank)]
         command = ["serve", model, "--python", python, *number, "--", *options]
         more = ("--kv-cache-memory-bytes", str(1 << 28))
         descriptor, self.log = tempfile.mkstemp(prefix="servers-", suffix=".log")
@@ -151,6 +161,14 @@ class RealServers:
             assert self.process.poll() is None, Path(self.log).read_text()[-20_000:]
             assert time.monotonic() < deadline
             time.sleep(1)
+
+    def wait_until_restarted(self) -> None:
+        """Wait until a server that was killed has been started again."""
+        deadline = time.monotonic() + 120
+        while "It was started again" not in Path(self.log).read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        self.wait_until_healthy()
 
     def processes(self) -> dict[str, int]:
         """Process ids of the first server, by name."""

@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 
 from grupo.inference.engine_errors import EngineError
-from grupo.inference.vllm_engine import THREAD
+from grupo.inference.vllm import Vllm
+from grupo.inference.vllm_engine import THREAD, VllmEngine
 from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
 from tests.helpers.faulty_vllm import TRANSIENT_FAULTS, die, fail
 from tests.helpers.paths import ROOT
 from tests.helpers.vllm_fixtures import (
     NEW_WEIGHTS,
     REQUESTS,
+    STOP_CONDITIONS,
+    WEIGHTS,
     assert_all_answered_once,
     engine_of,
     fault_at,
@@ -203,3 +206,26 @@ def test_closed_generator_stops_sending_requests(fake):
     assert sent < 40
     assert_all_answered_once(engine)
     assert len(fake.completion_bodies) == sent + 40
+
+
+def test_calls_of_workers_that_a_dead_engine_leaves_unanswered_do_not_delay_the_others(monkeypatch):
+    monkeypatch.setattr("grupo.inference.vllm_processes.WATCH_INTERVAL", 0.05)
+    good, bad = FakeServer(), FakeServer()
+    spec = Vllm((good.url, bad.url), request_timeout=60.0, startup_timeout=60.0)
+    engine = VllmEngine(spec, "", STOP_CONDITIONS)
+    engine.load(WEIGHTS)
+    released = threading.Event()
+
+    def hang(method: str, args: list[Any]) -> dict[str, str]:
+        bad.is_healthy = False
+        return {"error": str(released.wait(60))}
+
+    bad.rpc = hang
+    start = time.monotonic()
+    assert_all_answered_once(engine)
+    assert time.monotonic() - start < 20
+    assert bad.completion_bodies == []
+    released.set()
+    engine.close()
+    good.stop()
+    bad.stop()

@@ -66,7 +66,7 @@ def transfer() -> Iterator[ProcessGroupTransfer]:
 
 
 def received(address, port, version):
-    digest = vllm_worker.new_digest()
+    digest = vllm_worker.WeightDigest()
     tensors = vllm_worker.receive_tensors(address, port, version, CPU, digest)
     return dict(tensors), digest.hexdigest()
 
@@ -161,7 +161,7 @@ def test_a_sender_that_is_killed_leaves_the_worker_without_version():
 def test_the_program_ends_without_an_error_while_weights_are_served():
     receive = """
 published = transfer.publish(weights)
-digest = vllm_worker.new_digest()
+digest = vllm_worker.WeightDigest()
 cpu = torch.device("cpu")
 list(vllm_worker.receive_tensors(*published.args, published.version, cpu, digest))
 """
@@ -224,7 +224,7 @@ def test_servers_receive_each_update_over_the_process_group():
 
 def test_an_old_extension_is_named(fake):
     fake.facts["extension"] = "1"
-    with pytest.raises(ConfigError, match="extension is '1', expected '2'"):
+    with pytest.raises(ConfigError, match="extension is '1', expected '3'"):
         engine_of(fake)
 
 
