@@ -14,7 +14,7 @@ from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import PositiveInt, PositiveProbability, Seconds
 
 SERVERS_VARIABLE = "GRUPO_SERVERS"  # addresses, separated by spaces
-WeightTransferName = Literal["file", "gloo", "nccl"]
+WeightTransferName = Literal["file", "gloo", "nccl", "ipc"]
 
 
 @component
@@ -32,7 +32,8 @@ class Vllm:
         sleep: release the server's memory while the policy is updated.
         gpu_memory_utilization: fraction of the device's memory for a started server.
         server_options: more command line options of a started server.
-        weight_transfer: "file" in `folder`; or "gloo" or "nccl": from memory to memory.
+        weight_transfer: "file" in `folder`; "gloo" or "nccl": from memory to memory; "ipc": in
+            memory that a server on the policy's own device opens.
         adapters: send the adapters of a policy with LoRA alone, where the servers can apply them;
             False: merged into all weights.
         folder: of the file; "": the system's folder for temporary files. All servers must see it.

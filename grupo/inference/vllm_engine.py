@@ -35,6 +35,7 @@ from grupo.inference.weight_sender import ProcessGroupTransfer
 from grupo.inference.weight_transfer import (
     FileTransfer,
     PublishedWeights,
+    SharedMemoryTransfer,
     WeightTransfer,
     publish_adapter,
 )
@@ -76,7 +77,8 @@ class VllmEngine:
             if spec.python
             else [ExternalServer(url, spec.request_timeout) for url in spec.server_urls]
         )
-        self.pool = ServerPool(spec, [VllmServer(spec, process) for process in processes])
+        place = vllm_worker.place_of(device) if spec.weight_transfer == "ipc" else ""
+        self.pool = ServerPool(spec, [VllmServer(spec, process, place) for process in processes])
         self.homes = PromptHomes()
         self.transfer = self._make_transfer("weights", device)
         self.adapter_transfer = self._make_transfer("adapter", device)
@@ -229,6 +231,8 @@ class VllmEngine:
             raise ConfigError(
                 f"weight_transfer: 'nccl'. Allowed with a policy on {device}: file or gloo."
             )
+        if self.spec.weight_transfer == "ipc":
+            return SharedMemoryTransfer(dtype)
         url = "http://127.0.0.1" if self.spec.python else self.spec.server_urls[0]
         nccl_device = device if self.spec.weight_transfer == "nccl" else None
         return ProcessGroupTransfer(url, dtype, nccl_device)

@@ -46,6 +46,15 @@ def check_facts(facts: Mapping[str, str], dtype: str, url: str) -> None:
             raise ConfigError(f"vllm at {url}: {problem}; docs/vllm.md explains how to start it.")
 
 
+def check_place(facts: Mapping[str, str], place: str, url: str) -> None:
+    """Raises ConfigError for a worker that cannot open the memory of this process."""
+    if facts["place"] != place:
+        raise ConfigError(
+            f"weight_transfer: 'ipc'. A worker of vllm at {url} is on {facts['place']}, and the"
+            f" policy on {place}. Allowed on different devices: file or gloo or nccl."
+        )
+
+
 def request_body(
     request: Request, stop_conditions: StopConditions, weights: PublishedWeights
 ) -> dict[str, Any]:

@@ -22,11 +22,13 @@ class VllmServer:
     Args:
         spec: the settings of the engine.
         process: where the server is.
+        place: where its workers must be, to share memory with this process; "": anywhere.
     """
 
-    def __init__(self, spec: Vllm, process: ServerProcess) -> None:
+    def __init__(self, spec: Vllm, process: ServerProcess, place: str = "") -> None:
         self.spec = spec
         self.process = process
+        self.place = place
         self.failures = 0  # in a row, without a reply between them
         self.is_missing = False  # whether it did not answer when it was last needed
         self.is_asleep = False
@@ -74,6 +76,8 @@ class VllmServer:
         workers = await self._call_workers(client, "grupo_facts", timeout=self.spec.request_timeout)
         for facts in workers:
             protocol.check_facts(facts, self.spec.dtype, self.url)
+            if self.place:
+                protocol.check_place(facts, self.place, self.url)
         self.settings = {name: workers[0][name] for name in SAME_ON_ALL_SERVERS}
         return workers
 

@@ -7,15 +7,22 @@ folder that contains no other module.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import safe_open
 from torch.distributed import PrefixStore, ProcessGroupGloo, Store, TCPStore  # pyright: ignore
+from torch.multiprocessing.reductions import (
+    rebuild_cuda_tensor,  # pyright: ignore
+    rebuild_tensor,  # pyright: ignore
+    reduce_tensor,
+)
 
 EXTENSION_VERSION = "3"  # of the methods below
 CHUNKED_PREFILL_ERROR = (
@@ -57,6 +64,7 @@ class WeightLoaderExtension:
             "model": str(self.model_config.model),
             "max_model_len": str(self.model_config.max_model_len),
             "dtype": str(self.model_config.dtype).removeprefix("torch."),
+            "place": place_of(self.device),
             "logprobs": str(self.model_config.logprobs_mode),
             "unsupported": self._grupo_unsupported(),
         }
@@ -80,6 +88,18 @@ class WeightLoaderExtension:
             return receive_tensors(address, port, version, self.device, digest)
 
         return self._grupo_replace(version, receive)
+
+    def grupo_import(self, handles: str, version: str) -> dict[str, str]:
+        """Takes weights from memory that another process of this machine shares.
+
+        Args:
+            handles: those of `shared_handles`.
+            version: of the weights.
+
+        Returns:
+            As `grupo_load`.
+        """
+        return self._grupo_replace(version, lambda d: shared_tensors(handles, self.device, d))
 
     def grupo_discard(self) -> dict[str, str]:
         """Forgets the versions before the weights are discarded."""
@@ -130,6 +150,15 @@ class WeightLoaderExtension:
             return receive_tensors(address, port, version, torch.device("cpu"), digest)
 
         return self._grupo_keep_adapter(config, version, receive)
+
+    def grupo_import_adapter(self, config: str, handles: str, version: str) -> dict[str, str]:
+        """Takes an adapter from shared memory, as `grupo_load_adapter` reads one."""
+
+        def copies(digest: WeightDigest) -> Weights:
+            for name, tensor in shared_tensors(handles, self.device, digest):
+                yield name, tensor.to("cpu", copy=True)  # the other process replaces its own
+
+        return self._grupo_keep_adapter(config, version, copies)
 
     def _grupo_replace(self, version: str, tensors: "TensorSource") -> dict[str, str]:
         if self.grupo_version == version:  # another process has asked for it
@@ -260,6 +289,67 @@ def read_tensors(path: str, digest: "WeightDigest") -> Weights:
             tensor = file.get_tensor(name).contiguous()
             digest.add(name, tensor)
             yield name, tensor
+
+
+def place_of(device: torch.device) -> str:
+    """The machine, since it was started, and the GPU of a device: processes there share memory."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    machine = boot.read_text().strip() if boot.exists() else platform.node()
+    is_gpu = device.type == "cuda"
+    unit = str(torch.cuda.get_device_properties(device).uuid) if is_gpu else "cpu"
+    return f"{unit} of {machine}"
+
+
+def shared_handles(tensors: Mapping[str, torch.Tensor]) -> str:
+    """Handles of contiguous tensors, as JSON, for another process at the same place.
+
+    CUDA's are those of CUDA IPC, as torch.multiprocessing makes them; on a CPU the tensors move to
+    shared memory. The tensors must live until the other process has taken them.
+    """
+    return json.dumps([_handle(name, tensors[name]) for name in sorted(tensors)])
+
+
+def shared_tensors(handles: str, device: torch.device, digest: "WeightDigest") -> Weights:
+    """Yields the tensors of `shared_handles` without a copy and adds each to the digest."""
+    for handle in json.loads(handles):
+        tensor = _from_handle(handle, device)
+        digest.add(handle["name"], tensor)
+        yield handle["name"], tensor
+
+
+def _handle(name: str, tensor: torch.Tensor) -> dict[str, Any]:
+    kind = str(tensor.dtype).removeprefix("torch.")
+    handle = {"name": name, "dtype": kind, "size": list(tensor.shape), "memory": []}
+    if not tensor.numel():
+        return handle
+    _, args = reduce_tensor(tensor)
+    if tensor.device.type == "cuda":
+        (*_, memory, bytes_, start, _, counter, counter_start, event, is_synced) = args
+        parts = [memory, bytes_, start, counter, counter_start, event, is_synced]
+    else:
+        parts = list(args[1]._untyped_storage._share_filename_cpu_())
+    return {
+        **handle,
+        "stride": list(tensor.stride()),
+        "offset": tensor.storage_offset(),
+        "memory": [part.hex() if isinstance(part, bytes) else part for part in parts],
+    }
+
+
+def _from_handle(handle: Mapping[str, Any], device: torch.device) -> torch.Tensor:
+    dtype, size = getattr(torch, handle["dtype"]), torch.Size(handle["size"])
+    if not handle["memory"]:
+        return torch.empty(size, dtype=dtype, device=device)
+    parts = [bytes.fromhex(p) if isinstance(p, str) else p for p in handle["memory"]]
+    stride, offset = tuple(handle["stride"]), handle["offset"]
+    if device.type == "cuda":
+        memory, bytes_, start, *rest = parts
+        storage = torch.storage.TypedStorage
+        view = (torch.Tensor, size, stride, offset, storage, dtype, device.index or 0)
+        return rebuild_cuda_tensor(*view, memory, bytes_, start, False, *rest)
+    untyped = torch.UntypedStorage._new_shared_filename_cpu(*parts)
+    typed = torch.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+    return rebuild_tensor(torch.Tensor, typed, (offset, size, stride, False))
 
 
 def receive_tensors(

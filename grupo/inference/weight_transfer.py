@@ -1,4 +1,4 @@
-"""How weights reach the servers: through a file, or over a process group."""
+"""How weights reach the servers: through a file, or memory that processes share."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from grupo.inference.vllm_worker import WeightDigest
+from grupo.inference.vllm_worker import WeightDigest, shared_handles
 from grupo.storage import safetensors
 
 
@@ -83,6 +83,35 @@ class FileTransfer:
 
     def close(self) -> None:
         pass
+
+
+class SharedMemoryTransfer:
+    """Weights in memory that the workers of a server on the same device open, without a copy.
+
+    On a GPU by CUDA IPC, on a CPU in shared memory. The weights stay there until the next ones.
+
+    Args:
+        dtype: of the weights on the servers.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.tensors: Mapping[str, Tensor] = {}
+
+    def publish(self, weights: Mapping[str, Tensor], header: str = "") -> PublishedWeights:
+        self.tensors = {
+            name: x.detach().to(self.dtype if x.is_floating_point() else x.dtype).contiguous()
+            for name, x in weights.items()
+        }
+        safetensors.check_tensors(self.tensors, "weights")
+        if any(x.device.type == "cuda" for x in self.tensors.values()):
+            torch.cuda.synchronize()  # copies may be under way in other streams
+            torch.cuda.ipc_collect()  # the memory of the previous weights
+        version = checksum(self.tensors, header)
+        return PublishedWeights(version, "grupo_import", (shared_handles(self.tensors),))
+
+    def close(self) -> None:
+        self.tensors = {}
 
 
 def cpu_tensors(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:

@@ -65,19 +65,22 @@ def base_weights(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def host_copies(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
-    """Copies in the memory of this machine; names of tied weights share one.
+def copies_of(
+    weights: Mapping[str, Tensor], dtype: torch.dtype, device: torch.device
+) -> dict[str, Tensor]:
+    """Copies on a device; names of tied weights share one.
 
     Args:
         weights: by name.
         dtype: of copies of floating-point weights.
+        device: of the copies.
     """
     copies: dict[tuple[int, torch.Size], Tensor] = {}
     named: dict[str, Tensor] = {}
     for name, x in weights.items():
         key = x.data_ptr(), x.shape
         if key not in copies:
-            copies[key] = x.to("cpu", dtype if x.is_floating_point() else x.dtype, copy=True)
+            copies[key] = x.to(device, dtype if x.is_floating_point() else x.dtype, copy=True)
         named[name] = copies[key]
     return named
 

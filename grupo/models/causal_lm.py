@@ -50,7 +50,13 @@ from grupo.models.token_statistics import (
     token_signals,
 )
 from grupo.models.trainable import TrainablePolicy
-from grupo.models.weight_sync import CopiedWeights, LMWeightSync, ServerWeights, SharedWeights
+from grupo.models.weight_sync import (
+    CPU,
+    CopiedWeights,
+    LMWeightSync,
+    ServerWeights,
+    SharedWeights,
+)
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -467,7 +473,13 @@ class CausalPolicy(TrainablePolicy):
             self.device,
             lora_rank=self.spec.lora.rank if self.spec.lora and engine.adapters else 0,
         )
-        return ServerWeights(self, server, DTYPES[engine.dtype], sends_adapters=engine.adapters)
+        return ServerWeights(
+            self,
+            server,
+            DTYPES[engine.dtype],
+            sends_adapters=engine.adapters,
+            device=self.device if engine.weight_transfer == "ipc" else CPU,
+        )
 
     @property
     def logits_head(self) -> LogitsHead:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # its import takes two seconds, which recipes need not wait f
     from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
+CPU = torch.device("cpu")
 Weights = Mapping[str, Tensor]
 EngineFactory = Callable[["PreTrainedModel"], Engine]  # returns an engine that samples from a model
 
@@ -160,6 +161,7 @@ class ServerWeights:
         dtype: of the weights on the server.
         sends_adapters: whether adapters are sent alone where the servers can apply them; otherwise
             they are merged into the weights.
+        device: of snapshots.
     """
 
     def __init__(
@@ -169,16 +171,18 @@ class ServerWeights:
         dtype: torch.dtype,
         *,
         sends_adapters: bool = True,
+        device: torch.device = CPU,
     ) -> None:
         self.policy = policy
         self.server = server
         self.dtype = dtype
+        self.device = device
         self.may_send_adapters = sends_adapters and policy.has_adapters
         self.has_base = False
         self.is_sender = True
 
     def snapshot(self) -> Weights:
-        """A copy in the memory of this machine; names of tied weights share one.
+        """A copy in the memory of this machine, or on the policy's device if the server opens it.
 
         It is empty if another process hands over the weights.
         """
@@ -188,7 +192,7 @@ class ServerWeights:
             weights = adapters.adapter_weights(self.policy.module)
         else:
             weights = self.policy.merged_model().state_dict()
-        return adapters.host_copies(weights, self.dtype)
+        return adapters.copies_of(weights, self.dtype, self.device)
 
     @cached_property
     def sends_adapters(self) -> bool:
@@ -225,9 +229,8 @@ class ServerWeights:
     def _load_adapter(self, weights: Weights) -> None:
         module = self.policy.module
         if not self.has_base:  # it is frozen
-            self.server.publish_base(
-                adapters.host_copies(adapters.base_weights(module), self.dtype)
-            )
+            weights_below = adapters.base_weights(module)
+            self.server.publish_base(adapters.copies_of(weights_below, self.dtype, self.device))
             self.has_base = True
         self.server.load_adapter(weights, adapters.adapter_settings(module))
 

@@ -76,7 +76,7 @@ def largest_error(policy: CausalPolicy, weights: Any) -> float:
     return float(logp_errors(model.eval(), REQUESTS, replies).max())
 
 
-@pytest.mark.parametrize("transfer", ["file", "gloo"])
+@pytest.mark.parametrize("transfer", ["file", "gloo", "ipc"])
 def test_logp_is_that_of_the_policy_after_each_update(folder, servers, transfer):
     policy = policy_of(folder, servers, weight_transfer=transfer)
     before = list(map(answered_requests, servers.urls))

@@ -194,7 +194,7 @@ def assert_servers_hold_the_last_weights(trained: Trained, servers: Sequence[Rea
     assert [weights_versions(url) for url in urls_of(servers)] == [{version}, {version}]
 
 
-@pytest.mark.parametrize("transfer", ["file", "gloo"])
+@pytest.mark.parametrize("transfer", ["file", "gloo", "ipc"])
 def test_weights_of_each_step_reach_both_servers(folder, servers, undisturbed, transfer):
     urls = urls_of(servers)
     before = list(map(answered_requests, urls))

@@ -75,6 +75,7 @@ class FakeServer:
             "dtype": "float32",
             "logprobs": "processed_logprobs",
             "unsupported": "",
+            "place": "",
         }
         self.completion_bodies: list[dict[str, Any]] = []
         self.loaded_versions: list[str] = []
@@ -111,7 +112,8 @@ class FakeServer:
         with self.rpc_lock:  # vLLM calls one after the other
             if method == "grupo_discard":
                 self.version = self.adapter = ""
-            if method in ("grupo_load", "grupo_receive") and args[-1] != self.version:
+            loads = ("grupo_load", "grupo_receive", "grupo_import")
+            if method in loads and args[-1] != self.version:
                 return self.replace_weights(method, args)
             if method == "grupo_adapter_problem":
                 self.checked_modules = args[1]
@@ -128,6 +130,9 @@ class FakeServer:
             return {"error": f"the adapter belongs to other weights than {self.version}"}
         if method == "grupo_load_adapter":
             self.kept_adapter = checksum(place[0], config)
+            return {"version": self.kept_adapter}
+        if method == "grupo_import_adapter":
+            self.kept_adapter = import_correctly(place[0], config)["version"]
             return {"version": self.kept_adapter}
         result = receive_correctly(*place, config=config)
         self.kept_adapter = result.get("version", "")
@@ -146,8 +151,11 @@ class FakeServer:
     def replace_weights(self, method: str, args: list[Any]) -> dict[str, str]:
         self.calls.append("load")
         self.version = self.adapter = ""
-        load = self.load_weights if method == "grupo_load" else self.receive_weights
-        result = load(*args[:-1] if method == "grupo_load" else args)
+        if method == "grupo_receive":
+            result = self.receive_weights(*args)
+        else:
+            load = self.load_weights if method == "grupo_load" else import_correctly
+            result = load(args[0])
         self.version = result.get("version", "")
         self.loaded_versions.append(self.version)
         return result
@@ -232,6 +240,18 @@ def receive_correctly(address: str, port: int, version: str, config: str = "") -
             pass
     except vllm_worker.InterruptedTransfer as error:
         return {"interrupted": str(error)}
+    return {"version": digest.hexdigest()}
+
+
+def import_correctly(handles: str, config: str = "") -> dict[str, str]:
+    """Opens weights in shared memory as the worker extension does."""
+    import torch
+
+    from grupo.inference import vllm_worker
+
+    digest = vllm_worker.WeightDigest(config)
+    for _ in vllm_worker.shared_tensors(handles, torch.device("cpu"), digest):
+        pass
     return {"version": digest.hexdigest()}
 
 

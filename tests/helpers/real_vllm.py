@@ -142,6 +142,7 @@ class RealServers:
     ) -> None:
         self.port = port or free_ports(count)
         self.urls = tuple(f"http://127.0.0.1:{self.port + i}" for i in range(count))
+        self.num_restarts = 0
         number = ["--port", str(self.port), "--data-parallel", str(count), "--dtype", "float32"]
         number += ["--lora-rank", str(lora_rank)]
         command = ["serve", model, "--python", python, *number, "--", *options]
@@ -163,9 +164,10 @@ class RealServers:
             time.sleep(1)
 
     def wait_until_restarted(self) -> None:
-        """Wait until a server that was killed has been started again."""
+        """Wait until a server that was killed has been started again, once for each call."""
+        self.num_restarts += 1
         deadline = time.monotonic() + 120
-        while "It was started again" not in Path(self.log).read_text():
+        while Path(self.log).read_text().count("It was started again") < self.num_restarts:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         self.wait_until_healthy()

@@ -18,7 +18,7 @@ from grupo.inference.base import generate_all
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
-from grupo.inference.vllm_worker import WeightLoaderExtension, without_adapters
+from grupo.inference.vllm_worker import WeightLoaderExtension, place_of, without_adapters
 from grupo.inference.weight_transfer import FileTransfer, checksum, publish_adapter
 from grupo.models import adapters
 from grupo.models.causal_lm import CausalLM, CausalPolicy
@@ -71,8 +71,10 @@ def bodies(fakes: list[FakeServer]) -> list[dict[str, Any]]:
     return [body for fake in fakes for body in fake.completion_bodies]
 
 
-@pytest.mark.parametrize("transfer", ["file", "gloo"])
+@pytest.mark.parametrize("transfer", ["file", "gloo", "ipc"])
 def test_servers_get_the_base_once_and_the_adapter_at_each_update(folder, fakes, transfer):
+    for fake in fakes:
+        fake.facts["place"] = place_of(torch.device("cpu"))
     policy = policy_of(folder, fakes, weight_transfer=transfer)
     versions = [update(policy, value) for value in (0.5, 0.25, 0.25)]
     assert versions[0] != versions[1] == versions[2]

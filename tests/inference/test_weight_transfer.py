@@ -229,7 +229,9 @@ def test_an_old_extension_is_named(fake):
 
 
 def test_another_way_of_transfer_is_refused():
-    with pytest.raises(ConfigError, match=r"weight_transfer: 'mpi'. Allowed: file or gloo or nccl"):
+    with pytest.raises(
+        ConfigError, match=r"weight_transfer: 'mpi'. Allowed: file or gloo or nccl or ipc"
+    ):
         Vllm(weight_transfer="mpi")
 
 
