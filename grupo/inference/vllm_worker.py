@@ -322,7 +322,7 @@ def _handle(name: str, tensor: torch.Tensor) -> dict[str, Any]:
     handle = {"name": name, "dtype": kind, "size": list(tensor.shape), "memory": []}
     if not tensor.numel():
         return handle
-    _, args = reduce_tensor(tensor)
+    args: Any = reduce_tensor(tensor)[1]
     if tensor.device.type == "cuda":
         (*_, memory, bytes_, start, _, counter, counter_start, event, is_synced) = args
         parts = [memory, bytes_, start, counter, counter_start, event, is_synced]

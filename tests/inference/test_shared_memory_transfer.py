@@ -57,16 +57,16 @@ def reader() -> Iterator[Any]:
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdin
-        assert process.stdout
+        to_process: Any = process.stdin
+        from_process: Any = process.stdout
 
         def read(handles: str) -> list[str]:
-            process.stdin.write(handles + "\n")
-            process.stdin.flush()
-            return process.stdout.readline().split()
+            to_process.write(handles + "\n")
+            to_process.flush()
+            return from_process.readline().split()
 
         yield read
-        process.stdin.close()
+        to_process.close()
 
 
 def test_another_process_finds_all_tensors_with_their_bits(reader):
