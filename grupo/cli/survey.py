@@ -31,6 +31,7 @@ def survey(
     attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,
     count: Annotated[int, Option(min=0, help="Number of tasks at most; 0: all.")] = 0,
     checkpoint: Annotated[str, Option(help="Of a run: last, best or a step.")] = "last",
+    history: Annotated[bool, Option("--history", help="Of a run: from its own rollouts.")] = False,
 ) -> None:
     """Attempt tasks several times and write pass rate, spread, lengths and entropy of each.
 
@@ -49,6 +50,9 @@ def survey(
         raise ConfigError(
             "run: a run is surveyed with its own policy. Leave out --model and the fields."
         )
+    if history:
+        _survey_history(Path(address), out_file, is_run)
+        return
     if is_run:
         args = RecipeArgs(tasks=tasks, rewards=tuple(reward or ()))
         policy, recipe = _of_run(Path(address), checkpoint, args)
@@ -59,6 +63,15 @@ def survey(
     rows = write_survey(out_file, parts, _facts(recipe, attempts, address))
     out.print(survey_table(rows))
     print_line(f"The survey is in {out_file}")
+
+
+def _survey_history(folder: Path, out_file: Path, is_run: bool) -> None:
+    from grupo.survey import write_history_survey
+
+    if not is_run:
+        raise ConfigError(f"--history: {str(folder)!r} is no run. Name the folder of a run.")
+    rows = write_history_survey(folder, out_file)
+    print_line(f"The accuracies of {len(rows)} tasks in the run are in {out_file}")
 
 
 def _of_run(folder: Path, checkpoint: str, args: Any) -> "tuple[Policy, Recipe]":

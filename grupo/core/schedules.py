@@ -14,7 +14,13 @@ from typing import Any
 from grupo.core.component import component, component_fields, is_component
 from grupo.core.controllers import Controller
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.ranges import FractionBelowOne, PositiveInt, PositiveProbability, Probability
+from grupo.core.ranges import (
+    FractionBelowOne,
+    PositiveFloat,
+    PositiveInt,
+    PositiveProbability,
+    Probability,
+)
 
 
 class Schedule(DynamicNumber):
@@ -135,6 +141,54 @@ class CosineRestarts(Schedule):
         position = self.cycles * (progress - self.warmup_fraction) / (1 - self.warmup_fraction)
         cycle = min(int(position), self.cycles - 1)
         return Cosine(self.start, self.end).value(position - cycle)
+
+
+@component
+class LinearSteps(Schedule):
+    """Constant on `drops` + 1 equal parts of the run, from `start` to `end` in equal differences.
+
+    Args:
+        start: Value in the first part.
+        end: Value in the last part.
+        drops: Number of changes.
+
+    >>> [LinearSteps(256, 87, drops=1).value(p) for p in (0.0, 0.49, 0.5, 1.0)]
+    [256.0, 256.0, 87.0, 87.0]
+    """
+
+    start: float
+    end: float
+    drops: PositiveInt = 3
+
+    def value(self, progress: float) -> float:
+        return Linear(self.start, self.end).value(_finished_steps(progress, self.drops))
+
+
+@component
+class GeometricSteps(Schedule):
+    """Constant on `drops` + 1 equal parts of the run, from `start` to `end` in equal ratios.
+
+    Args:
+        start: Value in the first part, above 0.
+        end: Value in the last part, above 0.
+        drops: Number of changes.
+
+    >>> [round(GeometricSteps(256, 87).value(p)) for p in (0.0, 0.25, 0.5, 1.0)]
+    [256, 179, 125, 87]
+    """
+
+    start: PositiveFloat
+    end: PositiveFloat
+    drops: PositiveInt = 3
+
+    def value(self, progress: float) -> float:
+        share = _finished_steps(progress, self.drops)
+        return self.start * (self.end / self.start) ** share
+
+
+def _finished_steps(progress: float, drops: int) -> float:
+    """Drops before this progress, as a share of all."""
+    return min(int(progress * (drops + 1) + 1e-9), drops) / drops
 
 
 MetricHistory = Mapping[str, Sequence[float]]  # values of each metric, by step or by group

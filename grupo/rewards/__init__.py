@@ -12,6 +12,7 @@ from grupo.rewards.base import (
     RewardValue,
     SelfTimedReward,
 )
+from grupo.rewards.behaviours import BehaviourCounts
 from grupo.rewards.by_column import ByColumn, Route
 from grupo.rewards.closed_answers import (
     CheckedSolutions,
@@ -19,6 +20,7 @@ from grupo.rewards.closed_answers import (
     NumberWithin,
     SetOfSolutions,
 )
+from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
 from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
@@ -38,6 +40,7 @@ from grupo.rewards.judges import (
     RubricInOneCall,
 )
 from grupo.rewards.learned import LearnedReward
+from grupo.rewards.length_budget import BudgetBand, BudgetTriangle
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
@@ -48,6 +51,9 @@ __all__ = [
     "AfterMarker",
     "AfterThinking",
     "AnswerError",
+    "BehaviourCounts",
+    "BudgetBand",
+    "BudgetTriangle",
     "ByColumn",
     "ChatEndpoint",
     "CheckedSolutions",
@@ -57,16 +63,19 @@ __all__ = [
     "ImportedReward",
     "InsideTag",
     "InstructionFollowing",
+    "Inverted",
     "Judge",
     "LearnedReward",
     "LengthPenalty",
     "LocalModel",
     "MathEqual",
     "MathError",
+    "MeanLogProb",
     "MultipleChoice",
     "NumberWithin",
     "PairwiseJudge",
     "PerRolloutReward",
+    "RandomReward",
     "ReasoningGymVerifier",
     "RegexAnswer",
     "RegexMatch",
@@ -81,6 +90,7 @@ __all__ = [
     "TagFormat",
     "VerlBatchReward",
     "VerlReward",
+    "WhereFormatted",
     "all_met",
     "as_reward",
     "final_answer",

@@ -2,5 +2,13 @@
 
 from grupo.survey.measure import TaskSurvey, survey_tasks
 from grupo.survey.parquet import write_survey
+from grupo.survey.run_history import TaskVisits, visits_of, write_history_survey
 
-__all__ = ["TaskSurvey", "survey_tasks", "write_survey"]
+__all__ = [
+    "TaskSurvey",
+    "TaskVisits",
+    "survey_tasks",
+    "visits_of",
+    "write_history_survey",
+    "write_survey",
+]

@@ -5,15 +5,34 @@ from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.columns import Columns
 from grupo.tasks.dataset import DatasetTasks
 from grupo.tasks.in_memory import InMemoryTasks, as_task_source
+from grupo.tasks.length_budget import BudgetedTasks
 from grupo.tasks.mixture import TaskMixture
 from grupo.tasks.parse import parse_task_source
+from grupo.tasks.prior_prompt import (
+    CODE,
+    EXAMPLES,
+    KNOWLEDGE,
+    PLAN,
+    PRIOR_STYLES,
+    THINK,
+    Prior,
+    PriorStyle,
+)
 from grupo.tasks.python import FromFunction, FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
+from grupo.tasks.repeated import Repeated
 from grupo.tasks.selected import Between, Highest, Lowest, Selected
 from grupo.tasks.split import EvalShare, TrainingTasks, check_disjoint, split_tasks
 
 __all__ = [
+    "CODE",
+    "EXAMPLES",
+    "KNOWLEDGE",
+    "PLAN",
+    "PRIOR_STYLES",
+    "THINK",
     "Between",
+    "BudgetedTasks",
     "Columns",
     "DatasetTasks",
     "EvalShare",
@@ -23,7 +42,10 @@ __all__ = [
     "InMemoryTasks",
     "LazyTasks",
     "Lowest",
+    "Prior",
+    "PriorStyle",
     "ReasoningGym",
+    "Repeated",
     "Selected",
     "TaskMixture",
     "TaskSource",

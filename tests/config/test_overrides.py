@@ -204,8 +204,8 @@ def test_field_paths_of_every_method_s_recipe_are_unique():
         (tuple[str, ...], "a tuple (…,) of which each is a string"),
         (
             Schedule,
-            "Cosine(…) or CosineRestarts(…) or Exponential(…) or Linear(…) or Switch(…)"
-            " or Warmup(…)",
+            "Cosine(…) or CosineRestarts(…) or Exponential(…) or GeometricSteps(…) or Linear(…)"
+            " or LinearSteps(…) or Switch(…) or Warmup(…)",
         ),
         (GroupSampler, "GroupSampler(…)"),
     ],

@@ -20,6 +20,7 @@ from grupo.algo.advantages.combinators import (
 )
 from grupo.algo.advantages.normalization import ScaleByStd, StandardiseBatch, Whiten
 from grupo.algo.advantages.reward_shaping import OverlongPenalty, RescaleReward
+from grupo.algo.advantages.sign_filter import NegativeSamples, PositiveSamples
 from grupo.algo.advantages.turn_table import TurnDiscount
 
 __all__ = [
@@ -30,8 +31,10 @@ __all__ = [
     "ClampAdvantage",
     "GroupedBy",
     "MaskAdvantage",
+    "NegativeSamples",
     "OverlongPenalty",
     "PerRewardTerm",
+    "PositiveSamples",
     "RescaleReward",
     "ScaleByStd",
     "SignAdvantage",

@@ -16,6 +16,7 @@ from grupo.rollouts.curricula.difficulty import (
     expected_gain,
 )
 from grupo.rollouts.curricula.knapsack import Knapsack
+from grupo.rollouts.curricula.length_budget import StatedBudget
 
 __all__ = [
     "BetaCounts",
@@ -24,6 +25,7 @@ __all__ = [
     "DynamicSampling",
     "Knapsack",
     "ShuffledTasks",
+    "StatedBudget",
     "Thompson",
     "UncertaintyWeighted",
     "UnfinishedFirst",

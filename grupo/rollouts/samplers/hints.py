@@ -9,8 +9,9 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
 from grupo.core.numbers import Number
+from grupo.core.prompt_text import append_text
 from grupo.core.requires import Requires
-from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 
@@ -89,16 +90,7 @@ def append_to_prompt(task: Task, text: str) -> Task:
     >>> append_to_prompt(Task("k", "1 + 1 ="), " (count!)").prompt
     '1 + 1 = (count!)'
     """
-    return replace(task, prompt=_append_text(task.prompt, text))
-
-
-def _append_text(prompt: Observation, text: str) -> Observation:
-    if isinstance(prompt, str):
-        return prompt + text
-    *before, last = prompt
-    if last.get("role") == "user" and isinstance(last.get("content"), str):
-        return (*before, {**last, "content": last["content"] + text})
-    return (*prompt, {"role": "user", "content": text.strip()})
+    return replace(task, prompt=append_text(task.prompt, text))
 
 
 def check_no_leak(task: Task, column: str) -> None:

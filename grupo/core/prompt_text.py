@@ -1,0 +1,37 @@
+"""Text that is added to a prompt, which is a text or a chat."""
+
+from grupo.core.types import Observation
+
+
+def append_text(prompt: Observation, text: str) -> Observation:
+    """The prompt with text at its end, in the user's message where it is a chat.
+
+    >>> append_text("1 + 1 =", " (count!)")
+    '1 + 1 = (count!)'
+    >>> append_text(({"role": "user", "content": "1 + 1 ="},), " (count!)")
+    ({'role': 'user', 'content': '1 + 1 = (count!)'},)
+    """
+    if isinstance(prompt, str):
+        return prompt + text
+    *before, last = prompt
+    if last.get("role") == "user" and isinstance(last.get("content"), str):
+        return (*before, {**last, "content": last["content"] + text})
+    return (*prompt, {"role": "user", "content": text.strip()})
+
+
+def prepend_text(text: str, prompt: Observation) -> Observation:
+    """The prompt with text at its beginning, in the first user's message where it is a chat.
+
+    >>> prepend_text("Think. ", "1 + 1 =")
+    'Think. 1 + 1 ='
+    >>> chat = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1 ="})
+    >>> prepend_text("Think. ", chat)[1]
+    {'role': 'user', 'content': 'Think. 1 + 1 ='}
+    """
+    if isinstance(prompt, str):
+        return text + prompt
+    for index, message in enumerate(prompt):
+        if message.get("role") == "user" and isinstance(message.get("content"), str):
+            changed = {**message, "content": text + message["content"]}
+            return (*prompt[:index], changed, *prompt[index + 1 :])
+    return ({"role": "user", "content": text.strip()}, *prompt)
