@@ -26,12 +26,13 @@ MAX_CHARS = 100_000
 class BehaviourCounts(PerRolloutReward):
     """How many phrases of reasoning behaviours the text has, of each kind and together.
 
-    A reward term of weight 0 measures them as `reward/NAME/verification` and so on. The phrases are
-    a rough count for comparisons within one task, as in prior prompt engineering (arXiv:2505.14157).
+    A reward term of weight 0 measures them as `reward/NAME/verification` and so on. Phrases are a
+    rough measure, for comparisons within one task: prior prompt engineering (arXiv:2505.14157).
 
     >>> from grupo.core.types import Action
     >>> text = "<plan>First, add.</plan> Wait, let me check."
-    >>> counts = BehaviourCounts().score(Task("k", "?"), Rollout((("?", Action((), (), text=text)),)))
+    >>> rollout = Rollout((("?", Action((), (), text=text)),))
+    >>> counts = BehaviourCounts().score(Task("k", "?"), rollout)
     >>> {name: count for name, count in counts.items() if count}
     {'score': 4, 'verification': 1, 'backtracking': 1, 'subgoals': 1, 'planning': 1}
     """

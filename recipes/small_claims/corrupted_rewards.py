@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from grupo.algo.advantages import Center, NegativeSamples, PositiveSamples, ScaleByStd, chain
+from grupo.algo.advantages.combinators import AdvantageEstimator
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
@@ -50,7 +51,7 @@ TRUTH = FunctionReward(tabular_correct)
 ANSWER = InsideTag("answer")
 
 
-def method(reward: Reward, *sign: object) -> Method:
+def method(reward: Reward, *sign: AdvantageEstimator) -> Method:
     """DAPO's loss on groups of 16 whose rewards differ, without a KL penalty."""
     env = SingleTurn((RewardTerm("reward", reward),))
     return Method(
@@ -88,9 +89,8 @@ def main() -> None:
         before = [
             {key: run[f"start/{key}"] for key in ("success", "pass_k")} for run in runs["correct"]
         ]
-        print(
-            f"{name}\n{paired_table({'untrained': before, **runs}, ['success', 'pass_k'], 'untrained')}"
-        )
+        shown = {"untrained": before, **runs}
+        print(f"{name}\n{paired_table(shown, ['success', 'pass_k'], 'untrained')}")
 
 
 if __name__ == "__main__":

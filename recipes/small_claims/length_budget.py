@@ -20,6 +20,7 @@ from grupo.claims.rewarded import (
     tabular_correct,
     train_rewarded,
 )
+from grupo.core.numbers import Positive
 from grupo.core.schedules import GeometricSteps, LinearSteps
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
@@ -40,7 +41,7 @@ SETTING = Setting(
 METRICS = ("success", "length", "short_success")
 
 
-def budget_method(budget: object, length: Reward) -> Method:
+def budget_method(budget: Positive, length: Reward) -> Method:
     """GRPO on 0.6 correct + 0.3 length: the paper's weights that favour correctness."""
     env = SingleTurn(
         (RewardTerm("correct", tabular_correct, 0.6), RewardTerm("length", length, 0.3))
