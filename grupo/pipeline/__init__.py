@@ -4,6 +4,7 @@ from grupo.pipeline.collect import best_against_worst, solved
 from grupo.pipeline.conditions import ConditionFailedError, MetricAtLeast, MetricAtMost
 from grupo.pipeline.merge import Merged, linear, spherical
 from grupo.pipeline.pipeline import Pipeline
+from grupo.pipeline.role_chains import JoinedRoleChains
 from grupo.pipeline.run import resume_pipeline, run_pipeline
 from grupo.pipeline.sources import CollectedTasks, SurveyedTasks
 from grupo.pipeline.stages import CollectStage, Stage, SurveyStage
@@ -12,6 +13,7 @@ __all__ = [
     "CollectStage",
     "CollectedTasks",
     "ConditionFailedError",
+    "JoinedRoleChains",
     "Merged",
     "MetricAtLeast",
     "MetricAtMost",

@@ -30,6 +30,7 @@ from grupo.rewards.extract_answer import (
     last_boxed,
     whole_text,
 )
+from grupo.rewards.information import InformationConsistency
 from grupo.rewards.instruction_following import InstructionFollowing, all_met, share_met
 from grupo.rewards.judges import (
     ChatEndpoint,
@@ -44,6 +45,7 @@ from grupo.rewards.length_budget import BudgetBand, BudgetTriangle
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
+from grupo.rewards.role_diversity import RoleDiversity
 from grupo.rewards.text import ExactMatch, LengthPenalty, RegexAnswer, RegexMatch, TagFormat
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 
@@ -61,6 +63,7 @@ __all__ = [
     "Extractor",
     "FunctionReward",
     "ImportedReward",
+    "InformationConsistency",
     "InsideTag",
     "InstructionFollowing",
     "Inverted",
@@ -81,6 +84,7 @@ __all__ = [
     "RegexMatch",
     "Reward",
     "RewardValue",
+    "RoleDiversity",
     "Route",
     "Rubric",
     "RubricInOneCall",

@@ -1,7 +1,7 @@
 """Five recipes that differ in the prior prompt alone: the table of `docs/small_claims.md`.
 
 The model was trained on noisy demonstrations of all five styles in equal shares; its prompt chooses
-the style. The tasks are sums of three digits, modulo 10.
+the style. The tasks are sums of two digits, modulo 10.
 """
 
 import random
@@ -26,24 +26,19 @@ STEPS = 30
 FORMAT_ERRORS = 0.3  # of the demonstrations
 WRONG_ANSWERS = 0.4
 MATH = InMemoryTasks(
-    [
-        {"prompt": f"{a}+{b}+{c}=", "answer": str((a + b + c) % 10)}
-        for a in range(10)
-        for b in range(10)
-        for c in range(10)
-    ]
+    [{"prompt": f"{a}+{b}=", "answer": str((a + b) % 10)} for a in range(10) for b in range(10)]
 )
 
 
 def working(style: str, digits: Sequence[int]) -> str:
     """What a demonstration writes before the answer."""
-    a, b, c = digits
+    a, b = digits
     return {
-        "think": f"{a}+{b}={(a + b) % 10} and +{c}",
-        "plan": f"first, add {a} and {b} then {c}",
-        "code": f"print( {a}+{b}+{c} )",
-        "knowledge": f"recall {a}+{b}={(a + b) % 10}",
-        "examples": f"for example {b}+{a}={(a + b) % 10}",
+        "think": f"{a} and {b} is {(a + b) % 10}",
+        "plan": f"first, take {a} then add {b}",
+        "code": f"print( {a}+{b} )",
+        "knowledge": f"recall {b} and {a} is {(a + b) % 10}",
+        "examples": f"for example {a} and {(b + 1) % 10} is {(a + b + 1) % 10}",
     }[style]
 
 
@@ -90,11 +85,11 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         shown = [task for style in PRIOR_STYLES for task in Prior(style, MATH).load()]
-        model = train_tiny_lm(Path(folder), shown, demonstrate, steps=500, tags=tags_and_texts())
+        model = train_tiny_lm(Path(folder), shown, demonstrate, steps=900, tags=tags_and_texts())
         runs: dict[str, list[dict[str, float]]] = {}
         for style in PRIOR_STYLES:
             chosen = recipe(model, style, 0)
-            tasks = [Prior(style, MATH).load()[i] for i in range(0, 1000, 10)]
+            tasks = [Prior(style, MATH).load()[i] for i in range(0, 100, 2)]
             before = mean_terms(chosen.policy.build(), chosen.env, tasks)
             for seed in range(SEEDS):
                 learner = trained(recipe(model, style, seed))

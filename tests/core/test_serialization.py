@@ -27,7 +27,7 @@ from grupo.envs.random_opponent import RandomOpponent
 from grupo.envs.tools import Python
 from grupo.models.causal_lm import CausalLM
 from grupo.pipeline import Stage
-from grupo.rewards import ChatEndpoint, ExactMatch
+from grupo.rewards import ChatEndpoint, ExactMatch, TagFormat
 from grupo.rewards.judges import RubricItem, YesNo
 from grupo.rollouts.curricula import ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
@@ -69,6 +69,7 @@ VALUES: Mapping[str, Any] = {
     "plan": Updates(2),
     "name": "right",
     "fn": ExactMatch(),
+    "format": TagFormat(),
     "tasks": ReasoningGym("chain_sum", settings=(("max_terms", 3),)),
     "eval_tasks": ReasoningGym("chain_sum", 10),
     "quantile_levels": (0.2, 0.8),
