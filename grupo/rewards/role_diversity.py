@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean, mean
 
 from grupo.core.component import check_field, component
@@ -25,7 +26,9 @@ PAPER = Paper(
         "The weights 0.2 and 0.1, the guard by the format and the average of the measures are a"
         " choice: the abstract alone was open.",
     ),
-    shown=("docs/small_claims.md#diverse-roles",),
+    shown=(
+        "tests/rewards/test_role_diversity.py::test_a_wrong_answer_of_full_diversity_is_below_any_right_one",
+    ),
 )
 TextMeasure = Callable[[str], float]  # a number in [0, 1]
 
@@ -47,7 +50,7 @@ def distinct_bigrams(text: str) -> float:
     (1.0, 0.6666666666666666)
     """
     words = text.split()
-    pairs = list(zip(words, words[1:], strict=False))
+    pairs = list(pairwise(words))
     return len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
@@ -93,13 +96,13 @@ class RoleDiversity(PerRolloutReward):
     def score(self, task: Task, rollout: Rollout) -> Mapping[str, float]:
         text = rollout.text
         lexical = fmean(measure(text) for measure in self.measures)
-        asked = _roles(task, self.column)
-        named = fmean(_names(text, role) for role in asked) if asked else math.nan
-        diversity = mean([named, lexical]) if asked else lexical
+        roles = _roles(task, self.column)
+        named = fmean(_names(text, role) for role in roles) if roles else math.nan
+        diversity = mean([named, lexical]) if roles else lexical
         well_formed = self.format.score(task, rollout)
         assert isinstance(well_formed, int | float), "a format is a plain number"
         score = diversity if well_formed > 0 else 0.0
-        return {"score": score, "lexical": lexical} | ({"roles": named} if asked else {})
+        return {"score": score, "lexical": lexical} | ({"roles": named} if roles else {})
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a column that is no list of names."""

@@ -18,6 +18,7 @@ from grupo.tasks.prior_prompt import (
     Prior,
     PriorStyle,
 )
+from grupo.tasks.puzzles import TREE, AlphameticTasks, SudokuTasks
 from grupo.tasks.python import FromFunction, FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
 from grupo.tasks.repeated import Repeated
@@ -31,6 +32,8 @@ __all__ = [
     "PLAN",
     "PRIOR_STYLES",
     "THINK",
+    "TREE",
+    "AlphameticTasks",
     "Between",
     "BudgetedTasks",
     "Columns",
@@ -47,6 +50,7 @@ __all__ = [
     "ReasoningGym",
     "Repeated",
     "Selected",
+    "SudokuTasks",
     "TaskMixture",
     "TaskSource",
     "TrainingTasks",

@@ -22,7 +22,7 @@ from grupo.rewards import BehaviourCounts, ExactMatch, InsideTag, TagFormat
 from grupo.tasks import PRIOR_STYLES, InMemoryTasks, Prior, PriorStyle
 
 SEEDS = 8
-STEPS = 30
+STEPS = 60
 FORMAT_ERRORS = 0.3  # of the demonstrations
 WRONG_ANSWERS = 0.4
 MATH = InMemoryTasks(
@@ -69,7 +69,7 @@ def recipe(model: Path, style: PriorStyle, seed: int) -> Recipe:
         method=grpo(kl_coef=0.0),
         max_steps=STEPS,
         prompts_per_step=8,
-        learning_rate=2e-3,
+        learning_rate=5e-4,
         seed=seed,
     )
 
@@ -96,7 +96,6 @@ def main() -> None:
                 after = mean_terms(learner.policy, chosen.env, tasks, seed=seed)
                 after["start"] = before["reward"]
                 runs.setdefault(style.tag, []).append(after)
-            print(style.tag, before, runs[style.tag][0], flush=True)
     columns = ["start", "reward", "correct", "format"]
     print(paired_table(runs, columns, "think"))
     kinds = ["subgoals", "planning", "code", "recall", "examples"]
