@@ -56,7 +56,8 @@ class InformationConsistency:
 
     >>> from grupo.core.types import Action
     >>> answers = [Rollout((("?", Action((), (), text=text)),)) for text in ("a b c d", "a a b b")]
-    >>> [round(value["stability"], 3) for value in InformationConsistency()(Task("k", "?"), answers)]
+    >>> values = InformationConsistency()(Task("k", "?"), answers)
+    >>> [round(value["stability"], 3) for value in values]
     [-0.333, -0.333]
     """
 

@@ -27,6 +27,7 @@ PAPER = Paper(
         " choice: the abstract alone was open.",
     ),
     shown=(
+        "docs/small_claims.md#diverse-roles",
         "tests/rewards/test_role_diversity.py::test_a_wrong_answer_of_full_diversity_is_below_any_right_one",
     ),
 )

@@ -33,8 +33,8 @@ EQUATION = re.compile(r"[A-Z0-9]+(?:[+-][A-Z0-9]+)*=[A-Z0-9]+")
 MAX_LETTERS = 6  # 10! / 4! = 151,200 assignments
 TREE = PriorStyle(
     "think",
-    "Explore a tree of thoughts: list the candidates of each step, evaluate them, discard those that"
-    " cannot be right, and go on with the others until all solutions are found.",
+    "Explore a tree of thoughts: list the candidates of each step, evaluate them, discard those"
+    " that cannot be right, and go on with the others until all solutions are found.",
 )
 """The prior prompt that asks for a tree; `Prior(TREE, AlphameticTasks())`."""
 Grid = tuple[tuple[int, ...], ...]
@@ -70,7 +70,7 @@ class AlphameticTasks:
         a, b = (rng.randrange(10 ** rng.randint(1, self.max_digits)) for _ in range(2))
         digits = sorted(set(f"{a}{b}{a + b}"))
         hidden = rng.sample(digits, min(self.max_letters, len(digits)))
-        letters = {digit: letter for digit, letter in zip(hidden, "ABCDEF", strict=False)}
+        letters = dict(zip(hidden, "ABCDEF", strict=False))
         return "".join(letters.get(character, character) for character in f"{a}+{b}={a + b}")
 
 

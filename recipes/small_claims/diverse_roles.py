@@ -18,7 +18,7 @@ from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch, InsideTag, RegexMatch, RoleDiversity, TagFormat
-from grupo.tasks import InMemoryTasks
+from grupo.tasks import InMemoryTasks, as_task_source
 
 SEEDS = 8
 STEPS = 60
@@ -100,7 +100,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = train_tiny_lm(Path(folder), TASKS, demonstrate, steps=300, tags=TAGS)
         first = recipe(model, ARMS["no diversity"], 0)
-        tasks = list(first.tasks.load())
+        tasks = list(as_task_source(first.tasks).load())
         start = first.policy.build()
         runs = {
             "untrained": [mean_terms(start, first.env, tasks, seed=seed) for seed in range(SEEDS)]

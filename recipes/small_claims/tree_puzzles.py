@@ -24,6 +24,7 @@ from grupo.pipeline import Pipeline, Stage
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import AfterThinking, InsideTag, SetOfSolutions
 from grupo.rewards.base import FunctionReward
+from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import ForcedStart
 from grupo.tasks import TREE, InMemoryTasks, Prior, PriorStyle
@@ -34,7 +35,7 @@ STEPS = 80
 MISSING = 0.15  # of the solutions in a demonstration
 SUMS = [f"A+B={n}" for n in (2, 3, 4, 5, 6, 12, 13, 14, 15, 16, 17)]
 DIFFERENCES = [f"A-B={n}" for n in (4, 5, 6, 7, 8, 9)]
-PUZZLES = {alphametic_task(equation).prompt: equation for equation in (*SUMS, *DIFFERENCES)}
+PUZZLES = {str(alphametic_task(equation).prompt): equation for equation in (*SUMS, *DIFFERENCES)}
 SOURCE = InMemoryTasks([alphametic_task(equation) for equation in PUZZLES.values()])
 PLAIN = PriorStyle("think", "Answer at once.")
 NO_THINK = "<think> </think>"
@@ -106,7 +107,7 @@ def two_phases(model: str, seed: int, steps: int = STEPS) -> Pipeline:
 PIPELINE = two_phases("model", seed=0)
 
 
-def trained_in_phases(model: str, seed: int, folder: Path) -> object:
+def trained_in_phases(model: str, seed: int, folder: Path) -> HasActor:
     """The policy after both phases, by the stages' recipes."""
     first, second = two_phases(model, seed).stages
     trained(first.recipe).policy.export(folder)
@@ -125,7 +126,7 @@ def main() -> None:
         start = recipe(model, PLAIN, 0, STEPS).policy.build()
         runs: dict[str, list[dict[str, float]]] = {}
 
-        def add(arm: str, policy: object, tasks: list[Task], seed: int) -> None:
+        def add(arm: str, policy: HasActor, tasks: list[Task], seed: int) -> None:
             runs.setdefault(arm, []).append(mean_terms(policy, ENV, tasks, seed=seed))
 
         for seed in range(SEEDS):
