@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -102,6 +103,8 @@ def test_more_cpus_than_the_cluster_has_are_refused(tmp_path):
     ],
 )
 def test_a_cluster_that_cannot_be_reached_is_refused_in_time(address, problem, tmp_path):
+    pool_of.cache_clear()
+    import_module("ray").shutdown()  # "auto" would find the cluster of the tests before
     message, seconds = message_of("--env.address", address, folder=tmp_path)
     assert message.startswith(f"grupo: address: {problem}")
     assert seconds < cluster.CONNECT_SECONDS
