@@ -17,6 +17,7 @@ from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.catalogue import methods
 from grupo.core import group_ops
+from grupo.core.aux_heads import DeepHead
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.field_types import is_describable, matches_type
@@ -49,6 +50,7 @@ VALUES: Mapping[str, Any] = {
     "first": Center(),
     "later": Center(),
     "kind": "paper",
+    "head": DeepHead("score"),
     "second": Center(group_ops.median),
     "weights": (("right", 0.5), ("short", -1.0)),
     "labels": zero_reward,

@@ -1,0 +1,70 @@
+"""Bradley-Terry: a score that explains preferences. Ouyang et al., 2022, arXiv:2203.02155."""
+
+from torch import Tensor
+
+from grupo.algo.advantages import identity
+from grupo.algo.advantages.token_table import at_last_token, sum_per_rollout
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import Logistic, Preference
+from grupo.core.aux_heads import DeepHead, FeatureHead
+from grupo.core.batch import Batch, PerRollout, Signals
+from grupo.core.component import component
+from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
+from grupo.method import Method
+from grupo.rollouts.samplers import PreferencePairs
+
+PAPER = Paper(
+    title="Training language models to follow instructions with human feedback",
+    use="There are pairs of a better and a worse answer, and later runs need a reward.",
+    tags=("preferences", "reward"),
+    trl="RewardTrainer",
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 1"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    deviations=(
+        "The score is read in the state before the last token, the end token, not after it.",
+        "A task with several answers on either side: its best against its worst ones, which share"
+        " their place; the paper takes all pairs of a prompt.",
+    ),
+    audit="loss compared with eq. 1 of the paper",
+)
+
+
+@component
+class HeadAtEnd:
+    """Output of a head in the state before the last token of each rollout, (R,).
+
+    Args:
+        head: the head.
+
+    >>> import torch
+    >>> from grupo.testing.batches import make_batch
+    >>> pi = Signals(score=torch.tensor([[1.0, 2.0]]))
+    >>> HeadAtEnd(DeepHead("score"))(pi, make_batch(group=[0], length=[2])).tolist()
+    [2.0]
+    """
+
+    head: FeatureHead
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(recomputed_signals=(self.head.name,), heads=(self.head,))
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerRollout:
+        score: Tensor = pi[self.head.name]
+        is_last = at_last_token(batch.reward.new_ones(len(batch.reward)), batch).to(score)
+        return sum_per_rollout(score * is_last, batch)
+
+
+def bradley_terry(head: FeatureHead = DeepHead("score")) -> Method:
+    """loss = mean over pairs of -log sigmoid(s(chosen) - s(rejected)), s a head of the policy.
+
+    The gradient of a `DeepHead` trains the policy's network, which becomes the reward model.
+    `grupo export` writes it with its head, and `LearnedReward` reads it.
+
+    Args:
+        head: the head that scores an answer.
+    """
+    loss = Preference(HeadAtEnd(head), Logistic(beta=1.0))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
