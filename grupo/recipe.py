@@ -31,14 +31,17 @@ from grupo.tasks.split import EvalShare
 class Evaluation:
     """How the policy is evaluated on held-out tasks: one greedy and several sampled attempts.
 
+    A method that trains on demonstrations alone, such as `sft()`, is evaluated on held-out
+    demonstrations, too: `eval/nll`, `eval/perplexity` and `eval/token_accuracy`.
+
     Args:
-        attempts: Sampled rollouts per task.
+        attempts: Sampled rollouts per task; 0, with such a method, generates nothing.
         every: Rollout steps between evaluations; 0 evaluates only before and after training.
         success: Decides from the reward whether a rollout solves its task.
         turn_strategy: How the policy answers one observation, as in training.
     """
 
-    attempts: PositiveInt = 8
+    attempts: NonNegativeInt = 8
     every: RolloutStepsOrNever = 0
     success: SuccessCriterion = SuccessCriterion()
     turn_strategy: TurnStrategy = single_action
@@ -53,8 +56,9 @@ class EarlyStopping:
         max_tokens: The run has generated so many tokens; 0: no limit.
         max_seconds: The run has trained for so many seconds; 0: no limit.
         patience: So many evaluations in a row did not improve `metric`; 0: off.
-        metric: Evaluation metric for `patience`: `eval/sampled`, `eval/greedy` or `eval/pass@8`.
-        min_delta: Increase of the best value so far that counts as an improvement.
+        metric: Evaluation metric for `patience`: `eval/sampled`, `eval/greedy` or `eval/pass@8`;
+            `eval/nll` (lower is better) or `eval/token_accuracy` of demonstrations.
+        min_delta: Change of the best value so far that counts as an improvement.
         max_kl: Limit of `kl_metric` in a step, in nats per token.
         kl_metric: `policy/kl_ref`, if the loss has a KL term, or `update/kl_old`.
     """

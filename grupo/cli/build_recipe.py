@@ -13,11 +13,12 @@ from grupo.config.clock import describe_clock
 from grupo.config.other_libraries import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.config.staleness import describe_schedule
+from grupo.config.supervised import column_sampler
 from grupo.core.component import component_fields, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
 from grupo.core.user_paths import is_recipe_file, parse_path
-from grupo.envs import RewardTerm, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn, Unscored
 from grupo.recipe import Recipe, TaskSource
 from grupo.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.rewards import ImportedReward, ReasoningGymVerifier
@@ -82,8 +83,17 @@ class RecipeArgs:
         if self.method:
             recipe = recipe.replace(method=parse_option(parse_method, "method", self.method))
         if self.tasks and not self.rewards:
-            check_verifier(recipe, self.tasks)
+            recipe = self._without_verifier(recipe)
         return apply_overrides(recipe, [field for field in self.fields if field[0] != "env"])
+
+    def _without_verifier(self, recipe: Recipe) -> Recipe:
+        """The recipe for tasks without a reward: supervised methods need none, others raise."""
+        is_chosen = "env" in dict(self.fields) or bool(self.recipe)
+        if is_chosen or not column_sampler(recipe.method):
+            check_verifier(recipe, self.tasks)
+            return recipe
+        evaluation = replace(recipe.evaluation, attempts=0, success=SuccessCriterion())
+        return recipe.replace(env=Unscored(), evaluation=evaluation)
 
     def _with_env(self, recipe: Recipe, text: str) -> Recipe:
         """The recipe with an environment of another library, and its tasks if none are given."""

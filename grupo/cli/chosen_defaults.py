@@ -13,7 +13,10 @@ from grupo.config.defaults import (
     measure_tasks,
     with_choices,
 )
+from grupo.config.epochs import steps_of_epochs
+from grupo.config.supervised import answers_of
 from grupo.config.validate_tasks import load_tasks
+from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import has_bfloat16, resolve_device
@@ -41,18 +44,33 @@ class ChosenRecipe:
     @cached_property
     def lengths(self) -> TaskLengths:
         """Number and lengths of the training tasks."""
-        return measure_tasks(self.tasks)
+        return measure_tasks(self.tasks, answers_of(self.recipe.method))
 
 
-def recipe_with_defaults(args: RecipeArgs) -> ChosenRecipe:
+def recipe_with_defaults(args: RecipeArgs, epochs: float = 0.0) -> ChosenRecipe:
     """The recipe of a command with values for fields that it does not set.
 
     The tasks are loaded once, which checks them. The fields of a recipe in a file keep their
     values.
+
+    Args:
+        args: The arguments of the command.
+        epochs: Passes over the training tasks; 0 leaves the number of steps to the recipe.
     """
+    if epochs and "max_steps" in dict(args.fields):
+        steps = dict(args.fields)["max_steps"]
+        raise ConfigError(
+            f"epochs: {epochs:g}, beside --steps {steps}. Allowed: one of them states the length of"
+            " a run."
+        )
     recipe = args()
     tasks, eval_tasks = load_tasks(recipe)
-    choices = defaults_for(recipe, args, measure_tasks(tasks))
+    choices = defaults_for(recipe, args, measure_tasks(tasks, answers_of(recipe.method)))
+    if epochs:
+        choices = [choice for choice in choices if choice.field != "max_steps"]
+        prompts = with_choices(recipe, choices).prompts_per_step
+        steps = steps_of_epochs(epochs, len(tasks), prompts)
+        choices.append(Choice("max_steps", steps, f"{epochs:g} epochs of {len(tasks)} tasks"))
     return ChosenRecipe(with_choices(recipe, choices), choices, tasks, eval_tasks)
 
 

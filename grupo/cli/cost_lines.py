@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from grupo.config.defaults import TaskLengths
-from grupo.config.memory_estimate import estimate_memory, step_size
+from grupo.config.memory_estimate import estimate_memory, step_size, supervised_step_size
+from grupo.config.supervised import column_sampler
 from grupo.config.time_estimate import estimate_step_seconds, measure_speed
 from grupo.distributed.start import number_of_ranks
 from grupo.models.causal_lm import CausalLM
@@ -31,7 +32,12 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     device = resolve_device(policy.device)
     dtype = compute_dtype(policy.dtype, device)
     model = read_model_size(policy.model)
-    step = step_size(recipe, min(lengths.prompt, model.context_length), model.context_length)
+    if column_sampler(recipe.method):
+        step = supervised_step_size(recipe, min(lengths.mean_row, model.context_length))
+        rows = f"demonstrations of {step.answer} tokens on average"
+    else:
+        step = step_size(recipe, min(lengths.prompt, model.context_length), model.context_length)
+        rows = f"answers of {step.answer} tokens"
     seconds = estimate_step_seconds(
         model,
         step,
@@ -50,5 +56,5 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     )
     return [
         f"memory, estimated: {memory}, besides the libraries'",
-        f"time, estimated: about {seconds:,.2g} s per step with answers of {step.answer} tokens",
+        f"time, estimated: about {seconds:,.2g} s per step with {rows}",
     ]

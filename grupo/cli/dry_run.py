@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from grupo.cli.chosen_defaults import ChosenRecipe
 from grupo.cli.cost_lines import cost_lines
+from grupo.config.supervised import length_limit
 from grupo.config.validate import check_tasks
 from grupo.config.validate_tasks import task_notes
 from grupo.models.prompt_limit import read_prompt_limit
@@ -20,8 +21,8 @@ def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
     """
     recipe = chosen.recipe
     tasks, eval_tasks = chosen.tasks, chosen.eval_tasks
-    limit = None if needs_toy_model(recipe) else read_prompt_limit(recipe.policy)
-    if limit:
+    prompt_limit = None if needs_toy_model(recipe) else read_prompt_limit(recipe.policy)
+    if limit := length_limit(recipe.method, prompt_limit):
         (tasks, eval_tasks), note = fit_prompts(recipe.overlong, limit, tasks, eval_tasks)
         check_tasks(limit, eval_tasks, tasks)
         if note:

@@ -38,6 +38,7 @@ ModelOption = Annotated[
 TasksOption = Annotated[
     str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')
 ]
+EpochsOption = Annotated[float, Option(help="Passes over the training tasks, in place of --steps.")]
 RanksOption = Annotated[int, Option(help="Processes of this machine that train together.")]
 ResumeIfExistsOption = Annotated[
     bool, Option("--resume-if-exists", help="Resume the run if its folder holds it already.")
@@ -61,6 +62,7 @@ def train(
     dry_run: DryRunOption = False,
     resume_if_exists: ResumeIfExistsOption = False,
     ranks: RanksOption = 1,
+    epochs: EpochsOption = 0.0,
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
     _launch_ranks(context, ranks)
@@ -87,7 +89,7 @@ def train(
         command = PipelineCommand(run, resume_if_exists, callback_of(verbose=verbose, **loggers))
         return command.train(with_fields(pipeline, fields), dry_run=dry_run)
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
-    chosen = recipe_with_defaults(args)
+    chosen = recipe_with_defaults(args, epochs)
     check_recipe(chosen.recipe)
     for choice in chosen.choices if is_rank_0() else ():
         print_error(str(choice))

@@ -1,12 +1,14 @@
 """Defaults of a recipe that depend on the model, the tasks and the device that are used."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import has_one_answer, method_length
+from grupo.config.epochs import steps_of_epochs
+from grupo.config.supervised import column_sampler, reference_text
 from grupo.core.types import Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
@@ -20,6 +22,7 @@ GROUP_SIZE = 8
 PROMPTS_PER_STEP = 16
 STEPS = (50, 500)  # the fewest and the most
 ANSWER_TOKENS = 512
+SFT_EPOCHS = 3  # of TRL's SFTConfig, as are the learning rates of its script sft.py
 MAX_TASKS_READ = 2000  # tasks whose lengths are measured
 CHARS_PER_TOKEN = 3  # at least, of most texts and tokenizers
 
@@ -45,12 +48,14 @@ class TaskLengths:
         prompt: Tokens of the longest prompt.
         answer: Tokens of a long reference answer: nineteen of twenty are not longer.
         long_prompt: Tokens of a long prompt: nineteen of twenty are not longer.
+        mean_row: Tokens of prompt and answer, on average.
     """
 
     count: int
     prompt: int
     answer: int
     long_prompt: int
+    mean_row: int = 0
 
     def __or__(self, other: "TaskLengths") -> "TaskLengths":
         """The lengths that hold for both: the smaller number of tasks, and the longer texts."""
@@ -59,15 +64,25 @@ class TaskLengths:
             max(self.prompt, other.prompt),
             max(self.answer, other.answer),
             max(self.long_prompt, other.long_prompt),
+            max(self.mean_row, other.mean_row),
         )
 
 
-def measure_tasks(tasks: Sequence[Task]) -> TaskLengths:
-    """The lengths of the first `MAX_TASKS_READ` tasks."""
+def measure_tasks(
+    tasks: Sequence[Task], answer_text: Callable[[Task], str] = reference_text
+) -> TaskLengths:
+    """The lengths of the first `MAX_TASKS_READ` tasks.
+
+    Args:
+        tasks: The tasks.
+        answer_text: The text of a task's answer; the reference answer by default.
+    """
     first = list(islice(tasks, MAX_TASKS_READ))
     prompts = [_to_tokens(len(str(task.prompt))) for task in first]
-    answers = [_to_tokens(len(str(task.reference_answer or ""))) for task in first]
-    return TaskLengths(len(tasks), max(prompts, default=0), _long(answers), _long(prompts))
+    answers = [_to_tokens(len(answer_text(task))) for task in first]
+    mean_row = -(-(sum(prompts) + sum(answers)) // max(1, len(first)))
+    longest = max(prompts, default=0)
+    return TaskLengths(len(tasks), longest, _long(answers), _long(prompts), mean_row)
 
 
 def _long(lengths: list[int]) -> int:
@@ -97,12 +112,14 @@ def choose_defaults(
     assert isinstance(policy, CausalLM)
     choices = [_answer_length(recipe, model, tasks)]
     if model.num_parameters >= TOY_PARAMETERS:
+        is_supervised = column_sampler(recipe.method) is not None
+        rate, batch = (_sft_rate, _sft_batch) if is_supervised else (_learning_rate, _batch)
         choices += [
-            _learning_rate(policy, model),
+            rate(policy, model),
             *_precision(has_bfloat16),
             *_checkpointing(model),
             *_group_size(fields_set),
-            *_batch(recipe, tasks),
+            *batch(recipe, tasks),
         ]
     return [choice for choice in choices if not _is_set(choice.field, fields_set)]
 
@@ -145,6 +162,20 @@ def _learning_rate(policy: CausalLM, model: ModelSize) -> Choice:
         return Choice("learning_rate", 1e-6, f"all weights of a model of {size} are trained")
     rate = 1e-5 if model.num_parameters >= LARGE_PARAMETERS else 2e-5
     return Choice("learning_rate", rate, f"LoRA adapters on a model of {size} are trained")
+
+
+def _sft_rate(policy: CausalLM, model: ModelSize) -> Choice:
+    if policy.lora is None:
+        return Choice("learning_rate", 2e-5, "TRL's for supervised training of all weights")
+    return Choice("learning_rate", 2e-4, "TRL's for supervised training of LoRA adapters")
+
+
+def _sft_batch(recipe: Recipe, tasks: TaskLengths) -> Iterator[Choice]:
+    prompts = min(PROMPTS_PER_STEP, tasks.count)
+    reason = "all rows" if prompts == tasks.count else "rows of an update, as in TRL's examples"
+    yield Choice("prompts_per_step", prompts, reason)
+    steps = steps_of_epochs(SFT_EPOCHS, tasks.count, prompts)
+    yield Choice("max_steps", steps, f"{SFT_EPOCHS} epochs of {tasks.count} rows, as in TRL")
 
 
 def _precision(has_bfloat16: bool) -> Iterator[Choice]:

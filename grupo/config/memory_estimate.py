@@ -66,12 +66,14 @@ class StepSize:
         rollouts: Rollouts per step.
         prompt: Tokens of a prompt.
         answer: Tokens of the longest answer.
+        generates: Whether the policy generates the answers.
     """
 
     prompts: int
     rollouts: int
     prompt: int
     answer: int
+    generates: bool = True
 
     @property
     def tokens(self) -> int:
@@ -91,6 +93,12 @@ def step_size(recipe: Recipe, prompt: int, context_length: int) -> StepSize:
     rollouts = recipe.prompts_per_step * (recipe.group_size or DEFAULT_GROUP_SIZE)
     answer = min(policy.max_new_tokens, context_length - prompt)
     return StepSize(recipe.prompts_per_step, rollouts, prompt, answer)
+
+
+def supervised_step_size(recipe: Recipe, mean_row: int) -> StepSize:
+    """The size of a step of demonstrations of `mean_row` tokens, all of which may be trained on."""
+    rows = recipe.prompts_per_step
+    return StepSize(rows, rows, 0, mean_row, generates=False)
 
 
 def estimate_memory(
@@ -139,7 +147,7 @@ def estimate_memory(
         logits=_logits(
             model, step, tokens, compute_bytes, logits_per_chunk, uses_kernels=uses_kernels
         ),
-        kv_cache=compute_bytes * min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model),
+        kv_cache=compute_bytes * _kv_cache(model, step),
         kernel_cache=FLOAT32 * _kernel_cache(model, step) * uses_kernels,
     )
 
@@ -240,6 +248,11 @@ def _saved_per_token(policy: CausalLM, model: ModelSize, compute_bytes: int) -> 
         gradients = compute_bytes * model.linear_outputs / model.num_layers
         return FLOAT32 * model.num_layers * model.hidden_size + per_layer + gradients
     return model.num_layers * per_layer
+
+
+def _kv_cache(model: ModelSize, step: StepSize) -> int:
+    """Numbers of the keys and values of the answers that are generated at once."""
+    return min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model) * step.generates
 
 
 def _kv_per_token(model: ModelSize) -> int:

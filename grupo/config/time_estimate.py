@@ -59,7 +59,7 @@ def estimate_step_seconds(
     passes = FORWARD + BACKWARD + FORWARD * gradient_checkpointing
     per_token = model.num_parameters / (EFFICIENCY * speed.flops)
     reading = step.answer * model.num_parameters * compute_bytes / speed.bandwidth
-    generation = max(reading, FORWARD * per_token * step.tokens)
+    generation = max(reading, FORWARD * per_token * step.tokens) * step.generates
     return generation + passes * per_token * step.tokens
 
 

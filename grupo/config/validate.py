@@ -12,6 +12,7 @@ from grupo.algo.advantages import AdvantageEstimator
 from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
 from grupo.config.staleness import check_staleness
+from grupo.config.supervised import check_supervised
 from grupo.config.validate_kinds import check_kinds
 from grupo.config.validate_rewards import check_reward_range
 from grupo.config.validate_sharding import check_sharding
@@ -75,6 +76,7 @@ def check_recipe(recipe: Recipe) -> None:
     _check_update_plan(recipe)
     _check_success_criterion(recipe)
     check_answer_length(recipe)
+    check_supervised(recipe)
     check_required_signals(recipe)
     check_reward_range(recipe)
     check_sharding(recipe, _components(recipe, ""))

@@ -2,6 +2,7 @@
 
 import math
 
+from grupo.config.supervised import scored_sampler
 from grupo.core.errors import ConfigError
 from grupo.core.signal_names import split_name
 from grupo.recipe import Recipe
@@ -15,11 +16,18 @@ def check_stopping(recipe: Recipe) -> None:
     """Raise `ConfigError` if checkpoints are ranked, or the run is ended, by an unknown number."""
     stopping = recipe.early_stopping
     attempts = recipe.evaluation.attempts
+    supervised = scored_sampler(recipe) is not None
+    if not attempts and stopping.min_solve_rate <= 1:
+        raise ConfigError(
+            f"early_stopping.min_solve_rate: {stopping.min_solve_rate:g}. Allowed with"
+            " evaluation.attempts=0, which samples nothing: above 1."
+        )
     for field, metric, count in (
         ("keep", recipe.keep.metric, recipe.keep.best),
         ("early_stopping", stopping.metric, stopping.patience),
     ):
-        check_eval_metric(f"{field}.metric", metric, attempts)
+        if count or attempts:  # without attempts, the default metric of an unused field is absent
+            check_eval_metric(f"{field}.metric", metric, attempts, has_demonstrations=supervised)
         if count:
             _check_evaluated(recipe, "keep.best" if field == "keep" else "early_stopping.patience")
     if stopping.max_kl < math.inf:

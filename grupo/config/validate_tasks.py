@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from grupo.config.supervised import check_prompts
 from grupo.config.validate import check_columns, check_component_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
@@ -22,6 +23,7 @@ def load_tasks(recipe: Recipe) -> tuple[TrainingTasks, Sequence[Task]]:
     """
     tasks, eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
     check_columns(recipe.method, tasks)
+    check_prompts(recipe, tasks, eval_tasks)
     check_component_tasks(recipe.env, eval_tasks, tasks)
     if not eval_tasks:
         _check_no_evaluation(recipe)

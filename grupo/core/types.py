@@ -152,6 +152,11 @@ class Rollout:
         return sum(len(action.items) for _, action in self.turns)
 
     @property
+    def context_length(self) -> int:
+        """Number of items in all actions and observations."""
+        return sum(len(action.observation) + len(action.items) for _, action in self.turns)
+
+    @property
     def truncated(self) -> bool:
         """True if the token limit ended the last action."""
         return bool(self.turns) and self.turns[-1][1].finish_reason == "length"

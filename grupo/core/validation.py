@@ -1,9 +1,10 @@
 """Checks of lengths against the context length of a model."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Observation, Rollout, Task
@@ -19,6 +20,11 @@ def check_context_room(max_new_tokens: int, context_length: int) -> None:
         raise ConfigError(f"max_new_tokens: {max_new_tokens}. Allowed: {allowed}.")
 
 
+def no_rollout(demonstration: Demonstration) -> Rollout:
+    """A rollout without turns: of a policy that measures no demonstrations."""
+    return Rollout()
+
+
 @dataclass(frozen=True)
 class PromptLimit:
     """The largest prompt of a policy, in tokens.
@@ -27,11 +33,16 @@ class PromptLimit:
         encode: Tokens of an observation of a rollout.
         context_length: Tokens of prompt and answer together.
         max_new_tokens: Tokens of an answer.
+        demonstrate: The rollout of a demonstration.
     """
 
     encode: Callable[[Rollout, Observation], Sequence[int]]
     context_length: int
     max_new_tokens: int
+    demonstrate: Callable[[Demonstration], Rollout] = field(default=no_rollout, repr=False)
+
+    problem = "prompts leave no room for an answer"
+    remedy = "Lower policy.max_new_tokens, or choose"
 
     @property
     def room(self) -> int:
@@ -93,6 +104,80 @@ class PromptLimit:
 
     def _count(self, prompt: Observation) -> int:
         return len(self.encode(Rollout(), prompt))
+
+
+@dataclass(frozen=True)
+class DemonstrationLimit:
+    """The largest demonstration of a policy, in tokens.
+
+    Args:
+        prompts: The policy's limit of prompts, whose context length is that of a demonstration.
+        read: The demonstrations of a task.
+    """
+
+    prompts: PromptLimit
+    read: Callable[[Task], Sequence[Demonstration]]
+
+    problem = "demonstrations are longer than the context"
+    remedy = "Choose"
+
+    @property
+    def allowed(self) -> str:
+        """The allowed lengths, for error messages."""
+        length = self.prompts.context_length
+        return f"{length} tokens of prompt and answers, the context length of the model"
+
+    def surely_fits(self, task: Task) -> bool:
+        """True if all texts have fewer bytes than the context has tokens, with 64 for a message."""
+        size = 0
+        for demonstration in self._read(task):
+            size += len(str(demonstration.tools).encode(errors="replace"))
+            for observation, answer in demonstration.turns:
+                parts = (observation,) if isinstance(observation, str) else observation
+                size += sum(len(str(x).encode(errors="replace")) + 64 for x in (*parts, answer))
+        return size <= self.prompts.context_length
+
+    def describe_excess(self, task: Task) -> str:
+        """The length of a demonstration that is too long, in words; "" if it fits."""
+        with loader_errors(f"demonstration: {describe_task(task)}"):
+            length = self._count(task)
+        return f"{length} tokens" if length > self.prompts.context_length else ""
+
+    def truncate(self, task: Task) -> Task:
+        """The task with a prompt that is shortened from the beginning until all answers fit.
+
+        Raises:
+            ConfigError: The answers alone are too long, or there is no prompt.
+        """
+        prompt = len(self.prompts.encode(Rollout(), task.prompt)) if task.prompt else 0
+        answers = self._count(task) - prompt
+        limit = replace(self.prompts, max_new_tokens=answers)
+        if not prompt or not limit.room:
+            raise ConfigError(
+                f"overlong: truncate shortens prompts, and the answers of {describe_task(task)} are"
+                f" too long without it. Allowed: {self.allowed}. Choose --overlong drop."
+            )
+        return limit.truncate(task)
+
+    def validate_tasks(self, tasks: Iterable[Task]) -> None:
+        """Raise `ConfigError` for the first demonstration that is too long."""
+        for task in tasks:
+            if not self.surely_fits(task) and (excess := self.describe_excess(task)):
+                raise ConfigError(
+                    f"demonstration: {describe_task(task)} has {excess}. Allowed: {self.allowed}."
+                )
+
+    def _count(self, task: Task) -> int:
+        return max(self.prompts.demonstrate(x).context_length for x in self._read(task))
+
+    def _read(self, task: Task) -> Sequence[Demonstration]:
+        """The demonstrations of a task; all tasks are read, so that none without any is left."""
+        demonstrations = self.read(task)
+        if not demonstrations:
+            raise ConfigError(
+                f"tasks: {describe_task(task)} has no demonstration. Mend the row, or remove it."
+            )
+        return demonstrations
 
 
 def describe_task(task: Task) -> str:

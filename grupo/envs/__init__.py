@@ -17,6 +17,7 @@ from grupo.envs.on_failure import (
 )
 from grupo.envs.scoring import RewardTerm
 from grupo.envs.single_turn import SingleTurn
+from grupo.envs.unscored import Unscored
 
 __all__ = [
     "CodeTests",
@@ -30,6 +31,7 @@ __all__ = [
     "RewardTerm",
     "SingleTurn",
     "StepResult",
+    "Unscored",
     "drop_rollout",
     "raise_error",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,6 +35,7 @@ from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.causal_actor import CausalActor, replace_prompt
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.config_file import check_rank
+from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loaded import LoadedModel, take_or_load
@@ -185,6 +187,21 @@ def make_chat_tokenizer(
         )
     check_context_room(spec.max_new_tokens, context_length)
     return ChatTokenizer(tokenizer, eos_token_ids, spec.stop_strings, spec.apply_chat_template)
+
+
+def language_model_limit(
+    chat_tokenizer: ChatTokenizer, context_length: int, max_new_tokens: int
+) -> PromptLimit:
+    """The largest prompt of a language model.
+
+    Args:
+        chat_tokenizer: Encodes prompts and demonstrations.
+        context_length: Tokens of prompt and answer together.
+        max_new_tokens: Tokens of an answer.
+    """
+    demonstrate = partial(demonstration_rollout, chat_tokenizer)
+    encode = chat_tokenizer.encode_observation
+    return PromptLimit(encode, context_length, max_new_tokens, demonstrate)
 
 
 class CausalPolicy(TrainablePolicy):
@@ -389,7 +406,9 @@ class CausalPolicy(TrainablePolicy):
     @property
     def prompt_limit(self) -> PromptLimit:
         """The largest prompt."""
-        return PromptLimit(self.encode_observation, self.context_length, self.spec.max_new_tokens)
+        return language_model_limit(
+            self.chat_tokenizer, self.context_length, self.spec.max_new_tokens
+        )
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
         """Create auxiliary heads; they do not belong to `parameters`."""

@@ -7,7 +7,7 @@ from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 from grupo.core.loader_errors import loader_errors
 from grupo.core.validation import PromptLimit, check_context_room
 from grupo.models import loading, masked_diffusion
-from grupo.models.causal_lm import CausalLM, make_chat_tokenizer
+from grupo.models.causal_lm import CausalLM, language_model_limit, make_chat_tokenizer
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.config_file import check_config_file
 from grupo.models.loaded import LoadedModel
@@ -38,7 +38,7 @@ def _causal(spec: CausalLM) -> PromptLimit:
     eos_token_ids = loading.eos_token_ids(generation, tokenizer)
     context_length = loading.context_length_of(config)
     chat_tokenizer = make_chat_tokenizer(spec, tokenizer, eos_token_ids, context_length)
-    return PromptLimit(chat_tokenizer.encode_observation, context_length, spec.max_new_tokens)
+    return language_model_limit(chat_tokenizer, context_length, spec.max_new_tokens)
 
 
 def _masked(spec: MaskedDiffusion) -> PromptLimit:
@@ -47,7 +47,7 @@ def _masked(spec: MaskedDiffusion) -> PromptLimit:
     context_length = masked_diffusion.context_length_of(config, tokenizer)
     check_context_room(spec.max_new_tokens, context_length)
     chat_tokenizer = ChatTokenizer(tokenizer, (end,), spec.stop_strings, spec.apply_chat_template)
-    return PromptLimit(chat_tokenizer.encode_observation, context_length, spec.max_new_tokens)
+    return language_model_limit(chat_tokenizer, context_length, spec.max_new_tokens)
 
 
 def _read_files(model: str) -> tuple[Any, PreTrainedTokenizerBase]:

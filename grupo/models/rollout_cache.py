@@ -30,7 +30,7 @@ class RolloutCache:
         if key in self._rollouts:
             return self._rollouts[key]
         rollout = make()
-        length = rollout_length(rollout)
+        length = rollout.context_length
         if self.num_tokens + length <= self.max_tokens:
             self.num_tokens += length
             self._rollouts[key] = self._with_shared_tokens(rollout)
@@ -46,8 +46,3 @@ class RolloutCache:
             for tokens in (action.observation, action.items)
         )
         return replace(action, observation=observation, items=items)
-
-
-def rollout_length(rollout: Rollout) -> int:
-    """Tokens of a rollout, observations included."""
-    return sum(len(action.observation) + len(action.items) for _, action in rollout.turns)

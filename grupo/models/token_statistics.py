@@ -59,11 +59,17 @@ def self_certainty_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Fl
     return -logp.masked_fill(~allowed, 0.0).sum(-1) / count - count.to(logp).log()
 
 
+def top1_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
+    """1 where no token is likelier than the given one, otherwise 0."""
+    return (logp_of(logp, token) >= logp.amax(-1)).to(logp)
+
+
 TOKEN_SIGNALS = {
     "logp": logp_of,
     "entropy": entropy_of,
     "collision": collision_of,
     "self_certainty": self_certainty_of,
+    "top1": top1_of,
 }
 DIVERGENCES = {"reverse_kl": reverse_kl, "forward_kl": forward_kl, "jsd": jsd}
 

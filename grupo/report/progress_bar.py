@@ -74,13 +74,8 @@ class ProgressDisplay:
         self._print(message)
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
-        best = max(result.pass_at_k, default=1)
-        is_shown = best > 1 and result.sampled.is_scored
-        pass_at_k = f", pass@{best} {result.pass_at_k[best]}" if is_shown else ""
-        failed = f"; {result.num_failed} could not be scored" if result.num_failed else ""
-        scores = f"greedy {result.greedy}, sampled {result.sampled}{pass_at_k}{failed}"
         self.held_out = result.sampled.value
-        self._print(f"held-out {label}: {scores}")
+        self._print(f"held-out {label}: {result}")
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
         self.steps_done = step

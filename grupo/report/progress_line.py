@@ -40,6 +40,8 @@ class Progress:
 def progress_line(progress: Progress, metrics: Metrics) -> Text:
     """Step, reward, held-out score, speed, warnings, and the time left if there is room for it.
 
+    A step of demonstrations alone has its loss in place of the reward.
+
     >>> print(progress_line(Progress(3, 20, held_out=0.4), {"reward/mean": 0.25}))
     step 3/20  reward 0.25  held-out 40%  0:00 left
     """
@@ -55,18 +57,29 @@ def _cells(progress: Progress, metrics: Metrics) -> list[Text]:
     is_scored = math.isfinite(reward)
     unscored = "no group ended" if no_group_ended(metrics) else "not scored"
     style = _style(is_scored or no_group_ended(metrics))
+    shown = f"reward {format_number(reward)}" if is_scored else unscored
+    speed = metrics.get("throughput/tokens_per_s")
+    if _is_supervised(metrics):
+        shown = f"loss {format_number(metrics['loss'])}"
+        speed = metrics["tokens/trained"] / max(metrics.get("time/step", 0.0), 1e-9)
     cells = [
         Text(f"step {progress.step}/{progress.max_steps}", "bold"),
-        Text(f"reward {format_number(reward)}" if is_scored else unscored, style),
+        Text(shown, style),
     ]
     if math.isfinite(progress.held_out):
         cells.append(Text(f"held-out {format_percent(progress.held_out)}", "green"))
-    if "throughput/tokens_per_s" in metrics:
-        cells.append(Text(f"{format_number(metrics['throughput/tokens_per_s'])} tok/s", "dim"))
+    if speed is not None:
+        cells.append(Text(f"{format_number(speed)} tok/s", "dim"))
     cells.append(Text(f"{format_duration(progress.seconds_left)} left", "dim"))
     if progress.warnings:
         cells.append(Text(count(progress.warnings, "warning"), "yellow"))
     return cells
+
+
+def _is_supervised(metrics: Metrics) -> bool:
+    """Whether the step trained on tokens and generated none."""
+    trained = metrics.get("tokens/trained", 0.0)
+    return "loss" in metrics and trained > 0 and not metrics.get("tokens/generated", 1.0)
 
 
 def _style(is_scored: bool) -> str:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from grupo.report.escape import literal
 from grupo.report.step_line import count, format_duration
+from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
 from grupo.rollouts.evaluate import NOT_SCORED, EvalResult
 
 TOKEN_LABELS = {
@@ -34,9 +35,7 @@ def eval_table(scores: Mapping[str, Any], criterion: str = "") -> Table:
         scores: `held_out` of `summary.json`: the scores of each evaluation by its label.
         criterion: The criterion of success in words.
     """
-    solved = f"solved: {criterion}" if criterion else "solved"
-    title = f"held-out tasks {solved} (95 % intervals)" if scores else "no held-out tasks"
-    table = Table(title=title, title_style="")
+    table = Table(title=_title(scores, criterion), title_style="")
     header, *rows = eval_rows(scores)
     table.add_column("")
     for label in header[1:]:
@@ -44,6 +43,15 @@ def eval_table(scores: Mapping[str, Any], criterion: str = "") -> Table:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _title(scores: Mapping[str, Any], criterion: str) -> str:
+    if not scores:
+        return "no held-out tasks"
+    if all(set(DEMONSTRATION_METRICS) <= set(s) and not s["intervals"] for s in scores.values()):
+        return "held-out demonstrations"
+    solved = f"solved: {criterion}" if criterion else "solved"
+    return f"held-out tasks {solved} (95 % intervals)"
 
 
 def eval_rows(scores: Mapping[str, Any]) -> list[list[str]]:
@@ -110,16 +118,28 @@ def _score_names(scores: Sequence[ScoreData]) -> list[str]:
     shared = set.intersection(*(set(s["intervals"]) for s in scores)) if scores else set()
     ks = sorted(int(name.removeprefix("pass@")) for name in shared if name.startswith("pass@"))
     largest = [f"pass@{k}" for k in ks[-1:] if k > 1]
-    return ["greedy", "sampled", *largest] if scores else []
+    demonstrated = [name for name in DEMONSTRATION_METRICS if all(name in s for s in scores)]
+    if not scores or (demonstrated and not shared):
+        return demonstrated if scores else []
+    return [*demonstrated, "greedy", "sampled", *largest]
 
 
 def _label(name: str) -> str:
-    return {"sampled": "sampled (pass@1)"}.get(name, name)
+    labels = {
+        "sampled": "sampled (pass@1)",
+        "nll": "nll per token",
+        "token_accuracy": "token accuracy",
+    }
+    return labels.get(name, name)
 
 
 def _format_share(score: ScoreData, name: str) -> str:
     if name not in score:
         return NOT_SCORED
+    if name in LOWER_IS_BETTER:
+        return f"{score[name]:.4g}"
+    if name not in score["intervals"]:
+        return f"{100 * score[name]:.1f} %"
     low, high = score["intervals"][name]
     return f"{100 * score[name]:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
@@ -129,4 +149,5 @@ def _difference(scores: Sequence[ScoreData], name: str) -> list[str]:
         return []
     if any(name not in score for score in scores):
         return [""]
-    return [f"{100 * (scores[1][name] - scores[0][name]):+.1f} points"]
+    difference = scores[1][name] - scores[0][name]
+    return [f"{difference:+.4g}" if name in LOWER_IS_BETTER else f"{100 * difference:+.1f} points"]

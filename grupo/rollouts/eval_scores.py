@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.errors import ConfigError, suggest
+from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
 
 EvalScores = Mapping[str, Mapping[str, Any]]  # scores of each evaluation, by its label
 PREFIX = "eval/"  # of metrics, as loggers name them
@@ -42,8 +43,23 @@ def metric_value(scores: Mapping[str, Any], metric: str) -> float:
     return float(scores.get(metric.removeprefix(PREFIX), math.nan))
 
 
+def ranked_value(scores: Mapping[str, Any], metric: str) -> float:
+    """A number that is larger where the metric is better: minus its value if lower is better.
+
+    >>> ranked_value({"nll": 2.5}, "eval/nll"), ranked_value({"greedy": 0.5}, "eval/greedy")
+    (-2.5, 0.5)
+    """
+    value = metric_value(scores, metric)
+    return -value if is_lower_better(metric) else value
+
+
+def is_lower_better(metric: str) -> bool:
+    """Whether smaller values of an evaluation metric are better."""
+    return metric.removeprefix(PREFIX) in LOWER_IS_BETTER
+
+
 def best_steps(eval_scores: EvalScores, num_steps: int, metric: str, count: int) -> list[int]:
-    """The evaluated steps with the largest values of a metric, the best one first.
+    """The evaluated steps with the best values of a metric, the best one first.
 
     Earlier steps win ties. The evaluation before training and unscored ones are left out.
 
@@ -58,7 +74,7 @@ def best_steps(eval_scores: EvalScores, num_steps: int, metric: str, count: int)
     [2, 1]
     """
     values = {
-        step: metric_value(scores, metric)
+        step: ranked_value(scores, metric)
         for step, scores in scores_by_step(eval_scores, num_steps).items()
         if step > 0
     }
@@ -66,15 +82,19 @@ def best_steps(eval_scores: EvalScores, num_steps: int, metric: str, count: int)
     return sorted(scored, key=lambda step: (-values[step], step))[:count]
 
 
-def check_eval_metric(field: str, metric: str, attempts: int) -> None:
+def check_eval_metric(
+    field: str, metric: str, attempts: int, *, has_demonstrations: bool = False
+) -> None:
     """Raise `ConfigError` if an evaluation has no metric of this name.
 
     Args:
         field: Name of the recipe's field that holds the name, for the message.
         metric: Name of the metric.
         attempts: Sampled rollouts per task of the evaluation.
+        has_demonstrations: Whether held-out demonstrations are evaluated.
     """
-    allowed = [f"{PREFIX}{name}" for name in score_names(attempts)]
+    names = [*score_names(attempts), *DEMONSTRATION_METRICS * has_demonstrations]
+    allowed = [f"{PREFIX}{name}" for name in names]
     if metric not in allowed:
         raise ConfigError(
             f"{field}: {metric!r} is no evaluation metric. {suggest(metric, allowed)}"
@@ -87,6 +107,8 @@ def score_names(attempts: int) -> Sequence[str]:
     >>> score_names(6)
     ('greedy', 'sampled', 'pass@1', 'pass@2', 'pass@4', 'pass@6')
     """
+    if not attempts:
+        return ()
     return ("greedy", "sampled", *(f"pass@{k}" for k in pass_ks(attempts)))
 
 

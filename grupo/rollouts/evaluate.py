@@ -15,6 +15,7 @@ from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_rank
+from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.eval_scores import pass_ks
 from grupo.rollouts.samplers import GroupSampler
 
@@ -90,6 +91,7 @@ class EvalResult:
             of whose rollouts failed is not scored.
         num_generated: Tokens (or denoising steps) generated for all attempts.
         first_error: Why the first of the failed rollouts could not be scored.
+        demonstrations: The scores of held-out demonstrations; None if none were evaluated.
     """
 
     greedy: Proportion
@@ -98,6 +100,7 @@ class EvalResult:
     num_failed: int = 0
     num_generated: int = 0
     first_error: str = ""
+    demonstrations: DemonstrationScores | None = None
 
     def to_data(self) -> dict[str, Any]:
         """The scores by name, their intervals, and the number of failed rollouts.
@@ -109,7 +112,22 @@ class EvalResult:
         scores = {name: score for name, score in named.items() if score.is_scored}
         values = {name: score.value for name, score in scores.items()}
         intervals = {name: [score.low, score.high] for name, score in scores.items()}
+        values |= self.demonstrations.to_data() if self.demonstrations else {}
         return {**values, "intervals": intervals, "failed": self.num_failed}
+
+    def __str__(self) -> str:
+        shown = [str(self.demonstrations)] * bool(self.demonstrations)
+        if self.pass_at_k:
+            shown += [f"greedy {self.greedy}", f"sampled {self.sampled}"]
+        best = max(self.pass_at_k, default=1)
+        if best > 1 and self.sampled.is_scored:
+            shown.append(f"pass@{best} {self.pass_at_k[best]}")
+        failed = f"; {self.num_failed} could not be scored" if self.num_failed else ""
+        return ", ".join(shown) + failed
+
+
+NOT_SAMPLED = Proportion(math.nan, math.nan, math.nan)
+NO_ATTEMPTS = EvalResult(NOT_SAMPLED, NOT_SAMPLED, {})  # of an evaluation without attempts
 
 
 def evaluate(
@@ -129,12 +147,14 @@ def evaluate(
         policy: Generates the rollouts.
         env: Replies to actions and scores rollouts.
         tasks: The tasks to attempt.
-        attempts: Sampled rollouts per task.
+        attempts: Sampled rollouts per task; 0 generates nothing.
         success: Decides whether a rollout solves its task.
         turn_strategy: How the policy answers one observation, e.g. with a token budget.
         key: Key that random streams are derived from.
         ranks: The processes that share the tasks; every rank returns the result of all.
     """
+    if not attempts:
+        return NO_ATTEMPTS
     greedy_actor = policy.actor(derive_key(key, "greedy")).with_sampling(top_k=1)
     greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
     sampled_actor = policy.actor(derive_key(key, "sampled"))
@@ -156,7 +176,7 @@ def evaluate(
 def _proportion(values: Sequence[float], groups: Sequence[Group]) -> Proportion:
     """The mean of one value per task with its interval; not scored if every rollout failed."""
     if all(rollout.error for group in groups for rollout in group.rollouts):
-        return Proportion(math.nan, math.nan, math.nan)
+        return NOT_SAMPLED
     return bootstrap_proportion(values)
 
 

@@ -12,7 +12,8 @@ class KeepCheckpoints:
         last: Number of newest checkpoints.
         best: Number of further checkpoints that scored best in an evaluation during training. A
             step whose evaluation is among the best is saved, whatever `save_every` is.
-        metric: Evaluation metric that ranks them: `eval/sampled`, `eval/greedy` or `eval/pass@8`.
+        metric: Evaluation metric that ranks them: `eval/sampled`, `eval/greedy` or `eval/pass@8`;
+            `eval/nll` (lower is better) or `eval/token_accuracy` of demonstrations.
     """
 
     last: PositiveInt = 2

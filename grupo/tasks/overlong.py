@@ -7,7 +7,7 @@ from typing import Protocol
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
-from grupo.core.validation import PromptLimit
+from grupo.core.validation import DemonstrationLimit, PromptLimit
 from grupo.tasks.base import LazyTasks
 from grupo.tasks.split import TrainingTasks
 
@@ -27,7 +27,7 @@ class OverlongPrompts:
 
     sources: Sequence[Sequence[Task]]
     lengths: Sequence[Mapping[int, str]]
-    limit: PromptLimit
+    limit: PromptLimit | DemonstrationLimit
 
     @property
     def summary(self) -> str:
@@ -37,7 +37,7 @@ class OverlongPrompts:
         names = [self._name(tasks, i, length) for tasks, i, length in islice(self, MAX_LISTED)]
         more = "; …" * (count > MAX_LISTED)
         return (
-            f"{count} of {total} prompts leave no room for an answer: {'; '.join(names)}{more}."
+            f"{count} of {total} {self.limit.problem}: {'; '.join(names)}{more}."
             f" Allowed: {self.limit.allowed}."
         )
 
@@ -62,8 +62,8 @@ class OverlongHandler(Protocol):
 def error(prompts: OverlongPrompts) -> tuple[Sequence[Sequence[Task]], str]:
     """Raise `ConfigError`: the run does not start."""
     raise ConfigError(
-        f"tasks: {prompts.summary} Lower policy.max_new_tokens, or choose --overlong drop or"
-        " --overlong truncate, which shortens the longest message from its beginning."
+        f"tasks: {prompts.summary} {prompts.limit.remedy} --overlong drop or --overlong truncate,"
+        " which shortens the longest message from its beginning."
     )
 
 
@@ -93,7 +93,7 @@ def truncate(prompts: OverlongPrompts) -> tuple[Sequence[Sequence[Task]], str]:
 
 
 def fit_prompts(
-    handler: OverlongHandler, limit: PromptLimit, *sources: Sequence[Task]
+    handler: OverlongHandler, limit: PromptLimit | DemonstrationLimit, *sources: Sequence[Task]
 ) -> tuple[Sequence[Sequence[Task]], str]:
     """Measure all prompts and apply the handler to those that leave no room for an answer.
 
@@ -111,7 +111,9 @@ def fit_prompts(
     return handler(OverlongPrompts(sources, lengths, limit))
 
 
-def _overlong(tasks: Sequence[Task], limit: PromptLimit) -> Iterator[tuple[int, str]]:
+def _overlong(
+    tasks: Sequence[Task], limit: PromptLimit | DemonstrationLimit
+) -> Iterator[tuple[int, str]]:
     inner = tasks.tasks if isinstance(tasks, TrainingTasks) else tasks
     count = min(len(tasks), MAX_GENERATED) if isinstance(inner, LazyTasks) else len(tasks)
     for index in range(count):
@@ -126,7 +128,7 @@ def _select(tasks: Sequence[Task], indices: Sequence[int]) -> Sequence[Task]:
 
 
 def _truncate(
-    tasks: Sequence[Task], overlong: Collection[int], limit: PromptLimit
+    tasks: Sequence[Task], overlong: Collection[int], limit: PromptLimit | DemonstrationLimit
 ) -> Sequence[Task]:
     """The tasks; those at the indices `overlong` are truncated when they are indexed."""
 

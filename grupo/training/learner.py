@@ -12,6 +12,7 @@ from torch import Tensor
 
 from grupo.config.staleness import generation_schedule
 from grupo.config.success import named_criterion
+from grupo.config.supervised import column_sampler, length_limit, scored_sampler
 from grupo.config.validate import check_tasks, env_warnings
 from grupo.config.validate_rewards import check_observed_rewards
 from grupo.config.validate_tasks import check_first_observation, load_tasks, task_notes
@@ -46,6 +47,7 @@ from grupo.training.share_servers import share_servers
 from grupo.training.state import State
 from grupo.training.step_generator import make_step_generator
 from grupo.training.stopping import measured_kl
+from grupo.training.teacher_forcing import demonstration_scores
 from grupo.training.token_records import Trace
 from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
 
@@ -97,8 +99,7 @@ class Learner:
         self.policy = recipe.policy.build()
         shard_policy(self.policy, ranks)
         self.task_note = self._fit_prompts()
-        check_tasks(self.policy, self.eval_tasks, self.tasks)
-        check_first_observation(self.policy, recipe.env, self.tasks)
+        self._check_tasks()
         method = recipe.method
         heads = self.policy.attach_heads(method.requires.heads)
         self.aux_models = self.policy.attach_aux_models(
@@ -122,12 +123,20 @@ class Learner:
 
     def _fit_prompts(self) -> str:
         """Refuse, drop or truncate prompts that are too long; return a message for the user."""
-        limit = self.policy.prompt_limit
+        limit = length_limit(self.recipe.method, self.policy.prompt_limit)
         if limit is None:
             return ""
         sources, note = fit_prompts(self.recipe.overlong, limit, self.tasks, self.eval_tasks)
         self.tasks, self.eval_tasks = sources
         return note
+
+    def _check_tasks(self) -> None:
+        """Raise `ConfigError` for tasks that the policy cannot answer, or learn from."""
+        if not column_sampler(self.recipe.method):
+            check_tasks(self.policy, self.eval_tasks, self.tasks)
+            check_first_observation(self.policy, self.recipe.env, self.tasks)
+        elif self.recipe.evaluation.attempts:
+            check_tasks(self.policy, self.eval_tasks)
 
     def step(self) -> TrainStepResult:
         """Collect groups, update the policy on them, and record the step in the state."""
@@ -179,6 +188,9 @@ class Learner:
                 key=derive_key(self.recipe.seed, "held-out"),
                 ranks=self.ranks,
             )
+            if sampler := scored_sampler(self.recipe):
+                arguments = self.policy, sampler, self.recipe.env, self.eval_tasks, self.ranks
+                result = replace(result, demonstrations=demonstration_scores(*arguments))
             self.policy.weight_sync.release_memory()
         usage = sum_counts(exchange_json(self.ranks, usage, f"evaluation {label}"))
         seconds = of_rank_0(self.ranks, stopwatch.elapsed, f"evaluation {label}")

@@ -7,7 +7,14 @@ from typing import Any
 
 from grupo.core.errors import ConfigError
 from grupo.recipe import EarlyStopping, Recipe
-from grupo.rollouts.eval_scores import EvalScores, best_steps, metric_value, scores_by_step
+from grupo.rollouts.eval_scores import (
+    EvalScores,
+    best_steps,
+    is_lower_better,
+    metric_value,
+    ranked_value,
+    scores_by_step,
+)
 from grupo.storage.checkpoint import Checkpoint
 
 
@@ -72,10 +79,10 @@ def _early_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]
 
 def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[str]:
     best_step = 0
-    best = -math.inf
+    best = -math.inf  # of a number that is larger where the metric is better
     num_worse = 0
     for step, scores in scores_by_step(progress.eval_scores, progress.step).items():
-        value = metric_value(scores, limits.metric)
+        value = ranked_value(scores, limits.metric)
         if math.isnan(value):
             continue  # no rollout could be scored: neither better nor worse
         if value > best + limits.min_delta or best == -math.inf:
@@ -83,10 +90,11 @@ def _patience_reasons(limits: EarlyStopping, progress: StopInputs) -> Iterator[s
         else:
             num_worse += 1
     if num_worse >= limits.patience:
+        better = "fallen below" if is_lower_better(limits.metric) else "exceeded"
         yield (
-            f"{limits.metric} has not exceeded {best:.4g}, its value at step {best_step}, by more"
-            f" than {limits.min_delta:g} in {num_worse} evaluations, early_stopping.patience is"
-            f" {limits.patience}"
+            f"{limits.metric} has not {better} {abs(best):.4g}, its value at step {best_step}, by"
+            f" more than {limits.min_delta:g} in {num_worse} evaluations,"
+            f" early_stopping.patience is {limits.patience}"
         )
 
 

@@ -182,6 +182,14 @@ def write_tasks(folder: Path) -> None:
         "tasks": rows,
         "empty": [],
         "torn": [*rows[:2], '{"prompt": "2 + 1 ="', *rows[3:]],
+        "demonstrations": [f'{{"prompt": "{i} + 1 =", "completion": "{i + 1}"}}' for i in range(9)],
+        "some_completions": [
+            *(f'{{"prompt": "{i} + 1 =", "completion": "{i + 1}"}}' for i in range(4)),
+            *(f'{{"prompt": "{i} + 2 ="}}' for i in range(2)),
+        ],
+        "unanswered": ['{"messages": [{"role": "user", "content": "Hi"}]}'],
+        "empty_completion": ['{"prompt": "a", "completion": ""}'],
+        "texts": ['{"text": "1 + 1 = 2"}'],
         "questions": [row.replace("prompt", "question") for row in rows],
         "long": [json.dumps({"prompt": "1 + " * 20 + "1 =", "answer": "21"}), *rows],
     }

@@ -65,6 +65,12 @@ def tasks() -> Iterator[Task]:
         yield Task(f"task {i}", LETTERS[i % 7] * (1 + i % 3))
 
 
+def demonstrated() -> Iterator[Task]:
+    """The tasks with an answer to learn from."""
+    for i, task in enumerate(tasks()):
+        yield replace(task, columns={"completion": LETTERS[i % 5] * (1 + i % 4)})
+
+
 def few_tasks() -> Iterator[Task]:
     yield from list(tasks())[:7]
 

@@ -11,7 +11,7 @@ from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.core.controllers import AdaptiveKL
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.schedules import Cosine, Linear, Warmup
-from grupo.envs import MultiTurn, RewardTerm
+from grupo.envs import MultiTurn, RewardTerm, Unscored
 from grupo.envs.image_generation import ImageGeneration
 from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.method import Method
@@ -21,6 +21,7 @@ from grupo.methods.dapo import dapo
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.gigpo import gigpo
 from grupo.methods.hill import hill
+from grupo.methods.sft import sft
 from grupo.methods.soft_grpo import soft_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
 from grupo.models.base import AuxModel
@@ -49,6 +50,7 @@ from tests.helpers.training_components import (
     ToolLetters,
     bright,
     coarse,
+    demonstrated,
     env_with_reward,
     extract_hint,
     failing,
@@ -154,6 +156,12 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "max_staleness": 1,
     },
     "late": {"env": env_with_reward(late)},
+    "sft": {
+        "method": sft(),
+        "env": Unscored(),
+        "tasks": FromFunction(demonstrated),
+        "evaluation": Evaluation(attempts=0, every=2),
+    },
     "failing": {
         "method": METHOD.replace(advantage=chain(MinusTaskMean(), Center())),
         "env": env_with_reward(failing),

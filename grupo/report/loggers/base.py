@@ -66,7 +66,8 @@ class MetricLogger:
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
         scores = result.to_data()
-        self.pending_scores |= {f"eval/{name}": scores[name] for name in scores["intervals"]}
+        names = scores.keys() - {"intervals", "failed"}
+        self.pending_scores |= {f"eval/{name}": scores[name] for name in sorted(names)}
         if label == FIRST_EVALUATION:
             self._send(0, 0, {})
         if label == FINAL_EVALUATION:

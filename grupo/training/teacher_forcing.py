@@ -1,0 +1,61 @@
+"""Evaluation on demonstrations: the likelihood of their tokens, each after the true ones."""
+
+import asyncio
+from collections.abc import Sequence
+
+from grupo.core.event_loop import run_coroutine
+from grupo.core.interfaces import EnvSpec, open_env
+from grupo.core.types import Group, Task
+from grupo.distributed.base import Ranks
+from grupo.models.base import Policy
+from grupo.rollouts.demonstration_scores import DemonstrationScores
+from grupo.rollouts.samplers import DemonstrationSampler
+from grupo.training.collate import collate
+from grupo.training.update import evaluate_all
+
+TASKS_AT_ONCE = 64  # whose batch is in memory
+
+
+def demonstration_scores(
+    policy: Policy,
+    sampler: DemonstrationSampler,
+    env: EnvSpec,
+    tasks: Sequence[Task],
+    ranks: Ranks,
+) -> DemonstrationScores | None:
+    """The scores of a policy on the demonstrations of tasks; None if these have none.
+
+    Args:
+        policy: The policy, which is not changed.
+        sampler: Reads the demonstrations.
+        env: Its first observation precedes demonstrations that are texts.
+        tasks: The held-out tasks.
+        ranks: The processes that share the rows; every rank returns the scores of all.
+    """
+    sums = [0.0, 0.0]
+    num_tokens = 0
+    for start in range(0, len(tasks), TASKS_AT_ONCE):
+        part = tasks[start : start + TASKS_AT_ONCE]
+        groups = [group for group in _read(policy, sampler, env, part) if group.rollouts]
+        if not groups:
+            continue
+        batch = collate(groups, policy.encode)
+        signals = evaluate_all(policy, policy, batch, ["logp", "top1"], ranks)
+        for i, name in enumerate(("logp", "top1")):
+            sums[i] += signals[name][batch.mask].double().sum().item()
+        num_tokens += int(batch.mask.sum())
+    if not num_tokens:
+        return None
+    return DemonstrationScores(-sums[0] / num_tokens, sums[1] / num_tokens, num_tokens)
+
+
+def _read(
+    policy: Policy, sampler: DemonstrationSampler, env: EnvSpec, tasks: Sequence[Task]
+) -> list[Group]:
+    actor = policy.actor(0)
+
+    async def read() -> list[Group]:
+        opened = open_env(env)
+        return list(await asyncio.gather(*(sampler(task, opened, actor) for task in tasks)))
+
+    return run_coroutine(read())
