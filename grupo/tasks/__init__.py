@@ -24,6 +24,7 @@ from grupo.tasks.reasoning_gym import ReasoningGym
 from grupo.tasks.repeated import Repeated
 from grupo.tasks.selected import Between, Highest, Lowest, Selected
 from grupo.tasks.split import EvalShare, TrainingTasks, check_disjoint, split_tasks
+from grupo.tasks.stitched_goals import StitchedGoals
 
 __all__ = [
     "CODE",
@@ -50,6 +51,7 @@ __all__ = [
     "ReasoningGym",
     "Repeated",
     "Selected",
+    "StitchedGoals",
     "SudokuTasks",
     "TaskMixture",
     "TaskSource",

@@ -28,6 +28,7 @@ from grupo.rollouts.samplers.self_improving_pairs import RevisionPrompt, SelfImp
 from grupo.rollouts.samplers.self_play import SelfPlay
 from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
 from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
+from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
 from grupo.rollouts.samplers.windowed import WindowSampler
 from grupo.rollouts.samplers.with_expert import WithExpertSolution
 
@@ -57,6 +58,7 @@ __all__ = [
     "SolutionColumn",
     "SplitGroup",
     "SplitTree",
+    "TaggedDemonstrations",
     "WindowSampler",
     "WithAnswerBelief",
     "WithCritique",
@@ -66,4 +68,6 @@ __all__ = [
     "WithReflection",
     "WithScaffold",
     "WithSelfHint",
+    "add_tags",
+    "without_tags",
 ]

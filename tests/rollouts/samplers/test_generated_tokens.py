@@ -38,6 +38,7 @@ from grupo.rollouts.samplers import (
     SolutionColumn,
     SplitGroup,
     SplitTree,
+    TaggedDemonstrations,
     WindowSampler,
     WithAnswerBelief,
     WithCritique,
@@ -79,6 +80,7 @@ UNSAMPLED = (
     "MultiTurnDemonstrations",
     "PreferencePairs",
     "SelfImprovingPairs",
+    "TaggedDemonstrations",
 )
 PLAIN: Mapping[str, Sampler] = {
     "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
@@ -97,6 +99,7 @@ PLAIN: Mapping[str, Sampler] = {
     "SingleStepBranching": SingleStepBranching(2, (0, 1)),
     "SplitGroup": SplitGroup(2, parts=(GroupPart(0.0, ","), GroupPart(1.0, "", "R"))),
     "SplitTree": SplitTree((0, 2)),
+    "TaggedDemonstrations": TaggedDemonstrations(("hint",)),
     "WindowSampler": WindowSampler(2, 3, 8),
     **{f"GroupSampler {name}": sampler for name, sampler in TURN_STRATEGIES.items()},
 }
