@@ -1,6 +1,7 @@
-"""Goals of recorded walks that meet: which pairs occur, and how often a grid's goals are reached."""
+"""Goals of recorded walks that meet: which pairs occur, and which goals of a grid are reached."""
 
 from collections import Counter, defaultdict
+from functools import cache
 from random import Random
 
 import pytest
@@ -71,54 +72,77 @@ def test_malformed_walks_are_rejected_with_their_place(row, message):
         StitchedGoals([{"prompt": "A", **row}]).load()
 
 
-SIDE = 7
-MIDDLE = 3  # the row in which walks of both halves meet
+WIDTH = 7
+DOOR = (3, 3)  # the only place of its row: walks of two rooms, of three rows each, meet in it
+ROOMS = [[(x, y) for x in range(WIDTH) for y in rows] for rows in (range(3), range(4, 7))]
+PLACES = {*ROOMS[0], DOOR, *ROOMS[1]}
 MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 
 def moved(place: tuple[int, int], action: str) -> tuple[int, int]:
     """The place after an action; walls stop it."""
     dx, dy = MOVES[action]
-    x, y = place[0] + dx, place[1] + dy
-    return (x, y) if 0 <= x < SIDE and 0 <= y < SIDE else place
+    there = place[0] + dx, place[1] + dy
+    return there if there in PLACES else place
 
 
-def walk(rows: range, rng: Random) -> dict:
-    """A shortest walk between two random places in some rows."""
-    place, end = ((rng.randrange(SIDE), rng.choice(rows)) for _ in range(2))
-    states, actions = [place], []
-    while place != end:
-        closer = [a for a in MOVES if distance(moved(place, a), end) < distance(place, end)]
+@cache
+def distance_to(end: tuple[int, int]) -> dict[tuple[int, int], int]:
+    """Number of actions from each place to the end."""
+    distance, queue = {end: 0}, [end]
+    for place in queue:
+        for there in {moved(place, action) for action in MOVES} - {*distance}:
+            distance[there] = distance[place] + 1
+            queue.append(there)
+    return distance
+
+
+def walk(start: tuple[int, int], end: tuple[int, int], rng: Random) -> dict:
+    """A shortest walk between two places."""
+    distance = distance_to(end)
+    states, actions = [start], []
+    while states[-1] != end:
+        place = states[-1]
+        closer = [a for a in MOVES if distance[moved(place, a)] < distance[place]]
         actions.append(rng.choice(closer))
-        place = moved(place, actions[-1])
-        states.append(place)
+        states.append(moved(place, actions[-1]))
     return {"prompt": "walk", "states": states, "actions": actions}
 
 
-def distance(a: tuple[int, int], b: tuple[int, int]) -> int:
-    return abs(a[0] - b[0]) + abs(a[1] - b[1])
+def recorded_walks(rng: Random) -> list[dict]:
+    """Walks within the first room, half of which end in the door; in the second, they begin there.
+
+    No walk goes through the door.
+    """
+    ends = [
+        ends
+        for _ in range(500)
+        for ends in (
+            (rng.choice(ROOMS[0]), rng.choice([DOOR, rng.choice(ROOMS[0])])),
+            (rng.choice([DOOR, rng.choice(ROOMS[1])]), rng.choice(ROOMS[1])),
+        )
+    ]
+    return [walk(start, end, rng) for start, end in ends if start != end]
 
 
 def success(stitch_prob: float, seed: int) -> float:
-    """Share of 500 attempts from the upper half that reach a goal in the lower half.
+    """Share of 500 attempts from the first room that reach a goal in the second.
 
     The policy has the frequencies of actions by (state, goal), the optimum of supervised learning,
     and acts at random where a pair never occurred.
     """
     rng = Random(seed)
-    halves = (range(MIDDLE + 1), range(MIDDLE, SIDE))
-    walks = [row for _ in range(1000) for rows in halves if (row := walk(rows, rng))["actions"]]
     counts = defaultdict(Counter)
-    for task in StitchedGoals(walks, 40_000, stitch_prob, seed=seed).load():
+    for task in StitchedGoals(recorded_walks(rng), 20_000, stitch_prob, seed=seed).load():
         state, goal = tuple(task.columns["state"]), tuple(task.columns["goal"])
         counts[state, goal][task.columns["solution"]] += 1
     return sum(attempt(counts, rng) for _ in range(500)) / 500
 
 
 def attempt(counts, rng: Random) -> bool:
-    place = (rng.randrange(SIDE), rng.randrange(MIDDLE))
-    goal = (rng.randrange(SIDE), rng.randrange(MIDDLE + 1, SIDE))
-    for _ in range(2 * distance(place, goal)):
+    """Whether a goal is reached in twice as many actions as are necessary."""
+    place, goal = (rng.choice(room) for room in ROOMS)
+    for _ in range(2 * distance_to(goal)[place]):
         known = counts.get((place, goal)) or dict.fromkeys(MOVES, 1)
         place = moved(place, rng.choices(list(known), list(known.values()))[0])
         if place == goal:
@@ -128,6 +152,5 @@ def attempt(counts, rng: Random) -> bool:
 
 def test_goals_of_other_walks_are_reached_when_stitched():
     plain, stitched = ([success(prob, seed) for seed in range(3)] for prob in (0.0, 0.5))
-    print(plain, stitched)
-    assert max(plain) < 0.2
+    assert max(plain) < 0.2  # measured: 0.09 to 0.11 and 0.80 to 0.83
     assert min(stitched) > 0.5
