@@ -138,17 +138,19 @@ class StitchedGoals:
 
     def _walk(self, task: Task, number: int) -> Walk:
         where = task.location or f"walk {number + 1}"
-        columns = [task.columns.get(name) for name in (self.states, self.actions)]
-        for name, value in zip((self.states, self.actions), columns, strict=True):
-            if not isinstance(value, list | tuple):
-                raise ConfigError(f"source: {where}: {name}: {value!r}. Allowed: a list.")
-        states, actions = columns
+        states, actions = (self._list_of(task, name, where) for name in (self.states, self.actions))
         if not actions or len(states) != len(actions) + 1:
             raise ConfigError(
                 f"source: {where} has {len(states)} {self.states} and {len(actions)}"
                 f" {self.actions}. Allowed: an action or more, and one more state."
             )
         return Walk(states, actions)
+
+    def _list_of(self, task: Task, name: str, where: str) -> Sequence[Any]:
+        value = task.columns.get(name)
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"source: {where}: {name}: {value!r}. Allowed: a list.")
+        return value
 
 
 def _states_with_a_successor(walks: Sequence[Walk]) -> Iterator[tuple[int, int, Any]]:
