@@ -64,11 +64,34 @@ def top1_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor
     return (logp_of(logp, token) >= logp.amax(-1)).to(logp)
 
 
+def top_entropy(logp: Float[Tensor, "m V"], k: int) -> Float[Tensor, "m"]:
+    """-sum p log p over the k likeliest tokens, in nats; of fewer tokens over all."""
+    top = logp.topk(min(k, logp.shape[1])).values
+    return -(top.exp() * top.masked_fill(top.isneginf(), 0.0)).sum(-1)
+
+
+def top_mass(logp: Float[Tensor, "m V"], k: int) -> Float[Tensor, "m"]:
+    """Probability of the k likeliest tokens together."""
+    return logp.topk(min(k, logp.shape[1])).values.exp().sum(-1)
+
+
+def entropy_top10_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
+    """-sum p log p over the 10 likeliest tokens, in nats. Shi et al., arXiv:2410.11677."""
+    return top_entropy(logp, 10)
+
+
+def mass_top10_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
+    """Probability of the 10 likeliest tokens together. Shi et al., arXiv:2410.11677."""
+    return top_mass(logp, 10)
+
+
 TOKEN_SIGNALS = {
     "logp": logp_of,
     "entropy": entropy_of,
     "collision": collision_of,
     "self_certainty": self_certainty_of,
+    "entropy_top10": entropy_top10_of,
+    "mass_top10": mass_top10_of,
     "top1": top1_of,
 }
 DIVERGENCES = {"reverse_kl": reverse_kl, "forward_kl": forward_kl, "jsd": jsd}

@@ -18,6 +18,8 @@ HEALTHY = {
     "completions/length_mean": lambda i: 50.0 + i % 3,
     "completions/length_max": lambda i: 90.0,
     "policy/entropy": lambda i: 1.0 - 0.01 * i,
+    "policy/entropy_top10": lambda i: 0.9 - 0.01 * i,
+    "policy/mass_top10": lambda i: 0.95 + 0.0001 * i,
     "policy/kl_ref": lambda i: 0.001 * i,
     "loss": lambda i: 0.01,
     "grad_norm": lambda i: 0.5 + 0.1 * (i % 2),
@@ -77,6 +79,7 @@ def only_finding(run_data: RunData) -> Finding:
 
 
 DEFECTIVE_RUNS = {
+    "over-optimised": run(policy_mass_top10=lambda i: 0.99 - 0.002 * i),
     "reward always zero": run(
         reward_mean=lambda i: 0.0, reward_std=lambda i: 0.0, reward_right=lambda i: 0.0
     ),

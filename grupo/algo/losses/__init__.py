@@ -22,8 +22,10 @@ labelled_links         the loss of a chosen or of a rejected answer by its own s
 pointwise              a rollout's own score against its label or target: NCA, BCO, SPPO
 self_improvement       answers and their revisions, learned from the same pairs
 listwise               all rollouts of a group in the order of their rewards
+multi_reference        likelihood weighted towards several policies
 sft                    likelihood of demonstrations, alone or mixed with a policy loss
 self_distill           distillation from a teacher whose prompt contains a correct rollout
+top_tokens             metrics of the 10 likeliest tokens
 critic                 losses of value heads
 
 Data of several sources (policy rollouts and demonstrations) is in `grupo.algo.data_source`, whose
@@ -66,6 +68,7 @@ from grupo.algo.losses.links import (
 )
 from grupo.algo.losses.listwise import OrderPreserving, ParetoTarget, SortingNetwork
 from grupo.algo.losses.masking import AllIncorrectGroups, IncorrectRollouts, WhereLoss
+from grupo.algo.losses.multi_reference import MultiReferenceNLL
 from grupo.algo.losses.pairs import (
     BestFeasibleAgainstWorst,
     adjacent_pairs,
@@ -118,6 +121,7 @@ from grupo.algo.losses.sft import (
     PolicyShaping,
     SelectBySource,
 )
+from grupo.algo.losses.top_tokens import TopTokenMetrics
 from grupo.algo.losses.turn_level import ReverseClip
 
 __all__ = [
@@ -162,6 +166,7 @@ __all__ = [
     "MetricsOnly",
     "MixSFT",
     "MixedLogRatio",
+    "MultiReferenceNLL",
     "NegatedLogistic",
     "NoiseContrastive",
     "NormalisedWeight",
@@ -191,6 +196,7 @@ __all__ = [
     "SumLoss",
     "TeacherConfidence",
     "TooFewCorrect",
+    "TopTokenMetrics",
     "TruncatedIS",
     "TrustRegion",
     "ValueLoss",

@@ -29,6 +29,7 @@ from grupo.rollouts.samplers.self_play import SelfPlay
 from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
 from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
 from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
+from grupo.rollouts.samplers.trimmed_thinking import TrimmedThinking
 from grupo.rollouts.samplers.windowed import WindowSampler
 from grupo.rollouts.samplers.with_expert import WithExpertSolution
 
@@ -59,6 +60,7 @@ __all__ = [
     "SplitGroup",
     "SplitTree",
     "TaggedDemonstrations",
+    "TrimmedThinking",
     "WindowSampler",
     "WithAnswerBelief",
     "WithCritique",

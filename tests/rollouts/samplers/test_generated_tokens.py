@@ -39,6 +39,7 @@ from grupo.rollouts.samplers import (
     SplitGroup,
     SplitTree,
     TaggedDemonstrations,
+    TrimmedThinking,
     WindowSampler,
     WithAnswerBelief,
     WithCritique,
@@ -100,6 +101,7 @@ PLAIN: Mapping[str, Sampler] = {
     "SplitGroup": SplitGroup(2, parts=(GroupPart(0.0, ","), GroupPart(1.0, "", "R"))),
     "SplitTree": SplitTree((0, 2)),
     "TaggedDemonstrations": TaggedDemonstrations(("hint",)),
+    "TrimmedThinking": TrimmedThinking((",", "a"), 2, 0.5, "", STOP),
     "WindowSampler": WindowSampler(2, 3, 8),
     **{f"GroupSampler {name}": sampler for name, sampler in TURN_STRATEGIES.items()},
 }

@@ -1,0 +1,127 @@
+"""Trimmed thinking: a chain of thought against its shortest beginning that suffices."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grupo.core.component import check_field, component
+from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.core.requires import Provides
+from grupo.core.types import Group, Rollout, Task
+
+PAPER = Paper(
+    title="Don't Think Longer, Think Wisely: Optimizing Thinking Dynamics for Large Reasoning "
+    "Models",
+    use="Chains of thought go on after the answer is known.",
+    tags=("length", "preferences"),
+    kind="sampler",
+    catalogue=("dto-thinking-patterns",),
+    checked=("golden", "run"),
+    source=Source("abstract", "arXiv:2505.21765, abstract; two reviews of the paper"),
+    missing=("Segments in the middle that an auxiliary model judges useless are not dropped.",),
+    deviations=("Cues, number of attempts and threshold are our choice.",),
+    shown=(
+        "tests/rollouts/samplers/test_trimmed_training.py"
+        "::test_answers_become_shorter_at_equal_accuracy",
+    ),
+)
+CUES = ("Wait", "Alternatively", "Let me check", "Hmm")
+
+
+@component
+class TrimmedThinking:
+    """A pair of one chain of thought: trimmed with reward 1, as generated with reward 0.
+
+    The chain is cut before each cue. At a cut, from the earliest, `instruction` and `think_end` are
+    forced, and `attempts` answers follow; the first cut at which the share of successes reaches
+    `threshold` is kept, with its first successful answer. A chain that needs all of its segments
+    and a wrong one that no cut mends stay alone, in a group without a pair.
+
+    DTO, An et al. (arXiv:2505.21765).
+
+    Args:
+        cues: Texts that begin a new segment of thinking.
+        attempts: Forced answers at each cut.
+        threshold: Share of successes that suffices.
+        instruction: Text that is forced at a cut.
+        think_end: Text that ends the thinking.
+        success_threshold: An answer with a higher reward is a success.
+    """
+
+    cues: tuple[str, ...] = CUES
+    attempts: PositiveInt = 8
+    threshold: Fraction = 0.5
+    instruction: str = "\n"
+    think_end: str = "</think>"
+    success_threshold: Number = 0.5
+
+    provides = Provides(given=True)
+
+    def __post_init__(self) -> None:
+        check_field(self, "cues", all(self.cues) and bool(self.cues), "one text or more")
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        observation = await initial_observation(task, env)
+        action = await actor.with_stop(self.think_end)(Rollout(), observation)
+        thinking = Rollout().append_turn(observation, action)
+        original = thinking
+        if action.finish_reason == "stop":
+            original = thinking.append_turn("", await actor.fork("answer")(thinking, ""))
+        original = await run_rollout(task, env, actor.fork("on"), original)
+        for number, cut in enumerate(cut_positions(actor, thinking, self.cues)):
+            success = await self._finalise(task, env, actor.fork("cut", number), thinking, cut)
+            if success:
+                pair = (replace(success, reward=1.0), replace(original, reward=0.0))
+                return Group(task, pair)
+        return Group(task, (replace(original, reward=0.0),))
+
+    async def _finalise(
+        self, task: Task, env: Env, actor: Actor, thinking: Rollout, cut: int
+    ) -> Rollout | None:
+        """The first successful answer after a cut, if enough of them succeed."""
+        shortened = actor.truncate(thinking, cut)
+        forced = await actor.prefill_forced(shortened, "", self.instruction + self.think_end)
+        started = shortened.append_turn("", forced)
+
+        async def attempt(number: int) -> Rollout:
+            own = actor.fork(number)
+            answered = started.append_turn("", await own(started, ""))
+            return await run_rollout(task, env, own.fork("on"), answered)
+
+        rollouts = await asyncio.gather(*map(attempt, range(self.attempts)))
+        group = await score_group(task, env, rollouts)
+        successes = [x for x in group.rollouts if not x.error and x.reward > self.success_threshold]
+        enough = len(successes) >= self.threshold * self.attempts
+        return successes[0] if successes and enough else None
+
+
+def cut_positions(actor: Actor, thinking: Rollout, cues: Sequence[str]) -> list[int]:
+    """Numbers of tokens before each cue of the thinking, ascending, without 0.
+
+    Args:
+        actor: Cuts and decodes.
+        thinking: A rollout whose last action is the thinking.
+        cues: Texts that begin a segment.
+    """
+    _, action = thinking.turns[-1]
+    starts = {i for cue in cues for i in _places(action.text, cue)}
+    positions = {_tokens_before(actor, thinking, start) for start in starts}
+    return sorted(positions - {0, len(action.items)})
+
+
+def _places(text: str, cue: str) -> list[int]:
+    return [i for i in range(len(text)) if text.startswith(cue, i)]
+
+
+def _tokens_before(actor: Actor, thinking: Rollout, characters: int) -> int:
+    """The largest number of tokens whose text has at most so many characters."""
+    low, high = 0, len(thinking.turns[-1][1].items)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(actor.truncate(thinking, middle).turns[-1][1].text) <= characters:
+            low = middle
+        else:
+            high = middle - 1
+    return low
