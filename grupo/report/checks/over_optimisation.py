@@ -67,9 +67,8 @@ def over_optimised(run: RunData) -> Iterator[Finding]:
     series = [run(name) for name in names]
     if min(len(x.values) for x in series) < EVALUATIONS * run.window:
         return
-    means = [_window_means(x.values, run.window) for x in series]
-    if fall_together(*means):
-        entropy, mass = means
+    entropy, mass = (_window_means(x.values, run.window) for x in series)
+    if fall_together(entropy, mass):
         steps = series[0].last(EVALUATIONS * run.window).steps
         yield OVER_OPTIMISED(
             f"At {format_steps(steps)}, the entropy of the 10 likeliest tokens fell from"

@@ -8,7 +8,6 @@ from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
 from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.paper import Paper, Source
-from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
 
 PAPER = Paper(
@@ -24,7 +23,7 @@ PAPER = Paper(
     deviations=("Cues, number of attempts and threshold are our choice.",),
     shown=(
         "tests/rollouts/samplers/test_trimmed_training.py"
-        "::test_answers_become_shorter_at_equal_accuracy",
+        "::test_thinking_becomes_shorter_and_accuracy_falls_slightly",
     ),
 )
 CUES = ("Wait", "Alternatively", "Let me check", "Hmm")
@@ -56,8 +55,6 @@ class TrimmedThinking:
     instruction: str = "\n"
     think_end: str = "</think>"
     success_threshold: Number = 0.5
-
-    provides = Provides(given=True)
 
     def __post_init__(self) -> None:
         check_field(self, "cues", all(self.cues) and bool(self.cues), "one text or more")

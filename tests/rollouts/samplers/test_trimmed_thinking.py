@@ -73,5 +73,5 @@ def test_simpo_of_the_catalogue():
 
 
 def test_no_cues_are_rejected():
-    with pytest.raises(ConfigError, match="cues.*one text or more"):
+    with pytest.raises(ConfigError, match=r"cues.*one text or more"):
         TrimmedThinking(())

@@ -1,4 +1,4 @@
-"""Claim of DTO: preference of trimmed chains shortens thinking at equal accuracy."""
+"""Claim of DTO: preference of trimmed chains shortens thinking; accuracy before and after."""
 
 from random import Random
 
@@ -66,9 +66,12 @@ def measured(tmp_path_factory):
     return measure(before), measure(after)
 
 
-def test_answers_become_shorter_at_equal_accuracy(measured):
+def test_thinking_becomes_shorter_and_accuracy_falls_slightly(measured):
+    """Segments fall from 3.0 to 1.1, and accuracy from 0.96 to 0.90: it is not kept, as claimed.
+
+    One run of each, which concludes nothing about other seeds.
+    """
     (segments, accuracy), (fewer, new_accuracy) = measured
-    print(measured)
-    assert accuracy > 0.8
-    assert fewer < 0.8 * segments
-    assert new_accuracy > accuracy - 0.05
+    assert accuracy > 0.9
+    assert fewer < 0.5 * segments
+    assert accuracy - 0.15 < new_accuracy < accuracy
