@@ -33,6 +33,34 @@ def keep_nonzero_std(groups: Sequence[Group]) -> Sequence[Group]:
 
 
 @component
+class KeepMixed:
+    """Keep the groups in which a reward term differs, whatever else the reward has.
+
+    Source: TAPO (Goer17/TAPO), whose accuracy and not its reward decides about a group.
+
+    Args:
+        reward_term: name of the reward term.
+
+    >>> from grupo.core.types import Task
+    >>> mixed = [Rollout(reward=0.0, reward_terms={"right": x}) for x in (0.0, 1.0)]
+    >>> equal = [Rollout(reward=x, reward_terms={"right": 0.0}) for x in (0.5, 1.0)]
+    >>> groups = [Group(Task(key, "?"), tuple(x)) for key, x in (("a", mixed), ("b", equal))]
+    >>> [group.task.key for group in KeepMixed("right")(groups)]
+    ['a']
+    """
+
+    reward_term: str
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        name = self.reward_term
+        return [g for g in groups if len({r.reward_terms[name] for r in g.rollouts}) > 1]
+
+
+@component
 class KeepMaxVariance:
     """Keep the `num_rollouts` rollouts of each group whose rewards have the largest variance.
 

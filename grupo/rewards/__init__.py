@@ -13,6 +13,7 @@ from grupo.rewards.base import (
     SelfTimedReward,
 )
 from grupo.rewards.behaviours import BehaviourCounts
+from grupo.rewards.block_answer import BlockAnswer, FactMatch
 from grupo.rewards.by_column import ByColumn, Route
 from grupo.rewards.closed_answers import (
     CheckedSolutions,
@@ -42,6 +43,7 @@ from grupo.rewards.judges import (
 )
 from grupo.rewards.learned import LearnedReward
 from grupo.rewards.length_budget import BudgetBand, BudgetTriangle
+from grupo.rewards.length_shaped import CosineReward, RelativeLength
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
@@ -54,13 +56,16 @@ __all__ = [
     "AfterThinking",
     "AnswerError",
     "BehaviourCounts",
+    "BlockAnswer",
     "BudgetBand",
     "BudgetTriangle",
     "ByColumn",
     "ChatEndpoint",
     "CheckedSolutions",
+    "CosineReward",
     "ExactMatch",
     "Extractor",
+    "FactMatch",
     "FunctionReward",
     "ImportedReward",
     "InformationConsistency",
@@ -82,6 +87,7 @@ __all__ = [
     "ReasoningGymVerifier",
     "RegexAnswer",
     "RegexMatch",
+    "RelativeLength",
     "Reward",
     "RewardValue",
     "RoleDiversity",

@@ -26,7 +26,7 @@ PAPER = Paper(
         "The wording of the tree prompt, -1 for an answer that cannot be parsed and 0 for a part of"
         " the solutions are a choice: the abstract alone was open.",
     ),
-    shown=("tests/tasks/test_puzzles.py::test_the_full_set_is_1_half_of_it_0_and_no_list_minus_1",),
+    shown=("docs/small_claims.md#trees-of-thoughts",),
 )
 
 EQUATION = re.compile(r"[A-Z0-9]+(?:[+-][A-Z0-9]+)*=[A-Z0-9]+")
