@@ -72,6 +72,8 @@ VALUES: Mapping[str, Any] = {
     "name": "right",
     "fn": ExactMatch(),
     "format": TagFormat(),
+    "answer": ExactMatch(),
+    "correct": ExactMatch(),
     "tasks": ReasoningGym("chain_sum", settings=(("max_terms", 3),)),
     "eval_tasks": ReasoningGym("chain_sum", 10),
     "quantile_levels": (0.2, 0.8),

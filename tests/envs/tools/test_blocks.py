@@ -28,7 +28,7 @@ def rollout(*texts):
     return Rollout(tuple(zip(observations, actions, strict=False)))
 
 
-def score(text, gold="paris", reward=FACT):
+def score(text, gold: object = "paris", reward=FACT):
     return reward.score(Task("k", "?", gold), rollout(text))
 
 
