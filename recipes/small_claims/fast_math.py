@@ -46,7 +46,6 @@ PAPER = Paper(
     missing=("A model of 14 billion parameters and its data.",),
     deviations=("Lengths are scaled to the sums, 120 characters instead of 30,000.",),
     shown=(
-        "docs/small_claims.md#long-supervised-training-then-short-answers",
         "tests/rewards/test_length_shaped.py::test_the_cosine_of_fast_math_makes_long_wrong_answers_better",
     ),
 )
@@ -54,7 +53,7 @@ SFT_STEPS = 900
 EVERY = [*HARD, *EASY]
 REWARDS = env(
     RewardTerm("cosine", CosineReward(CORRECT, MAX_CHARS, (1.0, 0.1), (-1.0, -0.1))),
-    RewardTerm("length", RelativeLength(CORRECT)),
+    RewardTerm("brevity", RelativeLength(CORRECT)),
 )
 PIPELINE = Pipeline(
     (

@@ -74,6 +74,10 @@ def recipe(model: Path, style: PriorStyle, seed: int) -> Recipe:
     )
 
 
+# one config, five prompts: grupo compare --recipes prior_prompts.py:RECIPES, with a folder `model`
+RECIPES = {style.tag: recipe(Path("model"), style, seed=0) for style in PRIOR_STYLES}
+
+
 def tags_and_texts() -> list[str]:
     """Prompts and tags, each of which is one token."""
     tags = [f"<{end}{style.tag}>" for style in PRIOR_STYLES for end in ("", "/")]
