@@ -19,6 +19,7 @@ PAPER = Paper(
     missing=("Weights by the density ratio of chosen and rejected prompts.",),
     deviations=("The shift is the mean of the batch; the paper's is a moving average of batches.",),
     audit="without the shift: loss and gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
 )
 
 

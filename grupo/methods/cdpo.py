@@ -17,6 +17,7 @@ PAPER = Paper(
     source=Source("memory", "the note's equation"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     audit="loss and gradient compared with numbers of CPOTrainer.cpo_loss of TRL 1.16",
+    shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
 )
 
 

@@ -30,6 +30,7 @@ PAPER = Paper(
     missing=("The on-policy loss beside it, whose weight is 1 to this one's 0.01.",),
     deviations=("Whether beta^2 multiplies the variance could not be read: it does not.",),
     audit="formula compared with the catalogue's row",
+    shown=("docs/comparisons/preferences.md#gepo-equal-rewards-of-equivalent-answers",),
 )
 
 

@@ -23,6 +23,7 @@ PAPER = Paper(
         "Places are those of equal rewards, of which the paper has two: positives and negatives.",
     ),
     audit="network compared with its definition: doubly stochastic, and a permutation in the limit",
+    shown=("docs/comparisons/preferences.md#groco-a-list-at-once-or-its-pairs",),
 )
 
 

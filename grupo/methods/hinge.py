@@ -21,6 +21,7 @@ PAPER = Paper(
         "SLiC's loss without a reference, arXiv:2305.10425: replace the score by rollout_logp.",
     ),
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
 
 

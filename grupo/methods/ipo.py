@@ -23,6 +23,7 @@ PAPER = Paper(
         ),
     ),
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
 
 

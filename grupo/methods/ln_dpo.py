@@ -19,6 +19,10 @@ PAPER = Paper(
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     missing=("The paper's study of methods over their hyperparameters.",),
     audit="loss and gradient compared with numbers of TRL 1.16, loss_type 'sigmoid_norm'",
+    shown=(
+        "docs/comparisons/preferences.md#ln-dpo-shorter-answers-than-dpo",
+        "docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",
+    ),
 )
 
 

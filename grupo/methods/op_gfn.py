@@ -22,6 +22,7 @@ PAPER = Paper(
     ),
     deviations=("The reduction to language models is ours: the flow of an answer is Z pi(y).",),
     audit="formula compared with the catalogue's row; no document could be opened",
+    shown=("docs/comparisons/preferences.md#op-gfn-both-modes-of-two-objectives",),
 )
 
 

@@ -18,6 +18,7 @@ PAPER = Paper(
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     deviations=("The likelihood is that of the answer, a mean over pairs, without the prompt's.",),
     audit="the odds-ratio term and its gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
 
 

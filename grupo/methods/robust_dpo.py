@@ -17,6 +17,7 @@ PAPER = Paper(
     source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'robust'"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
 )
 
 

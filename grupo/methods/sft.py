@@ -24,6 +24,7 @@ PAPER = Paper(
         "the mean is over all tokens of a step, as with average_tokens_across_devices in TRL",
     ),
     audit="columns, masks and mean over tokens compared with TRL's SFTTrainer",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
 
 

@@ -18,6 +18,7 @@ PAPER = Paper(
     source=Source("third_party", "TRL 1.16, experimental/cpo/cpo_trainer.py, loss_type 'simpo'"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     audit="loss and gradient compared with numbers that TRL 1.16 computed; defaults from memory",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
 
 

@@ -18,6 +18,7 @@ PAPER = Paper(
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     missing=("Revising n times at inference: the turn strategy is not part of the method.",),
     audit="formula compared with the catalogue's row; no document could be opened",
+    shown=("tests/methods/test_self_improving_world.py::test_revising_twice_beats_revising_once",),
 )
 
 
