@@ -25,6 +25,7 @@ PAPER = Paper(
         "The front over weights: train one policy for each.",
     ),
     audit="formula compared with the catalogue's row; no document could be opened",
+    shown=("docs/comparisons/preferences.md#modpo-the-front-of-two-objectives",),
 )
 
 
