@@ -32,6 +32,7 @@ from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, witho
 from grupo.rollouts.samplers.trimmed_thinking import TrimmedThinking
 from grupo.rollouts.samplers.windowed import WindowSampler
 from grupo.rollouts.samplers.with_expert import WithExpertSolution
+from grupo.rollouts.samplers.workshop import ReviewPairs, Workshop
 
 __all__ = [
     "AnytimeBudgets",
@@ -50,6 +51,7 @@ __all__ = [
     "ParaphraseSampler",
     "PreferencePairs",
     "ResampleUntilInformative",
+    "ReviewPairs",
     "RevisionPrompt",
     "Sampler",
     "SegmentTree",
@@ -70,6 +72,7 @@ __all__ = [
     "WithReflection",
     "WithScaffold",
     "WithSelfHint",
+    "Workshop",
     "add_tags",
     "without_tags",
 ]

@@ -29,6 +29,7 @@ from grupo.rollouts.samplers import (
     ParaphraseSampler,
     PreferencePairs,
     ResampleUntilInformative,
+    ReviewPairs,
     RevisionPrompt,
     Sampler,
     SegmentTree,
@@ -49,6 +50,7 @@ from grupo.rollouts.samplers import (
     WithReflection,
     WithScaffold,
     WithSelfHint,
+    Workshop,
 )
 from grupo.rollouts.samplers.pruning import BetaBin
 from grupo.rollouts.samplers.self_hint import HintPrompt
@@ -102,7 +104,9 @@ PLAIN: Mapping[str, Sampler] = {
     "SplitTree": SplitTree((0, 2)),
     "TaggedDemonstrations": TaggedDemonstrations(("hint",)),
     "TrimmedThinking": TrimmedThinking((",", "a"), 2, 0.5, "", STOP),
+    "ReviewPairs": ReviewPairs(2, "R{answer}", "S{review}"),
     "WindowSampler": WindowSampler(2, 3, 8),
+    "Workshop": Workshop(2, "R{answer}", "S{review}"),
     **{f"GroupSampler {name}": sampler for name, sampler in TURN_STRATEGIES.items()},
 }
 

@@ -1,0 +1,118 @@
+"""Workshops: a writer drafts, a reviewer criticises, the writer revises; both learn from pairs."""
+
+import asyncio
+from dataclasses import replace
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.core.requires import Provides
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.hints import append_to_prompt
+
+PAPER = Paper(
+    title="The Fellowship of the LLMs: Multi-Agent Workflows for Synthetic Preference Optimization "
+    "Dataset Generation",
+    use="Preference pairs are needed and models that criticise one another are at hand.",
+    tags=("preferences", "hints"),
+    kind="sampler",
+    catalogue=("fellowship-po",),
+    checked=("golden",),
+    source=Source("abstract", "the abstract as the catalogue's row quotes it"),
+    missing=(
+        "A debate of judges; one judge is a reward, and jury_vote joins several.",
+        "A comparison of reviewed revisions with single drafts at equal tokens, by models.",
+    ),
+    deviations=("The texts of the prompts are our choice.",),
+    shown=("tests/core/test_rater_agreement.py::test_a_jury_agrees_more_than_one_judge",),
+)
+REVIEWER_ROLE = "reviewer"  # the role of the policy that criticises
+REVIEW = "\n\nAnswer: {answer}\n\nCriticise this answer."
+REVISE = "\n\nAnswer: {answer}\n\nReview: {review}\n\nAnswer again."
+
+
+@component
+class Workshop:
+    """A pair for the writer: its draft, and its last revision after reviews, both scored.
+
+    In each round the policy of the role `reviewer`, or the policy itself, criticises the answer,
+    and the policy answers again. The revision, of source "revision", is moved behind the task's
+    plain prompt. Losses on preferences pair the two by their rewards.
+
+    The Fellowship of the LLMs: pairs for a single model.
+
+    Args:
+        rounds: Reviews, each followed by a revision.
+        review: Text after the prompt of a review, with the field {answer}.
+        revise: Text after the prompt of a revision, with the fields {answer} and {review}.
+    """
+
+    rounds: PositiveInt = 2
+    review: str = REVIEW
+    revise: str = REVISE
+
+    provides = Provides(roles=(REVIEWER_ROLE,))
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        draft = await run_rollout(task, env, actor.fork("draft"))
+        revision = draft
+        for number in range(self.rounds):
+            review = await review_of(task, revision, env, actor.fork("review", number), self.review)
+            writer = actor.fork("revise", number)
+            revision = await revised(task, revision, review, env, writer, self.revise)
+        return await score_group(task, env, [draft, revision])
+
+
+@component
+class ReviewPairs:
+    """A group for the reviewer: reviews of one draft, scored by the revisions that they lead to.
+
+    The rollouts have the role `reviewer`; the reward of a review is that of its revision.
+
+    The Fellowship of the LLMs: pairs for the workflow.
+
+    Args:
+        reviews: Reviews of the draft.
+        review: Text after the prompt of a review, with the field {answer}.
+        revise: Text after the prompt of a revision, with the fields {answer} and {review}.
+    """
+
+    reviews: PositiveInt = 2
+    review: str = REVIEW
+    revise: str = REVISE
+
+    provides = Provides(roles=(REVIEWER_ROLE,))
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        draft = await run_rollout(task, env, actor.fork("draft"))
+
+        async def attempt(number: int) -> tuple[Rollout, Rollout]:
+            own = actor.fork("review", number)
+            review = await review_of(task, draft, env, own, self.review)
+            return review, await revised(task, draft, review, env, own.fork("on"), self.revise)
+
+        pairs = await asyncio.gather(*map(attempt, range(self.reviews)))
+        scored = await score_group(task, env, [revision for _, revision in pairs])
+        reviews = (
+            replace(review, reward=revision.reward, error=revision.error)
+            for (review, _), revision in zip(pairs, scored.rollouts, strict=True)
+        )
+        return Group(task, tuple(reviews))
+
+
+async def review_of(task: Task, answer: Rollout, env: Env, actor: Actor, text: str) -> Rollout:
+    """A review of an answer by the policy of the role `reviewer`, of one turn."""
+    shown = append_to_prompt(task, text.format(answer=answer.text))
+    rollout = Rollout(source="review", role=REVIEWER_ROLE)
+    observation = await initial_observation(shown, env)
+    return rollout.append_turn(observation, await actor(rollout, observation))
+
+
+async def revised(
+    task: Task, answer: Rollout, review: Rollout, env: Env, actor: Actor, text: str
+) -> Rollout:
+    """A second answer, generated with the first and its review, behind the plain prompt."""
+    shown = append_to_prompt(task, text.format(answer=answer.text, review=review.text))
+    rollout = await run_rollout(shown, env, actor, Rollout(source="revision"))
+    return actor.with_prompt(rollout, await initial_observation(task, env))
