@@ -46,6 +46,7 @@ PAPER = Paper(
     missing=("A model of 14 billion parameters and its data.",),
     deviations=("Lengths are scaled to the sums, 120 characters instead of 30,000.",),
     shown=(
+        "docs/small_claims.md#long-supervised-training-then-short-answers",
         "tests/rewards/test_length_shaped.py::test_the_cosine_of_fast_math_makes_long_wrong_answers_better",
     ),
 )

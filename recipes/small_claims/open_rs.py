@@ -46,6 +46,7 @@ PAPER = Paper(
         "Temperature 1 instead of 0.7.",
     ),
     shown=(
+        "docs/small_claims.md#what-works-for-a-small-model",
         "tests/rewards/test_length_shaped.py::test_experiment_3_of_open_rs_pays_format_once_and_cosine_twice",
     ),
 )
