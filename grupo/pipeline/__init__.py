@@ -1,4 +1,4 @@
-"""Pipelines of stages: supervised, preference and RL training, surveys and collections."""
+"""Pipelines of stages: supervised, preference and RL training, surveys, collections, exports."""
 
 from grupo.pipeline.collect import best_against_worst, solved
 from grupo.pipeline.conditions import ConditionFailedError, MetricAtLeast, MetricAtMost
@@ -7,12 +7,13 @@ from grupo.pipeline.pipeline import Pipeline
 from grupo.pipeline.role_chains import JoinedRoleChains
 from grupo.pipeline.run import resume_pipeline, run_pipeline
 from grupo.pipeline.sources import CollectedTasks, SurveyedTasks
-from grupo.pipeline.stages import CollectStage, Stage, SurveyStage
+from grupo.pipeline.stages import CollectStage, ExportStage, Stage, SurveyStage
 
 __all__ = [
     "CollectStage",
     "CollectedTasks",
     "ConditionFailedError",
+    "ExportStage",
     "JoinedRoleChains",
     "Merged",
     "MetricAtLeast",

@@ -12,6 +12,7 @@ from grupo.core.rng import derive_key
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import of_rank_0
 from grupo.models.start_weights import StartWeights, sha256_of
+from grupo.pipeline.export import with_exported
 from grupo.pipeline.merge import Merged, MergedWeights
 from grupo.pipeline.pipeline import Visit
 from grupo.pipeline.progress import PipelineProgress
@@ -60,7 +61,7 @@ def begin_recipe(visit: Visit, progress: PipelineProgress, ranks: Ranks) -> Reci
         name: with_sources(fields[name], progress.resolve_source)
         for name in ("tasks", "eval_tasks")
     }
-    recipe = recipe.replace(**sources)
+    recipe = with_exported(recipe.replace(**sources), progress.model_folder)
     if isinstance(visit.start, Merged):
         return _with_merged(recipe, visit, progress, ranks)
     run, choice = progress.run_of(visit.start) if visit.start else (None, "")

@@ -33,7 +33,8 @@ def best_against_worst(
 ) -> Sequence[Row]:
     """The rollout with the highest reward as `chosen`, that with the lowest as `rejected`.
 
-    Of equal rewards the first is taken; a group without different rewards has no row.
+    Of equal rewards the first is taken; a group without different rewards has no row. Rollouts
+    without text are left out: an empty answer is no part of a pair.
 
     Args:
         rollouts: The scored rollouts of a group.
@@ -45,6 +46,7 @@ def best_against_worst(
     >>> [(row["chosen"], row["rejected"]) for row in best_against_worst(group, bool)]
     [('4', '5')]
     """
+    rollouts = [rollout for rollout in rollouts if rollout.text]
     if not rollouts:
         return []
     best = max(rollouts, key=lambda rollout: rollout.reward)

@@ -1,5 +1,6 @@
 """The sampling policy of surveys and collections, and their file with its digest."""
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,13 @@ from grupo.models.base import Policy
 from grupo.models.start_weights import sha256_of
 from grupo.recipe import Recipe
 from grupo.storage import strict_json
-from grupo.storage.atomic_files import fsync_dir, make_folder, remove_unfinished, write_atomically
+from grupo.storage.atomic_files import (
+    fsync_dir,
+    make_folder,
+    remove,
+    remove_unfinished,
+    write_atomically,
+)
 from grupo.storage.checkpoint import CorruptRun, save_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.pipeline_dirs import SUMMARY
@@ -67,7 +74,7 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
     """A path to write a data file to; it gets its name, and then its summary, when the block ends.
 
     Args:
-        file: The file, in the folder of its stage.
+        file: The file, or a folder of files, in the folder of its stage.
         summary: The contents of `summary.json`, which the block may complete.
     """
     with save_errors(f"{file} is not written"):
@@ -77,8 +84,10 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
         kill_point("data/begun")
         yield temporary
         _make_durable(temporary)
-        digest = sha256_of(temporary)
+        digest = _digest(temporary)
         kill_point("data/written")
+        if file.is_dir():  # of a process that was killed before it wrote the summary
+            remove(file)
         os.replace(temporary, file)
         fsync_dir(file.parent)
         kill_point("data/renamed")
@@ -87,7 +96,7 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
 
 
 def read_data_file(folder: Path) -> Path:
-    """The data file of a finished stage.
+    """The data file, or the folder of files, of a finished stage.
 
     Raises:
         CorruptRun: It is not the file that the stage wrote.
@@ -96,14 +105,30 @@ def read_data_file(folder: Path) -> Path:
     if "sha256" not in summary:
         raise ConfigError(f"tasks: {str(folder)!r} holds no survey and no collection.")
     file = folder / str(summary["file"])
-    if not file.is_file() or sha256_of(file) != summary["sha256"]:
+    if not file.exists() or _digest(file) != summary["sha256"]:
         raise CorruptRun(
-            f"tasks: {str(file)!r} is not the file that its stage wrote: its SHA-256 differs. Put"
-            " back the original, or start a new pipeline."
+            f"{str(file)!r} is not what its stage wrote: its SHA-256 differs. Put back the"
+            " original, or start a new pipeline."
         )
     return file
 
 
 def _make_durable(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    for file in _files_in(path):
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+    if path.is_dir():
+        for folder in (path, *(inner for inner in path.rglob("*") if inner.is_dir())):
+            fsync_dir(folder)
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file; of a folder, that of the names and digests of its files."""
+    if not path.is_dir():
+        return sha256_of(path)
+    names = "".join(f"{sha256_of(x)} {x.relative_to(path)}\n" for x in _files_in(path))
+    return hashlib.sha256(names.encode()).hexdigest()
+
+
+def _files_in(path: Path) -> list[Path]:
+    return sorted(x for x in path.rglob("*") if x.is_file()) if path.is_dir() else [path]

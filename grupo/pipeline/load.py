@@ -10,14 +10,14 @@ from grupo.core.importing import import_object
 from grupo.core.user_paths import is_recipe_file
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.pipeline import Pipeline
-from grupo.pipeline.stages import CollectStage, PipelineStage, Stage, SurveyStage
+from grupo.pipeline.stages import CollectStage, ExportStage, PipelineStage, Stage, SurveyStage
 from grupo.recipe import Recipe
 from grupo.recipe_files import load_recipe_file, recipe_from_data
 from grupo.recipe_files.read import line_of, read_data
 from grupo.recipe_files.values import TYPE, make_component
 
 STAGES = "stages"
-KINDS = {kind.__name__: kind for kind in (Stage, SurveyStage, CollectStage)}
+KINDS = {kind.__name__: kind for kind in (Stage, SurveyStage, CollectStage, ExportStage)}
 
 
 def is_pipeline_file(path: Path) -> bool:
@@ -61,9 +61,11 @@ def _stage(table: Mapping[str, Any], place: str) -> PipelineStage:
     kind = table.get(TYPE, "Stage")
     if kind not in KINDS:
         raise ConfigError(f"{place}.type: {kind!r} is no stage. {suggest(str(kind), KINDS)}")
+    values = {name: value for name, value in table.items() if name != TYPE}
+    if kind == ExportStage.__name__:
+        return make_component(ExportStage, values, place)
     if "recipe" not in table:
         raise ConfigError(f'{place}.recipe: it is missing. Write recipe = "sft.toml".')
-    values = {name: value for name, value in table.items() if name != TYPE}
     values["recipe"] = _recipe(values["recipe"], f"{place}.recipe")
     start = values.get("start")
     if isinstance(start, Mapping):

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import PositiveInt
+from grupo.pipeline.export import MODEL, exported_stages
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.sources import stage_sources
-from grupo.pipeline.stages import OWN_POLICY, PipelineStage
+from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
 from grupo.recipe import Recipe
 from grupo.storage.pipeline_dirs import stage_path
 
@@ -37,7 +38,10 @@ class Pipeline:
             raise ConfigError('Pipeline.stages: (). Allowed: one or more, as Stage("sft", recipe).')
         self._check_names()
         for index, stage in enumerate(self.stages):
-            for place, name in _references(stage):
+            for name in _start_references(stage):
+                self._check_reference(index, "start:", name)
+            self._set_exported_recipe(index)
+            for place, name in _recipe_references(self.stages[index].recipe):
                 self._check_reference(index, place, name)
             self._check_condition(index)
 
@@ -93,6 +97,25 @@ class Pipeline:
             f"Pipeline.stages: {own!r}: {place} {name!r}, which is no stage before it."
             f" {suggest(name, earlier)}"
         )
+
+    def _set_exported_recipe(self, index: int) -> None:
+        """Give an export stage the recipe of the stage that it starts from."""
+        stage, start = self.stages[index], self.start_of(index)
+        if not isinstance(stage, ExportStage):
+            return
+        if not isinstance(start, str) or start == OWN_POLICY:
+            raise ConfigError(
+                f"Pipeline.stages: {stage.name!r}: start: {start!r}. Allowed for an ExportStage:"
+                " one stage before it."
+            )
+        if stage.recipe is None:
+            recipe = self.stage(split_choice(start)[0]).recipe
+            stages = (
+                *self.stages[:index],
+                replace(stage, recipe=recipe),
+                *self.stages[index + 1 :],
+            )
+            object.__setattr__(self, "stages", stages)
 
     def _check_condition(self, index: int) -> None:
         """Raise for a condition where the stage does not start from a single stage."""
@@ -156,8 +179,8 @@ def start_names(start: str | Merged) -> tuple[str, ...]:
     return (start,) if start else ()
 
 
-def _references(stage: PipelineStage) -> Iterator[tuple[str, str]]:
-    """The other stages that a stage names, each after the place where it does."""
+def _start_references(stage: PipelineStage) -> Iterator[str]:
+    """The stages from whose weights a stage starts."""
     for reference in start_names(stage.start or OWN_POLICY):
         name, choice = split_choice(reference)
         if choice not in (LAST_CHECKPOINT, "best") and not choice.isdecimal():
@@ -165,14 +188,26 @@ def _references(stage: PipelineStage) -> Iterator[tuple[str, str]]:
                 f"Pipeline.stages: {stage.name!r}: start: {reference!r}."
                 f" Allowed: {name!r}, '{name}@best' or '{name}@STEP'."
             )
-        yield "start:", name
-    for source in stage_sources(stage.recipe):
+        yield name
+
+
+def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """The stages that a recipe names, each after the place where it does."""
+    for source in stage_sources(recipe):
         yield f"tasks: {type(source).__name__} of", source.stage
+    for name in exported_stages(recipe):
+        yield "model of", name
 
 
 def check_sources(pipeline: Pipeline) -> None:
-    """Raise `ConfigError` for tasks of a stage that writes none of this kind."""
+    """Raise `ConfigError` for tasks or a model of a stage that writes none of this kind."""
     for stage in pipeline.stages:
+        for name in exported_stages(stage.recipe):
+            if pipeline.stage(name).data_file != MODEL:
+                raise ConfigError(
+                    f"{stage.name}: model: 'stage:{name}', and {name!r} is a"
+                    f" {type(pipeline.stage(name)).__name__}. Allowed: an ExportStage."
+                )
         for source in stage_sources(stage.recipe):
             writer = pipeline.stage(source.stage)
             if writer.data_file != source.file_name:

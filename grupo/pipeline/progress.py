@@ -82,6 +82,17 @@ class PipelineProgress:
         stage = self.pipeline.stage(source.stage)
         return source.resolved(read_data_file(self.data_folders[source.stage]), stage.recipe)
 
+    def model_folder(self, name: str) -> str:
+        """The folder with the model that a stage exported.
+
+        Raises:
+            ConfigError: The stage was skipped.
+            CorruptRun: A file of it was changed.
+        """
+        if name not in self.data_folders:
+            raise ConfigError(f"model: 'stage:{name}', and this stage was skipped.")
+        return str(read_data_file(self.data_folders[name]))
+
     def _scores(self, reference: str) -> Mapping[str, Any]:
         """The scores of the evaluation of a run at a checkpoint; empty without one."""
         run, choice = self.run_of(reference)

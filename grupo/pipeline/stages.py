@@ -1,8 +1,8 @@
-"""The stages of a pipeline: training, a survey of tasks, and a collection of rollouts."""
+"""The stages of a pipeline: training, surveys, collections of rollouts, exported models."""
 
 from pathlib import Path
 from time import perf_counter
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from grupo.core.component import component
 from grupo.core.ranges import NonNegativeInt, PositiveInt
@@ -16,6 +16,7 @@ from grupo.pipeline.collect import (
     write_collection,
 )
 from grupo.pipeline.conditions import StageCondition
+from grupo.pipeline.export import MODEL, write_stage_model
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
@@ -27,7 +28,7 @@ OWN_POLICY = ""  # as a start: the policy of the stage's own recipe
 
 
 class PipelineStage(Protocol):
-    """A stage: it trains, or it writes a data set with the policy that it starts from."""
+    """A stage: it trains, or it writes data with the policy that it starts from."""
 
     @property
     def name(self) -> str:
@@ -56,7 +57,7 @@ class PipelineStage(Protocol):
 
     @property
     def data_file(self) -> str:
-        """Name of the data set that the stage writes; "" for one that trains, in a run's folder."""
+        """Name of what the stage writes; "" for one that trains, in a run's folder."""
         ...
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
@@ -175,3 +176,33 @@ class CollectStage:
         if ranks.rank == 0:
             seconds = perf_counter() - start
             write_collection(folder, recipe, groups, self.rows, callback, seconds=seconds)
+
+
+@component
+class ExportStage:
+    """A stage that writes the model of an earlier one and its heads, as `grupo export` does.
+
+    A later stage names the folder as "stage:NAME" in a field `model` or `folder` of its
+    environment, method or auxiliary models: `LearnedReward("stage:exported")`.
+
+    Args:
+        name: Name of the stage and of its folder.
+        start: A stage, "STAGE@best" or "STAGE@STEP". By default the stage before.
+        when: As for `Stage`.
+        otherwise: As for `Stage`.
+        recipe: The recipe of the stage that it starts from; the pipeline sets it.
+    """
+
+    name: str
+    start: str | None = None
+    when: StageCondition | None = None
+    otherwise: Literal["stop", "skip"] = "stop"
+    recipe: Any = None
+
+    @property
+    def data_file(self) -> str:
+        return MODEL
+
+    def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
+        if ranks.rank == 0:
+            write_stage_model(folder, recipe, callback)

@@ -14,7 +14,7 @@ from grupo.models.model_size import read_parameter_shapes
 from grupo.pipeline.merge import Merged, check_same_shapes
 from grupo.pipeline.pipeline import Pipeline, check_sources, split_choice, start_names
 from grupo.pipeline.sources import stage_sources
-from grupo.pipeline.stages import PipelineStage
+from grupo.pipeline.stages import ExportStage, PipelineStage
 from grupo.rollouts.eval_scores import check_eval_metric
 
 
@@ -75,7 +75,8 @@ def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
         for reference in start_names(start)
     ]
     for reference, source in sources:
-        if source is None and (isinstance(start, Merged) or "@" in reference):
+        needs_run = isinstance(start, Merged) or "@" in reference or isinstance(stage, ExportStage)
+        if source is None and needs_run:
             raise ConfigError(
                 f"{stage.name}: start: {reference!r}, before which nothing is trained. Allowed: a"
                 " stage with weights of its own."

@@ -105,6 +105,8 @@ def _line(stage: StageFolder, before: str, state: str, *, several: bool) -> Stag
 
 def _work(data: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """The loss of a method without its arguments, or the rows of a data set."""
+    if str(data["component"]).endswith(":ExportStage"):
+        return "exported model"
     if "attempts" in data:
         return f"{summary['rows']:,} rows" if "rows" in summary else "rows"
     loss = as_code(data["recipe"]["method"]["loss"])

@@ -4,10 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from grupo.core.aux_heads import ExportedHead, OwnModelHead
+from grupo.methods.bradley_terry import bradley_terry
+from grupo.methods.ppo import ppo
 from grupo.models.loading import Lora
 from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
+    ExportStage,
     Merged,
     MetricAtLeast,
     Pipeline,
@@ -77,11 +81,27 @@ def collected(model: str) -> Pipeline:
     return Pipeline((CollectStage("pairs", recipe, attempts=4), Stage("train", later)), rounds=2)
 
 
+def exported(model: str) -> Pipeline:
+    """A reward model on collected pairs, whose exported model starts a value model."""
+    recipe = short(model)
+    pairs = recipe.replace(tasks=CollectedTasks("pairs"), eval_tasks=0)
+    head = OwnModelHead("value", start=ExportedHead("stage:exported"))
+    return Pipeline(
+        (
+            CollectStage("pairs", recipe, attempts=4),
+            Stage("scores", pairs.replace(method=bradley_terry())),
+            ExportStage("exported"),
+            Stage("rl", recipe.replace(method=ppo(value_head=head)), start=""),
+        )
+    )
+
+
 PIPELINES: Mapping[str, Callable[[str], Pipeline]] = {
     "chain": chain,
     "merged": merged,
     "surveyed": surveyed,
     "collected": collected,
+    "exported": exported,
 }
 
 
@@ -96,6 +116,16 @@ def pipeline_outcome(root: Path) -> dict[str, object]:
     for stage in stage_folders(root):
         parts = outcome(stage.folder) if stage.is_run else {}
         parts.pop("fingerprint", None)
-        data = b"" if stage.is_run else read_data_file(stage.folder).read_bytes()
+        if "summary" in parts:  # it has the method, which may name a folder of the pipeline
+            parts["summary"] = str(parts["summary"]).replace(str(root), "ROOT")
+        data = b"" if stage.is_run else _bytes_of(read_data_file(stage.folder))
         outcomes[f"{stage.round_number}/{stage.name}"] = parts or data
     return outcomes
+
+
+def _bytes_of(path: Path) -> bytes:
+    """The content of a file; of a folder, that of its files with their names."""
+    if path.is_file():
+        return path.read_bytes()
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    return b"".join(str(x.relative_to(path)).encode() + x.read_bytes() for x in files)

@@ -6,10 +6,12 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.loading import Lora
 from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
+    ExportStage,
     Merged,
     MetricAtLeast,
     Pipeline,
@@ -18,6 +20,8 @@ from grupo.pipeline import (
     SurveyStage,
     run_pipeline,
 )
+from grupo.recipe import Evaluation
+from grupo.rewards import LearnedReward
 from grupo.tasks import Between
 from tests.helpers.pipelines import PIPELINES, short, with_lora
 from tests.helpers.training_components import WIDE
@@ -138,6 +142,36 @@ def test_tasks_of_a_stage_of_another_kind_are_refused(recipe):
     assert message.endswith("and 'pairs' is a CollectStage. Allowed: a SurveyStage.")
 
 
+def with_learned_reward(recipe, model: str):
+    terms = (RewardTerm("learned", LearnedReward(model)),)
+    return recipe.replace(env=SingleTurn(terms), evaluation=Evaluation())
+
+
+def test_a_model_of_a_stage_that_exports_none_is_refused(recipe):
+    later = with_learned_reward(recipe, "stage:a")
+    message = refused(Stage("a", recipe), Stage("b", later))
+    assert message == "b: model: 'stage:a', and 'a' is a Stage. Allowed: an ExportStage."
+
+
+def test_a_model_of_an_unknown_or_later_stage_is_refused(recipe):
+    later = with_learned_reward(recipe, "stage:exported")
+    with pytest.raises(ConfigError, match="'b': model of 'exported', which is no stage before it"):
+        Pipeline((Stage("a", recipe), Stage("b", later)))
+    with pytest.raises(
+        ConfigError, match=r"'b': model of 'exported', which is later\. Allowed: a\."
+    ):
+        Pipeline((Stage("a", recipe), Stage("b", later), ExportStage("exported")))
+
+
+def test_an_export_of_nothing_trained_is_refused(recipe):
+    with pytest.raises(
+        ConfigError, match=r"'a': start: ''\. Allowed for an ExportStage: one stage"
+    ):
+        Pipeline((ExportStage("a"), Stage("b", recipe)))
+    message = refused(SurveyStage("survey", recipe), ExportStage("exported"))
+    assert message.startswith("exported: start: 'survey', before which nothing is trained.")
+
+
 def test_tasks_of_a_stage_that_does_not_exist_are_refused(recipe):
     tasks = CollectedTasks("pairs")
     with pytest.raises(ConfigError, match="'b': tasks: CollectedTasks of 'pairs', which is no"):
@@ -153,3 +187,9 @@ def test_tasks_of_a_stage_cannot_be_read_outside_a_pipeline():
 def test_pipelines_are_data(name, model):
     pipeline = PIPELINES[name](model)
     assert from_data(to_data(pipeline, "pipeline")) == pipeline
+
+
+def test_an_export_stage_has_the_recipe_of_the_stage_that_it_starts_from(recipe):
+    stages = Stage("a", recipe), Stage("b", recipe.replace(seed=1))
+    pipeline = Pipeline((*stages, ExportStage("last"), ExportStage("first", start="a@1")))
+    assert [stage.recipe.seed for stage in pipeline.stages] == [recipe.seed, 1, 1, recipe.seed]

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import shutil
 import weakref
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from grupo.algo.losses import KL, Clip
 from grupo.core.errors import ConfigError
 from grupo.methods.sft import sft
+from grupo.models.aux_heads import HEADS_FILE, head_weights
 from grupo.pipeline import (
     CollectedTasks,
     CollectStage,
@@ -33,7 +35,7 @@ from grupo.tasks import split_tasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.load_run import load_policy
 from grupo.training.run_dir import MERGED, RunFolder
-from tests.helpers.pipelines import LORA, short, with_lora
+from tests.helpers.pipelines import LORA, exported, short, with_lora
 from tests.helpers.training_components import env_with_reward, same
 from tests.helpers.training_recipes import METHOD
 
@@ -89,6 +91,25 @@ def test_the_reference_policy_of_a_stage_is_its_start(recipe, tmp_path):
     lines = (root / "b" / "metrics.jsonl").read_text().splitlines()
     first, second = (json.loads(line)["policy/kl_ref"] for line in lines)
     assert abs(first) < 1e-6 < second
+
+
+def test_a_value_model_starts_from_the_model_that_a_stage_exported(model, tmp_path):
+    root = run_pipeline(exported(model), tmp_path / "run")
+    head = RunFolder.open(root / "rl").recipe.method.advantage.value_head
+    folder = Path(head.start.folder)
+    assert folder == root / "exported" / "model"
+    policy, _ = load_policy(root / "scores")
+    heads = load_tensors(folder / HEADS_FILE)
+    assert_equal({f"heads.{name}": x for name, x in heads.items()}, head_weights(policy.aux_heads))
+    assert heads["score.weight"].abs().sum() > 0
+
+
+def test_an_exported_model_that_was_changed_is_refused(model, tmp_path):
+    root = run_pipeline(exported(model), tmp_path / "run")
+    (root / "exported" / "model" / "config.json").write_text("{}")
+    shutil.rmtree(root / "rl")
+    with pytest.raises(CorruptRun, match="is not what its stage wrote: its SHA-256 differs"):
+        resume_pipeline(root)
 
 
 def test_a_merge_is_the_weighted_mean_of_the_full_weights(recipe, tmp_path):
