@@ -11,6 +11,7 @@ from torch import Tensor
 from grupo.algo.advantages import AdvantageEstimator
 from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import check_answer_length
+from grupo.config.given_answers import check_given_answers
 from grupo.config.staleness import check_staleness
 from grupo.config.supervised import check_supervised
 from grupo.config.validate_kinds import check_kinds
@@ -25,7 +26,7 @@ from grupo.core.interfaces import StatefulEnv, env_without_placement
 from grupo.core.loader_errors import loader_errors
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
-from grupo.core.task_validator import TaskValidator
+from grupo.core.task_validator import RowValidator, TaskValidator
 from grupo.core.types import Task
 from grupo.core.unwritable import describe
 from grupo.envs import SingleTurn
@@ -77,6 +78,7 @@ def check_recipe(recipe: Recipe) -> None:
     _check_success_criterion(recipe)
     check_answer_length(recipe)
     check_supervised(recipe)
+    check_given_answers(recipe)
     check_required_signals(recipe)
     check_reward_range(recipe)
     check_sharding(recipe, _components(recipe, ""))
@@ -108,6 +110,10 @@ def check_component_tasks(root: object, *tasks: Sequence[Task]) -> None:
     """Raise `ConfigError` if a component inside `root` cannot handle some of the tasks."""
     for validator in task_validators(root):
         check_tasks(validator, *tasks)
+    for part in walk(root):
+        if isinstance(part, RowValidator):
+            for source in tasks:
+                part.validate_every_task(source)
 
 
 def check_tasks(validator: TaskValidator, *tasks: Sequence[Task]) -> None:

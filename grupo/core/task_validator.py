@@ -13,3 +13,15 @@ class TaskValidator(Protocol):
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for the first task that it cannot handle."""
         ...
+
+
+@runtime_checkable
+class RowValidator(Protocol):
+    """A component that reads every task, as a sampler of given answers does.
+
+    Others are validated with the first tasks of a source only.
+    """
+
+    def validate_every_task(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for the first task that it cannot handle."""
+        ...

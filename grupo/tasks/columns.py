@@ -12,6 +12,7 @@ from grupo.core.json_text import check_depth, check_unicode, parse_json
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import task_key
 from grupo.tasks.conversations import MESSAGES, TEXT, conversation_prompt, parse_messages
+from grupo.tasks.preference_rows import with_shared_prompt
 
 
 @component
@@ -42,8 +43,9 @@ def task_from_row(
     """The task of a row, in a plain format or in verl's, {"reward_model": {…}, …}.
 
     Every column but the prompt is kept under its own name, so that reward functions written for
-    the table find it. Without a column of the prompt, the messages before the first answer in
-    `messages` are the prompt, and a row with a `text` has the prompt "".
+    the table find it. Without a column of the prompt, it is the beginning that `chosen` and
+    `rejected` share, or the messages before the first answer in `messages`, and a row with a `text`
+    has the prompt "".
 
     Args:
         row: The row: values by column.
@@ -55,7 +57,8 @@ def task_from_row(
     {'answer': '4', 'level': 1}
     """
     _check_row(row, location)
-    plain = {name: _to_python(name, value) for name, value in row.items()}
+    values_by_name = {name: _to_python(name, value) for name, value in row.items()}
+    plain = with_shared_prompt(values_by_name, columns.prompt)
     values = {**_verl_fields(plain), **plain}
     if task := _task_without_prompt(plain, columns, location, source):
         return task

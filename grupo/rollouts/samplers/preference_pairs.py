@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.core.component import component
+from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import Actor, Env, initial_observation, score_group
+from grupo.core.interfaces import Actor, Env, score_group
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.core.validation import describe_task
-from grupo.tasks.preference_rows import Answer, answers_in, label_of
+from grupo.tasks.preference_rows import answers_in, label_of
+
+SOURCE = "preference"
 
 
 @component
@@ -39,27 +42,32 @@ class PreferencePairs:
     def validate_every_task(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for the first task without two different answers."""
         for task in tasks:
-            self.given_answers(task)
+            self.both(task)
 
-    def given_answers(self, task: Task) -> Sequence[tuple[Answer, float]]:
-        """The answers of a task with their rewards, the chosen ones first."""
+    def both(self, task: Task) -> tuple[Sequence[Demonstration], Sequence[Demonstration]]:
+        """The chosen and the rejected answers of a task."""
         chosen, rejected = answers_in(task, self.chosen), answers_in(task, self.rejected)
-        if equal := [answer for answer in chosen if answer in rejected]:
-            text = equal[0][-1][1][:60]
+        if any(answer in rejected for answer in chosen):
+            value = str(task.columns[self.chosen])[:60]
             raise ConfigError(
-                f"tasks: {describe_task(task)} has {text!r} both as its {self.chosen!r} and as its"
-                f" {self.rejected!r}. Allowed: different answers. Mend the row, or remove it."
+                f"tasks: {describe_task(task)} has {value!r} as its {self.chosen!r}, and the same"
+                f" answer as its {self.rejected!r}. Allowed: different answers. Mend the row, or"
+                " remove it."
             )
-        return [*((answer, 1.0) for answer in chosen), *((answer, 0.0) for answer in rejected)]
+        return chosen, rejected
+
+    def solve(self, task: Task) -> Sequence[Demonstration]:
+        """All answers of a task, the chosen ones first."""
+        chosen, rejected = self.both(task)
+        return [*chosen, *rejected]
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        answers = self.given_answers(task)
-        rollouts = [await given_rollout(task, env, actor, answer) for answer, _ in answers]
+        chosen, rejected = self.both(task)
+        rollouts = given_rollouts(actor, [*chosen, *rejected])
         if self.reward_terms:
             rollouts = (await score_group(task, env, rollouts)).rollouts
-        rewards = (reward for _, reward in answers)
-        pairs = zip(rollouts, rewards, strict=True)
-        return Group(task, tuple(replace(rollout, reward=reward) for rollout, reward in pairs))
+        rewards = [1.0] * len(chosen) + [0.0] * len(rejected)
+        return Group(task, _with_rewards(rollouts, rewards))
 
 
 @component
@@ -81,28 +89,24 @@ class LabelledAnswers:
     def validate_every_task(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for the first task without an answer or a label."""
         for task in tasks:
-            self.given_answers(task)
+            label_of(task, self.label)
+            self.solve(task)
 
-    def given_answers(self, task: Task) -> Sequence[tuple[Answer, float]]:
-        """The answer of a task with its reward."""
-        label = float(label_of(task, self.label))
-        return [(answer, label) for answer in answers_in(task, self.completion)]
+    def solve(self, task: Task) -> Sequence[Demonstration]:
+        """The answer of a task."""
+        return answers_in(task, self.completion)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        rollouts = [
-            replace(await given_rollout(task, env, actor, answer), reward=reward)
-            for answer, reward in self.given_answers(task)
-        ]
-        return Group(task, tuple(rollouts))
+        answers = self.solve(task)
+        labels = [float(label_of(task, self.label))] * len(answers)
+        return Group(task, _with_rewards(given_rollouts(actor, answers), labels))
 
 
-async def given_rollout(
-    task: Task, env: Env, actor: Actor, answer: Answer, source: str = "preference"
-) -> Rollout:
-    """A rollout with the given answer, each of whose turns ends with an end token."""
-    rollout = Rollout(source=source)
-    for messages, text in answer:
-        observation = messages or await initial_observation(task, env)
-        action = await actor.append_unsampled(rollout, observation, text)
-        rollout = rollout.append_turn(observation, action)
-    return rollout
+def given_rollouts(actor: Actor, answers: Sequence[Demonstration]) -> Sequence[Rollout]:
+    """A rollout for each given answer, each of whose turns ends with an end token."""
+    return [replace(actor.demonstrate(answer), source=SOURCE) for answer in answers]
+
+
+def _with_rewards(rollouts: Sequence[Rollout], rewards: Sequence[float]) -> tuple[Rollout, ...]:
+    pairs = zip(rollouts, rewards, strict=True)
+    return tuple(replace(rollout, reward=reward) for rollout, reward in pairs)

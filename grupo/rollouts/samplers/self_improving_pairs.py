@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from grupo.algo.losses.self_improvement import TERMS
 from grupo.core.component import component
+from grupo.core.demonstration import Answer, Demonstration
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import Actor, Env, initial_observation
+from grupo.core.interfaces import Actor, Env
 from grupo.core.requires import Provides
-from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.core.types import Group, Observation, Task
 from grupo.core.validation import describe_task
-from grupo.rollouts.samplers.preference_pairs import PreferencePairs
+from grupo.rollouts.samplers.preference_pairs import PreferencePairs, given_rollouts
 
 ANSWER, PREVIOUS = TERMS
 NO_PREVIOUS = 0.5
@@ -73,30 +74,44 @@ class SelfImprovingPairs:
     def validate_every_task(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for the first task without two different answers of one turn."""
         for task in tasks:
-            self.texts(task)
+            self.solve(task)
 
-    def texts(self, task: Task) -> tuple[str, str]:
-        """The rejected and the chosen answer of a task."""
-        answers = PreferencePairs(self.chosen, self.rejected).given_answers(task)
-        if len(answers) != 2 or any(len(answer) > 1 for answer, _ in answers):
+    def solve(self, task: Task) -> Sequence[Demonstration]:
+        """The six answers of a task, in the order of `ROWS`."""
+        chosen, rejected = PreferencePairs(self.chosen, self.rejected).both(task)
+        answers = [*rejected, *chosen]
+        if len(answers) != 2 or any(len(answer.turns) > 1 for answer in answers):
             raise ConfigError(
                 f"tasks: {describe_task(task)} has several answers or turns. Allowed with"
                 " SelfImprovingPairs: one chosen and one rejected answer of one turn."
             )
-        (((_, chosen),), _), (((_, rejected),), _) = answers
-        return rejected, chosen
+        (((prompt, rejected_answer),), ((_, chosen_answer),)) = (x.turns for x in answers)
+        texts = (rejected_answer, chosen_answer)
+        return [
+            Demonstration(
+                ((self._prompt(prompt, texts, row), texts[row.chosen]),), answers[0].tools
+            )
+            for row in ROWS
+        ]
+
+    def _prompt(
+        self, prompt: Observation, texts: tuple[Answer, Answer], row: RevisedAnswer
+    ) -> Observation:
+        """The prompt of a row: with the previous answer, if it has one."""
+        if row.previous == NO_PREVIOUS:
+            return prompt
+        previous = texts[int(row.previous)]
+        text = previous if isinstance(previous, str) else str(previous["content"])
+        return self.revision_prompt(prompt, text)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        texts = self.texts(task)
-        prompt = await initial_observation(task, env)
-        rollouts = []
-        for row in ROWS:
-            is_first = row.previous == NO_PREVIOUS
-            before = prompt if is_first else self.revision_prompt(prompt, texts[int(row.previous)])
-            action = await actor.append_unsampled(
-                empty := Rollout(source="preference"), before, texts[row.chosen]
+        rollouts = given_rollouts(actor, self.solve(task))
+        scored = (
+            replace(
+                rollout,
+                reward=float(row.chosen),
+                reward_terms={ANSWER: float(row.chosen), PREVIOUS: row.previous},
             )
-            terms = {ANSWER: float(row.chosen), PREVIOUS: row.previous}
-            rollout = empty.append_turn(before, action)
-            rollouts.append(replace(rollout, reward=terms[ANSWER], reward_terms=terms))
-        return Group(task, tuple(rollouts))
+            for rollout, row in zip(rollouts, ROWS, strict=True)
+        )
+        return Group(task, tuple(scored))
