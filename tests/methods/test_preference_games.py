@@ -39,7 +39,7 @@ def sample(logits: Tensor, groups: int, size: int, generator: torch.Generator):
     return answer, batch
 
 
-def play(method: Method, *, rounds=300, updates=20, rate=0.5, groups=64, size=5, seed=0):
+def play(method: Method, *, rounds=300, updates=10, rate=0.5, groups=64, size=5, seed=0):
     """The mean of the policies of all rounds."""
     generator = torch.Generator().manual_seed(seed)
     logits, mean = START, torch.zeros(3, dtype=torch.float64)
@@ -63,13 +63,13 @@ def dpo_on_pairs(beta: float) -> Method:
     return dpo().replace(loss=Preference(LogRatio(), Logistic(beta), all_ordered_pairs))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_mean_iterate_of_sppo_is_near_the_nash_policy(seed):
-    mean = play(sppo(eta=0.3), rounds=400, updates=10, seed=seed)
+    mean = play(sppo(eta=0.3), rounds=400, updates=5, rate=1.0, seed=seed)
     assert distance_from_nash(mean) < 0.05
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_mean_iterate_of_inpo_is_near_the_nash_policy(seed):
     mean = play(inpo(eta=2.0, ref_weight=0.01), groups=128, size=2, seed=seed)
     assert distance_from_nash(mean) < 0.05
@@ -77,14 +77,12 @@ def test_mean_iterate_of_inpo_is_near_the_nash_policy(seed):
 
 @pytest.mark.parametrize("beta", [0.1, 0.3, 1.0])
 def test_dpo_on_pairs_of_the_reference_policy_is_far_from_it(beta):
-    fitted = play(dpo(beta), rounds=1, updates=4_000, rate=1.0, groups=4_096, size=2)
+    fitted = play(dpo(beta), rounds=1, updates=1_500, rate=2.0, groups=512, size=2)
     assert distance_from_nash(fitted) > 0.25
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_mean_iterate_of_dpo_on_its_own_pairs_depends_on_beta(seed):
+def test_mean_iterate_of_dpo_on_its_own_pairs_depends_on_beta():
     """A strong pull to the reference keeps it away, a weak one does not: not Nash by design."""
-    options = {"groups": 128, "size": 2, "seed": seed}
-    strong, weak = (play(dpo_on_pairs(beta), **options) for beta in (1.0, 0.1))
+    strong, weak = (play(dpo_on_pairs(beta), groups=128, size=2) for beta in (1.0, 0.1))
     assert distance_from_nash(strong) > 0.15
     assert distance_from_nash(weak) < 0.05
