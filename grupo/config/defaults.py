@@ -8,7 +8,7 @@ from typing import Any
 from grupo.algo.minibatches import Updates
 from grupo.config.answer_length import has_one_answer, method_length
 from grupo.config.epochs import steps_of_epochs
-from grupo.config.supervised import column_sampler, reference_text
+from grupo.config.supervised import is_supervised, reference_text
 from grupo.core.types import Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
@@ -112,8 +112,8 @@ def choose_defaults(
     assert isinstance(policy, CausalLM)
     choices = [_answer_length(recipe, model, tasks)]
     if model.num_parameters >= TOY_PARAMETERS:
-        is_supervised = column_sampler(recipe.method) is not None
-        rate, batch = (_sft_rate, _sft_batch) if is_supervised else (_learning_rate, _batch)
+        supervised = is_supervised(recipe.method)
+        rate, batch = (_sft_rate, _sft_batch) if supervised else (_learning_rate, _batch)
         choices += [
             rate(policy, model),
             *_precision(has_bfloat16),

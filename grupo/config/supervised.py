@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 
+from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import env_without_placement
 from grupo.core.types import Message, Task
@@ -12,20 +13,35 @@ from grupo.envs.unscored import Unscored
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollouts.samplers import ConversationColumn, DemonstrationSampler, SolutionColumn
+from grupo.rollouts.samplers import (
+    ConversationColumn,
+    DemonstrationSampler,
+    GivenAnswerSampler,
+    LabelledAnswers,
+    PreferencePairs,
+    SelfImprovingPairs,
+    SolutionColumn,
+)
 
 MAX_TASKS_CHECKED = 2000  # tasks of a source whose prompts are looked at
 
 
-def column_sampler(method: Method) -> DemonstrationSampler | None:
-    """The sampler of a method that trains on demonstrations in columns alone; otherwise None."""
+def column_sampler(method: Method) -> GivenAnswerSampler | None:
+    """The sampler of a method that trains on answers in columns alone; otherwise None."""
     sampler = method.sampler
-    if not isinstance(sampler, DemonstrationSampler):
-        return None
-    return sampler if isinstance(sampler.solve, ConversationColumn | SolutionColumn) else None
+    if isinstance(sampler, DemonstrationSampler):
+        return sampler if isinstance(sampler.solve, ConversationColumn | SolutionColumn) else None
+    if isinstance(sampler, PreferencePairs):
+        return None if sampler.reward_terms else sampler
+    return sampler if isinstance(sampler, LabelledAnswers | SelfImprovingPairs) else None
 
 
-def scored_sampler(recipe: Recipe) -> DemonstrationSampler | None:
+def is_supervised(method: Method) -> bool:
+    """True for a method that trains on demonstrations in columns alone, and on no preferences."""
+    return isinstance(column_sampler(method), DemonstrationSampler)
+
+
+def scored_sampler(recipe: Recipe) -> GivenAnswerSampler | None:
     """The sampler of the demonstrations that an evaluation scores; None if it scores none."""
     return column_sampler(recipe.method) if isinstance(recipe.policy, CausalLM) else None
 
@@ -35,9 +51,19 @@ def length_limit(
 ) -> PromptLimit | DemonstrationLimit | None:
     """The limit of a task's length: of its prompt, or of the whole demonstration."""
     sampler = column_sampler(method)
-    if limit is None or sampler is None or not isinstance(sampler.solve, ConversationColumn):
+    if limit is None or sampler is None or _reads_texts(sampler):
         return limit
-    return DemonstrationLimit(limit, sampler.solve)
+    return DemonstrationLimit(limit, partial(_demonstrations, sampler))
+
+
+def _demonstrations(sampler: GivenAnswerSampler, task: Task) -> Sequence[Demonstration]:
+    """The answers of a task that have a prompt of their own."""
+    return [answer for answer in sampler.solve(task) if isinstance(answer, Demonstration)]
+
+
+def _reads_texts(sampler: GivenAnswerSampler) -> bool:
+    """True if the answers are texts to the environment's first observation."""
+    return isinstance(sampler, DemonstrationSampler) and isinstance(sampler.solve, SolutionColumn)
 
 
 def answers_of(method: Method) -> Callable[[Task], str]:
@@ -55,7 +81,7 @@ def reference_text(task: Task) -> str:
     return str(task.reference_answer or "")
 
 
-def _demonstrated_text(sampler: DemonstrationSampler, task: Task) -> str:
+def _demonstrated_text(sampler: GivenAnswerSampler, task: Task) -> str:
     """All texts of a task's demonstrations after its prompt."""
     texts = list[str]()
     for solution in sampler.solve(task):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import EnvSpec, open_env
@@ -9,7 +10,7 @@ from grupo.core.types import Group, Task
 from grupo.distributed.base import Ranks
 from grupo.models.base import Policy
 from grupo.rollouts.demonstration_scores import DemonstrationScores
-from grupo.rollouts.samplers import DemonstrationSampler
+from grupo.rollouts.samplers import GivenAnswerSampler
 from grupo.training.collate import collate
 from grupo.training.update import evaluate_all
 
@@ -18,12 +19,14 @@ TASKS_AT_ONCE = 64  # whose batch is in memory
 
 def demonstration_scores(
     policy: Policy,
-    sampler: DemonstrationSampler,
+    sampler: GivenAnswerSampler,
     env: EnvSpec,
     tasks: Sequence[Task],
     ranks: Ranks,
 ) -> DemonstrationScores | None:
     """The scores of a policy on the demonstrations of tasks; None if these have none.
+
+    Of preferences, the chosen answers are scored.
 
     Args:
         policy: The policy, which is not changed.
@@ -50,12 +53,16 @@ def demonstration_scores(
 
 
 def _read(
-    policy: Policy, sampler: DemonstrationSampler, env: EnvSpec, tasks: Sequence[Task]
+    policy: Policy, sampler: GivenAnswerSampler, env: EnvSpec, tasks: Sequence[Task]
 ) -> list[Group]:
     actor = policy.actor(0)
 
     async def read() -> list[Group]:
         opened = open_env(env)
-        return list(await asyncio.gather(*(sampler(task, opened, actor) for task in tasks)))
+        groups = await asyncio.gather(*(sampler(task, opened, actor) for task in tasks))
+        return [
+            replace(group, rollouts=tuple(r for r in group.rollouts if r.reward > 0))
+            for group in groups
+        ]
 
     return run_coroutine(read())

@@ -7,6 +7,7 @@ from grupo.rollouts.samplers.critique import WithCritique
 from grupo.rollouts.samplers.demonstrations import (
     ConversationColumn,
     DemonstrationSampler,
+    GivenAnswerSampler,
     SolutionColumn,
 )
 from grupo.rollouts.samplers.early_exit import EarlyExits
@@ -44,6 +45,7 @@ __all__ = [
     "EntropyBranching",
     "FirstTurnTree",
     "FixedGroupSize",
+    "GivenAnswerSampler",
     "GroupPart",
     "GroupSampler",
     "LabelledAnswers",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from grupo.core.component import component
 from grupo.core.demonstration import Demonstration
@@ -58,6 +59,20 @@ class ConversationColumn:
         require_demonstrations(tasks, self.column)
         for task in tasks:
             self(task)
+
+
+class GivenAnswerSampler(Protocol):
+    """A sampler that generates nothing: it makes rollouts of the answers that a task holds.
+
+    Rewards of answers to imitate are above 0.
+    """
+
+    @property
+    def solve(self) -> Callable[[Task], Sequence[str | Demonstration]]:
+        """The answers of a task, all of which are trained on."""
+        ...
+
+    async def __call__(self, task: Task, env: Env, actor: Actor, /) -> Group: ...
 
 
 @component
