@@ -154,7 +154,7 @@ def test_valid_recipes_pass(recipe):
         ),
         (
             lambda: RECIPE.replace(evaluation=Evaluation(0)),
-            "Evaluation.attempts: 0. Allowed: 1 or more.",
+            "evaluation.attempts: 0. Allowed: 1 or more with this method",
         ),
         (
             lambda: RECIPE.replace(evaluation=Evaluation(every=-1)),
