@@ -8,8 +8,7 @@ from grupo.core.console import out
 from grupo.recipe import Recipe
 from grupo.report.loggers import selected_loggers
 from grupo.report.progress_bar import ProgressDisplay
-from grupo.toy import ensure_trained
-from grupo.toy.quickstart import TOY_MODEL, needs_toy_model
+from grupo.toy import ensure_trained, quickstart
 from grupo.training.callbacks import Callback, CallbackList
 
 
@@ -32,5 +31,5 @@ def callback_of(*, verbose: bool, **loggers: bool) -> Callable[[Path], Callback]
 
 def ensure_toy_model(recipe: Recipe, callback: Callback) -> None:
     """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
-    if needs_toy_model(recipe):
-        ensure_trained(TOY_MODEL, callback)
+    if quickstart.needs_toy_model(recipe):
+        ensure_trained(quickstart.TOY_MODEL, callback)

@@ -79,7 +79,7 @@ def field_help(cls: type) -> dict[str, str]:
 
     >>> from grupo.recipe import Evaluation
     >>> field_help(Evaluation)["attempts"]
-    'Sampled rollouts per task. [default: 8]'
+    'Sampled rollouts per task; 0, with such a method, generates nothing. [default: 8]'
     """
     meanings = _documented_fields(cls)
     help_texts = {}

@@ -6,7 +6,7 @@ the style. The tasks are sums of two digits, modulo 10.
 
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -19,15 +19,22 @@ from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rewards import BehaviourCounts, ExactMatch, InsideTag, TagFormat
-from grupo.tasks import PRIOR_STYLES, InMemoryTasks, Prior, PriorStyle
+from grupo.tasks import PRIOR_STYLES, FromFunction, Prior, PriorStyle
 
 SEEDS = 8
 STEPS = 60
 FORMAT_ERRORS = 0.3  # of the demonstrations
 WRONG_ANSWERS = 0.4
-MATH = InMemoryTasks(
-    [{"prompt": f"{a}+{b}=", "answer": str((a + b) % 10)} for a in range(10) for b in range(10)]
-)
+
+
+def digit_sums() -> Iterator[Task]:
+    """The sums of two digits, modulo 10."""
+    for a in range(10):
+        for b in range(10):
+            yield Task(f"{a}+{b}", f"{a}+{b}=", str((a + b) % 10))
+
+
+MATH = FromFunction(digit_sums)
 
 
 def working(style: str, digits: Sequence[int]) -> str:

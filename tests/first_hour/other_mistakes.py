@@ -110,7 +110,7 @@ DATA = (
     Mistake(f"{RECIPE} --tasks semicolons.csv", "'prompt;answer'", "commas", "place of ';'"),
     Mistake(f"{RECIPE} --tasks ragged.csv", "line 3 has 3 values", "Allowed: 2", "prompt, answer"),
     Mistake(f"{RECIPE} --tasks broken.parquet", "broken.parquet", "Parquet", "Write it again"),
-    Mistake(f"{RECIPE} --tasks sft.jsonl", "no column 'prompt'", "messages", "mean 'messages'?"),
+    Mistake(f"{RECIPE} --tasks sft.jsonl", "eval_tasks: 4", "at most 0", "leave it out"),
     Mistake(f"{RECIPE} --tasks sharegpt.jsonl", "'from': 'human'", '"role": "user"', "Mend"),
     Mistake(
         f"{RECIPE} --tasks \"tasks.jsonl(answer='gold')\"",

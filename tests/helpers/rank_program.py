@@ -27,7 +27,8 @@ from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage import fault_injection
-from grupo.training import learner, update
+from grupo.training import learner
+from grupo.training.policy_device import WeightedBatch
 from grupo.training.trainer import resume, train
 from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.training_program import run_in_child
@@ -94,14 +95,14 @@ def engine_of(request: Request) -> Vllm:
 
 def run_out_of_memory_once() -> None:
     """Let the second micro-batch with gradients lack memory."""
-    evaluate_policy, calls = update._evaluate_policy, count(1)
+    select_rows, calls = WeightedBatch.select_rows, count(1)
 
     def failing(*arguments: Any) -> Any:
         if next(calls) == 2:
             raise MemoryError
-        return evaluate_policy(*arguments)
+        return select_rows(*arguments)
 
-    update._evaluate_policy = failing
+    WeightedBatch.select_rows = failing
 
 
 def change_a_weight() -> None:

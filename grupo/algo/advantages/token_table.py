@@ -81,7 +81,7 @@ def token_index(batch: Batch) -> Int[Tensor, "N T"]:
     order = order[rollout[order].argsort(stable=True)]
     sorted_rollout = rollout[order].contiguous()
     first = torch.searchsorted(sorted_rollout, sorted_rollout)
-    index = torch.arange(len(order)) - first
+    index = torch.arange(len(order), device=first.device) - first
     return torch.full_like(batch.turn, -1).index_put((row[order], column[order]), index)
 
 

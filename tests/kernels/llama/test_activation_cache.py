@@ -8,10 +8,11 @@ import torch
 
 from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.inference import local
 from grupo.inference.base import generate_all
 from grupo.inference.local import LocalEngine
 from grupo.kernels.llama.activation_cache import ActivationCache
+from grupo.kernels.prefix_cache import PrefixCache
+from grupo.models import evaluator
 from grupo.models.causal_lm import CausalPolicy
 from grupo.optimizers import Adam
 from grupo.optimizers.update import optimizer_step
@@ -140,7 +141,7 @@ def test_fully_cached_rows_need_no_forward_pass_although_others_did_not_fit(llam
 
 
 def test_tokens_evicted_from_the_prefix_cache_are_recomputed(llama, monkeypatch):
-    monkeypatch.setattr(local, "MAX_CONTEXT_TOKENS", 40)
+    monkeypatch.setattr(evaluator, "PrefixCache", lambda tokens: PrefixCache(40))
     actor = llama.actor(7)
     first, second = (batch_of(llama, generate_rollouts(actor.fork(n), turns=2)) for n in range(2))
     third = batch_of(llama, generate_rollouts(actor.fork(3), ("Another",)))
