@@ -8,7 +8,7 @@ from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import env_without_placement
 from grupo.core.types import Message, Task
-from grupo.core.validation import DemonstrationLimit, PromptLimit
+from grupo.core.validation import DemonstrationLimit, PromptLimit, describe_task
 from grupo.envs.unscored import Unscored
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
@@ -57,8 +57,17 @@ def length_limit(
 
 
 def _demonstrations(sampler: GivenAnswerSampler, task: Task) -> Sequence[Demonstration]:
-    """The answers of a task that have a prompt of their own."""
-    return [answer for answer in sampler.solve(task) if isinstance(answer, Demonstration)]
+    """The answers of a task that have a prompt of their own.
+
+    All tasks are read, so that none without a demonstration is left; held-out tasks of a method
+    that trains on pairs may have none.
+    """
+    answers = [answer for answer in sampler.solve(task) if isinstance(answer, Demonstration)]
+    if not answers and isinstance(sampler, DemonstrationSampler):
+        raise ConfigError(
+            f"tasks: {describe_task(task)} has no demonstration. Mend the row, or remove it."
+        )
+    return answers
 
 
 def _reads_texts(sampler: GivenAnswerSampler) -> bool:

@@ -130,7 +130,7 @@ class DemonstrationLimit:
     def surely_fits(self, task: Task) -> bool:
         """True if all texts have fewer bytes than the context has tokens, with 64 for a message."""
         size = 0
-        for demonstration in self._read(task):
+        for demonstration in self.read(task):
             size += len(str(demonstration.tools).encode(errors="replace"))
             for observation, answer in demonstration.turns:
                 parts = (observation,) if isinstance(observation, str) else observation
@@ -168,16 +168,7 @@ class DemonstrationLimit:
                 )
 
     def _count(self, task: Task) -> int:
-        return max(self.prompts.demonstrate(x).context_length for x in self._read(task))
-
-    def _read(self, task: Task) -> Sequence[Demonstration]:
-        """The demonstrations of a task; all tasks are read, so that none without any is left."""
-        demonstrations = self.read(task)
-        if not demonstrations:
-            raise ConfigError(
-                f"tasks: {describe_task(task)} has no demonstration. Mend the row, or remove it."
-            )
-        return demonstrations
+        return max((self.prompts.demonstrate(x).context_length for x in self.read(task)), default=0)
 
 
 def describe_task(task: Task) -> str:

@@ -19,7 +19,10 @@ KEY = "key"  # column of the keys of tasks
 class Selection(Protocol):
     """Selects rows of a survey."""
 
-    column: str
+    @property
+    def column(self) -> str:
+        """The column of the survey."""
+        ...
 
     def __call__(self, values: Sequence[float], /) -> Sequence[int]:
         """The indices of the selected rows, from the values of `column`, NaN where unknown."""

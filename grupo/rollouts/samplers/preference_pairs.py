@@ -57,11 +57,18 @@ class PreferencePairs:
         return chosen, rejected
 
     def solve(self, task: Task) -> Sequence[Demonstration]:
-        """All answers of a task, the chosen ones first."""
+        """All answers of a task, the chosen ones first; none of a held-out task without pairs."""
+        if not self._has_column(task):
+            return []
         chosen, rejected = self.both(task)
         return [*chosen, *rejected]
 
+    def _has_column(self, task: Task) -> bool:
+        return self.chosen in task.columns or self.rejected in task.columns
+
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        if not self._has_column(task):
+            return Group(task, ())
         chosen, rejected = self.both(task)
         rollouts = given_rollouts(actor, [*chosen, *rejected])
         if self.reward_terms:
