@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -50,5 +50,6 @@ def exchange(server: ReportServer, request: bytes) -> tuple[int, dict[str, str],
     """The response to the bytes of a request, after which the client sends nothing more."""
     with connect(server) as connection:
         connection.sendall(request)
-        connection.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # the server may have answered and hung up before
+            connection.shutdown(socket.SHUT_WR)
         return read_response(connection)
