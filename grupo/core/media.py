@@ -1,19 +1,18 @@
 """Images, videos and audio in the messages of an observation, as encoded files with a digest."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from grupo.core.errors import ConfigError
 from grupo.core.optional_deps import optional_dependency
-
-if TYPE_CHECKING:
-    from grupo.core.types import Observation
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,10 @@ class Media:
         """Hexadecimal hash of the file's bytes, which identifies its content."""
         return hashlib.blake2b(self.data, digest_size=16).hexdigest()
 
+    def check(self) -> None:
+        """Decode the file; raises `ConfigError` if that is impossible."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.media_type}, {self.digest[:8]})"
 
@@ -50,11 +53,12 @@ class Image(Media):
         return cls(_encode([pixels], "PNG"), "image/png")
 
     def pixels(self) -> UInt8[np.ndarray, "H W 3"]:
-        """RGB values from 0 to 255."""
-        with optional_dependency("Pillow", "images"):
-            from PIL import Image as PillowImage
+        """RGB values from 0 to 255; raises `ConfigError` if the file does not decode."""
+        with decoding(self):
+            return np.asarray(open_picture(self.data).convert("RGB"))
 
-        return np.asarray(PillowImage.open(BytesIO(self.data)).convert("RGB"))
+    def check(self) -> None:
+        self.pixels()
 
 
 class Video(Media):
@@ -68,32 +72,29 @@ class Video(Media):
         return cls(_encode(list(frames), "PNG", fps), "image/apng")
 
     def frames(self) -> UInt8[np.ndarray, "T H W 3"]:
-        """RGB values from 0 to 255 of each frame."""
-        with optional_dependency("Pillow", "images"):
-            from PIL import Image as PillowImage
-            from PIL import ImageSequence
-
-        sequence = ImageSequence.Iterator(PillowImage.open(BytesIO(self.data)))
-        return np.stack([np.asarray(frame.convert("RGB")) for frame in sequence])
+        """RGB values from 0 to 255 of each frame; raises `ConfigError` if they do not decode."""
+        with decoding(self):
+            return np.stack(frames_of(open_picture(self.data)))
 
     @property
     def fps(self) -> float:
         """Frames per second."""
-        with optional_dependency("Pillow", "images"):
-            from PIL import Image as PillowImage
-
-        milliseconds = float(PillowImage.open(BytesIO(self.data)).info.get("duration", 0.0))
+        with decoding(self):
+            milliseconds = float(open_picture(self.data).info.get("duration", 0.0))
         return 1000.0 / milliseconds if milliseconds else 1.0
+
+    def check(self) -> None:
+        self.frames()
 
 
 class Audio(Media):
-    """A sound: a WAV file of one channel with 16 bits per sample."""
+    """A sound: a WAV file of PCM samples."""
 
     kind = "audio"
 
     @classmethod
     def from_samples(cls, samples: Float[np.ndarray, "S"], rate: int) -> "Audio":
-        """A WAV file of samples from -1 to 1, `rate` per second."""
+        """A WAV file of one channel and 16 bits: samples from -1 to 1, `rate` per second."""
         import wave
 
         integers = np.round(np.clip(samples, -1.0, 1.0) * 32767.0).astype("<i2")
@@ -106,24 +107,29 @@ class Audio(Media):
         return cls(file.getvalue(), "audio/wav")
 
     def samples(self) -> Float[np.ndarray, "S"]:
-        """Samples from -1 to 1."""
+        """Samples from -1 to 1, the mean of the channels; raises `ConfigError` as `pixels` does."""
         import wave
 
-        with wave.open(BytesIO(self.data), "rb") as reader:
-            integers = np.frombuffer(reader.readframes(reader.getnframes()), "<i2")
-        return integers.astype(np.float32) / 32767.0
+        with decoding(self), wave.open(BytesIO(self.data), "rb") as reader:
+            width = reader.getsampwidth()
+            samples = _pcm_samples(reader.readframes(reader.getnframes()), width)
+            channels = samples.reshape(-1, reader.getnchannels())
+        return channels[:, 0] if channels.shape[1] == 1 else channels.mean(1)
 
     @property
     def rate(self) -> int:
         """Samples per second."""
         import wave
 
-        with wave.open(BytesIO(self.data), "rb") as reader:
+        with decoding(self), wave.open(BytesIO(self.data), "rb") as reader:
             return reader.getframerate()
 
+    def check(self) -> None:
+        self.samples()
 
-def media_of(observation: "Observation") -> Iterator[Media]:
-    """The images, videos and audio of an observation's messages, in order.
+
+def media_of(observation: str | Iterable[Mapping[str, Any]]) -> Iterator[Media]:
+    """The images, videos and audio of the messages of an observation, in order.
 
     >>> list(media_of(({"role": "user", "content": [{"type": "text", "text": "Hi"}]},)))
     []
@@ -136,12 +142,56 @@ def media_of(observation: "Observation") -> Iterator[Media]:
                 yield value
 
 
+@contextmanager
+def decoding(media: Media) -> Iterator[None]:
+    """Turn an error of a decoder into a `ConfigError` that names the file's type and size."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:  # decoders raise errors of any type, also those of Python's syntax
+        raise ConfigError(
+            f"a file of {len(media.data)} bytes, {media.media_type}, cannot be decoded:"
+            f" {type(error).__name__}: {error}"
+        ) from error
+
+
+def open_picture(data: bytes) -> Any:
+    """Pillow's picture of a file's bytes."""
+    with optional_dependency("Pillow", "images"):
+        from PIL import Image as PillowImage
+
+    return PillowImage.open(BytesIO(data))
+
+
+def frames_of(picture: Any) -> list[UInt8[np.ndarray, "H W 3"]]:
+    """RGB values from 0 to 255 of each frame of a picture of Pillow."""
+    from PIL import ImageSequence
+
+    return [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(picture)]
+
+
+def _pcm_samples(data: bytes, width: int) -> Float[np.ndarray, "N"]:
+    """Samples from -1 to 1 of the bytes of a WAV file with `width` bytes for each sample."""
+    if width == 1:  # unsigned
+        return (np.frombuffer(data, np.uint8).astype(np.float32) - 128.0) / 127.0
+    if width == 3:
+        bytes_of_sample = np.frombuffer(data, np.uint8).reshape(-1, 3)
+        padded = np.pad(bytes_of_sample, ((0, 0), (1, 0)))  # the lowest byte of four is 0
+        return np.ascontiguousarray(padded).view("<i4")[:, 0].astype(np.float32) / 2.0**31
+    integers = np.frombuffer(data, f"<i{width}")
+    return integers.astype(np.float32) / np.float32(np.iinfo(integers.dtype).max)
+
+
 def _encode(frames: "list[np.ndarray]", file_format: str, fps: float = 1.0) -> bytes:
     with optional_dependency("Pillow", "images"):
         from PIL import Image as PillowImage
 
     first, *rest = map(PillowImage.fromarray, frames)
     file = BytesIO()
+    # alternately blended, which opaque frames do not show: Pillow drops a frame like the last one
+    blend = [i % 2 for i in range(len(frames))]
     animation: Any = {"save_all": True, "append_images": rest, "duration": 1000.0 / fps}
+    animation["blend"] = blend
     first.save(file, file_format, **(animation if rest else {}))
     return file.getvalue()

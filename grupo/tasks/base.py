@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, overload
 
 from grupo.core.errors import ConfigError
+from grupo.core.media import Media
 from grupo.core.types import Observation, Task
 
 KEY_BYTES = 16  # of a hash; its text has two letters for each
@@ -41,12 +42,14 @@ def _strip_text(content: object) -> object:
 
 
 def _digest(value: object) -> str:
-    """The hash of bytes; other objects have no canonical form."""
+    """The hash of bytes and of media; other objects have no canonical form."""
+    if isinstance(value, Media):
+        return value.digest
     if isinstance(value, bytes):
         return hashlib.blake2b(value, digest_size=16).hexdigest()
     raise ConfigError(
         f"A prompt holds a {type(value).__name__}, which has no canonical form. "
-        "Allowed: text, numbers, lists, mappings and bytes."
+        "Allowed: text, numbers, lists, mappings, bytes, images, videos and audio."
     )
 
 

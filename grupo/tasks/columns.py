@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from grupo.core.json_text import check_depth, check_unicode, parse_json
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import task_key
 from grupo.tasks.conversations import MESSAGES, TEXT, conversation_prompt, parse_messages
+from grupo.tasks.media_rows import with_media
 from grupo.tasks.preference_rows import with_shared_prompt
 
 
@@ -38,25 +40,31 @@ NESTED_COLUMNS = ("reward_model", "extra_info")
 
 
 def task_from_row(
-    row: Mapping[str, Any], columns: Columns, location: str, source: str = ""
+    row: Mapping[str, Any],
+    columns: Columns,
+    location: str,
+    source: str = "",
+    folder: Path = Path(),
 ) -> Task:
     """The task of a row, in a plain format or in verl's, {"reward_model": {…}, …}.
 
     Every column but the prompt is kept under its own name, so that reward functions written for
     the table find it. Without a column of the prompt, it is the beginning that `chosen` and
     `rejected` share, or the messages before the first answer in `messages`, and a row with a `text`
-    has the prompt "".
+    has the prompt "". Images, videos and audio are read by `with_media`.
 
     Args:
         row: The row: values by column.
         columns: The columns of prompt, answer and source.
         location: Names the row in error messages, such as "rows.jsonl, line 3".
         source: The task's source if the row has none.
+        folder: Paths of images, videos and audio begin here, if they are relative.
 
     >>> task_from_row({"prompt": "2 + 2 =", "answer": "4", "level": 1}, Columns(), "row 1").columns
     {'answer': '4', 'level': 1}
     """
     _check_row(row, location)
+    row = with_media(row, columns.prompt, location, folder)
     values_by_name = {name: _to_python(name, value) for name, value in row.items()}
     plain = with_shared_prompt(values_by_name, columns.prompt)
     values = {**_verl_fields(plain), **plain}
@@ -145,7 +153,7 @@ def _parse_prompt(value: Any, location: str) -> Observation:
         check_unicode(value)
     except ValueError as error:
         raise ConfigError(f"{location}: {error}.") from error
-    if isinstance(chat, list) and chat and all(map(_is_message, chat)):
+    if isinstance(chat, list | tuple) and chat and all(map(_is_message, chat)):
         return tuple(chat)
     if isinstance(value, str) and value.strip():
         return value

@@ -17,7 +17,8 @@ from grupo.tasks.tables import FILE_TABLES, Table, is_hub_name, load_dataset_tab
 class DatasetTasks:
     """The rows of a table as tasks, each of which is read when it is needed.
 
-    Rows in the formats of TRL and verl are read as they are.
+    Rows in the formats of TRL and verl are read as they are, with their images, videos and audio.
+    Relative paths of these begin in the folder of the file.
 
     Args:
         path: A file ending in .jsonl, .parquet, .csv or .tsv; a folder saved by `datasets`, or of
@@ -35,7 +36,9 @@ class DatasetTasks:
     def load(self) -> Sequence[Task]:
         path = parse_path(self.path)
         with loader_errors(self.path):
-            return TableTasks(self._table(path), self.path, self.columns, path.stem or self.path)
+            folder = path if path.is_dir() else path.parent
+            source = path.stem or self.path
+            return TableTasks(self._table(path), self.path, self.columns, source, folder)
 
     def _table(self, path: Path) -> Table:
         if path.suffix in FILE_TABLES:

@@ -1,6 +1,8 @@
 """The rows of a table as a sequence of tasks, of which memory holds the keys only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
@@ -20,16 +22,20 @@ class TableTasks(TaskSequence):
         name: The table's name, for messages.
         columns: The columns of prompt, answer and source.
         source: The source of tasks whose row has none.
+        folder: Paths of images, videos and audio begin here, if they are relative.
     """
 
-    def __init__(self, table: Table, name: str, columns: Columns, source: str) -> None:
+    def __init__(
+        self, table: Table, name: str, columns: Columns, source: str, folder: Path = Path()
+    ) -> None:
         self.table = table
         self.name = name
         self.columns = columns
         self.source = source
+        self.folder = folder
         self.digests = bytearray()
         for location, row in table:
-            task = task_from_row(row, columns, location, source)
+            task = self._task(row, location)
             self.digests += bytes.fromhex(task.key)
         if not len(self):
             raise ConfigError(
@@ -41,18 +47,21 @@ class TableTasks(TaskSequence):
 
     def task_at(self, index: int) -> Task:
         location, row = self.table.read(index)
-        task = task_from_row(row, self.columns, location, self.source)
+        task = self._task(row, location)
         if task.key != self._key(index):
             raise ConfigError(f"{location}: the prompt has changed since the tasks were loaded.")
         return task
 
     def __iter__(self) -> Iterator[Task]:
         for location, row in self.table:
-            yield task_from_row(row, self.columns, location, self.source)
+            yield self._task(row, location)
 
     def keys(self) -> Iterator[str]:
         """The keys of all tasks, without reading a row."""
         return map(self._key, range(len(self)))
+
+    def _task(self, row: Mapping[str, Any], location: str) -> Task:
+        return task_from_row(row, self.columns, location, self.source, self.folder)
 
     def _key(self, index: int) -> str:
         return self.digests[index * KEY_BYTES : (index + 1) * KEY_BYTES].hex()

@@ -24,6 +24,10 @@ class DatasetTable:
     def __init__(self, path: str, dataset: Any) -> None:
         self.path = path
         self.dataset = dataset
+        # files of images and sounds are kept as they are; `datasets` would decode them
+        is_plain = dataset.format["type"] is None
+        self.undecoded = is_plain and _has_files(dataset.features)
+        self.rows = dataset.with_format("arrow") if self.undecoded else dataset
         check_row_count(path, len(dataset))
 
     def __len__(self) -> int:
@@ -33,7 +37,23 @@ class DatasetTable:
         return map(self.read, range(len(self)))
 
     def read(self, index: int) -> LocatedRow:
-        return f"{self.path}, row {index + 1}", self.dataset[index]
+        location = f"{self.path}, row {index + 1}"
+        if self.undecoded:
+            return location, self.rows[index : index + 1].to_pylist()[0]
+        return location, self.rows[index]
+
+
+def _has_files(feature: Any) -> bool:
+    """Whether a feature of `datasets` has files: an image, a sound or a video, also inside lists.
+
+    Such a feature has the flag `decode`.
+    """
+    if isinstance(feature, Mapping):
+        return any(map(_has_files, feature.values()))
+    if isinstance(feature, list | tuple):
+        return any(map(_has_files, feature))
+    inner = getattr(feature, "feature", None)
+    return getattr(feature, "decode", None) is True or (inner is not None and _has_files(inner))
 
 
 def is_hub_name(path: str) -> bool:
