@@ -83,7 +83,6 @@ class HFGenerateEngine:
         rows = zip(requests, tokens.tolist(), logp.tolist(), strict=True)
         return [checker.truncate(request, *row) for request, *row in rows]
 
-
     def model_arguments(self, token: Tensor) -> dict[str, Any]:
         """Arguments of the model for left-padded prompts (N, L)."""
         return {"input_ids": token}

@@ -20,8 +20,8 @@ from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
-from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.attention_choice import PackedAttention, packed_attention_for
+from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import SortedRows, pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache

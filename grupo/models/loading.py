@@ -297,4 +297,5 @@ def _check_folder(path: str) -> None:
 
 
 def first_line(error: Exception) -> str:
+    """First line of an error's message, or its class if it has none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(":")

@@ -77,7 +77,7 @@ class VisionPolicy(CausalPolicy):
             loading.MULTIMODAL,
             allow_pickle=self.spec.allow_pickle,
         )
-        self.processor = MediaProcessor(load_processor(name), name)
+        self.processor = MediaProcessor(load_processor(name), model.config, name)
         for parameter in frozen_parameters(model, self.spec):
             parameter.requires_grad_(False)
         return model, self.processor.tokenizer
@@ -102,7 +102,9 @@ class VisionPolicy(CausalPolicy):
         names = [
             name
             for name, module in self.hf_model.named_modules()
-            if isinstance(module, nn.Linear) and module is not head and id(module.weight) not in frozen
+            if isinstance(module, nn.Linear)
+            and module is not head
+            and id(module.weight) not in frozen
         ]
         return replace(lora, targets=tuple(names))
 

@@ -46,7 +46,11 @@ class LayerWeights:
 def is_llama(model: PreTrainedModel) -> bool:
     """Whether the model consists of exactly the modules of a Llama, of the plain kinds."""
     base_model = text_decoder(model)
-    if has_three_axes(model) or _child_names(base_model) != MODULE_NAMES[0] or not len(base_model.layers):
+    if (
+        has_three_axes(model)
+        or _child_names(base_model) != MODULE_NAMES[0]
+        or not len(base_model.layers)
+    ):
         return False
     rope_type = getattr(base_model.rotary_emb, "rope_type", "default")
     static_rope = isinstance(rope_type, str) and rope_type not in DYNAMIC_ROPE_TYPES

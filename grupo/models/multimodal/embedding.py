@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from grupo.models.multimodal.features import MediaFeatures
-from grupo.models.multimodal.media_tokens import is_media_token, split_tokens
+from grupo.models.multimodal.media_tokens import LITERAL, is_media_token, split_tokens
 
 
 class MediaEmbedding(nn.Embedding):
@@ -30,7 +30,7 @@ class MediaEmbedding(nn.Embedding):
     def forward(self, input: Tensor) -> Tensor:
         """Embeddings (*n, h) of tokens (*n)."""
         is_media = is_media_token(input)
-        embedded = super().forward(input.masked_fill(is_media, 0))
+        embedded = super().forward(input.masked_fill(is_media, 0) & ~LITERAL)
         if not bool(is_media.any()):
             return embedded
         key, index = split_tokens(input[is_media])

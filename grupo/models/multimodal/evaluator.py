@@ -31,11 +31,11 @@ def multimodal_evaluator_for(
         dtype: of its computations.
     """
     features = MediaFeatures(model, processor)
+    install_media_embedding(model, features)
     padded = MultimodalPaddedEvaluator(model, features)
     rows, length = trial_rows(processor)
     expected = _hidden_states(padded, rows, length)
     attention = text_decoder(model).config._attn_implementation or "eager"
-    install_media_embedding(model, features)
     positions = MultimodalRowPositions(model, processor) if has_three_axes(model) else None
     packed = packed_evaluator_for(model, dtype, positions)
     if packed is None:

@@ -24,19 +24,17 @@ class Features:
     Args:
         values: written at its positions.
         deep: added to the hidden states of its positions in the first layers, a tensor for each.
+        is_stacked: whether the model has the features of its pictures in one tensor (b, n, h).
     """
 
     values: Float[Tensor, "n h"]
     deep: tuple[Float[Tensor, "n h"], ...] = ()
+    is_stacked: bool = False
 
     @property
     def num_bytes(self) -> int:
         """Memory of the tensors."""
         return sum(x.numel() * x.element_size() for x in (self.values, *self.deep))
-
-    def to(self, like: Tensor) -> "Features":
-        """The features in the type and on the device of a tensor."""
-        return Features(self.values.to(like), tuple(x.to(like) for x in self.deep))
 
 
 class MediaFeatures:
@@ -116,7 +114,8 @@ def _tower_output(model: PreTrainedModel, encoded: EncodedMedia) -> Features:
         return _features_before_decoder(model, encoded)
     output = function(**accepted_inputs(function, encoded.inputs), return_dict=True)
     deep = getattr(output, "deepstack_features", None) or ()
-    return Features(_joined(output.pooler_output), tuple(map(_joined, deep)))
+    values = output.pooler_output
+    return Features(_joined(values), tuple(map(_joined, deep)), isinstance(values, Tensor))
 
 
 def _joined(parts: Tensor | Sequence[Tensor]) -> Tensor:

@@ -16,6 +16,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.media import Media
 
 FIRST = 1 << 62  # tokens from here on belong to media; those of vocabularies are smaller
+LITERAL = 1 << 61  # added to a placeholder that the model itself has generated
 INDEX_BITS = 16
 KEY_BITS = 46
 MAX_TOKENS = 1 << INDEX_BITS  # of one image, video or audio

@@ -16,8 +16,14 @@ from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LMHead
 from grupo.models.evaluator import Evaluator, PaddedEvaluator
+from grupo.models.multimodal.embedding import MediaEmbedding
 from grupo.models.multimodal.features import Features, MediaFeatures
-from grupo.models.multimodal.media_tokens import is_media_token, keys_in_order, split_tokens
+from grupo.models.multimodal.media_tokens import (
+    LITERAL,
+    is_media_token,
+    keys_in_order,
+    split_tokens,
+)
 from grupo.models.multimodal.processor import TOKEN_TYPES
 from grupo.models.prompt_logprobs import PromptLogprobEngine
 
@@ -42,6 +48,7 @@ class ForwardInputs:
 
     def __call__(self, token: Tensor) -> dict[str, Any]:
         """The arguments for padded rows (N, L), `input_ids` among them."""
+        token = self._with_literal_placeholders(token)
         is_media = is_media_token(token)
         if not bool(is_media.any()):
             return {"input_ids": to_device(token, self.model.device)}
@@ -57,6 +64,8 @@ class ForwardInputs:
             "token_type_ids": is_media.long(),
         }
         names = inspect.signature(type(self.model.base_model).forward).parameters
+        if "mm_encoder_outputs" not in names:
+            return {"inputs_embeds": self.model.get_input_embeddings()(token)}
         for name in dict.fromkeys(n for x in contents for n in x.inputs):
             if name.endswith("_grid_thw"):  # sizes of pictures, from which positions follow
                 values[name] = torch.cat([x.inputs[name] for x in contents if name in x.inputs])
@@ -70,9 +79,19 @@ class ForwardInputs:
         }
         return {**arguments, "mm_encoder_outputs": outputs}
 
+    def _with_literal_placeholders(self, token: Tensor) -> Tensor:
+        """The rows, in which generated placeholders differ from those of media."""
+        if not isinstance(self.model.get_input_embeddings(), MediaEmbedding):
+            return token
+        ids = self.features.processor.placeholder_ids.values()
+        is_literal = torch.isin(token, torch.tensor([*ids], device=token.device))
+        return torch.where(is_literal, token | LITERAL, token)
+
 
 def _output(features: Sequence[Features]) -> FeaturesOutput:
-    output = FeaturesOutput(pooler_output=[x.values for x in features])  # pyright: ignore
+    values: Any = [x.values for x in features]
+    is_stacked = all(x.is_stacked for x in features)
+    output = FeaturesOutput(pooler_output=torch.stack(values) if is_stacked else values)
     layers = zip(*(x.deep for x in features), strict=True)
     output.deepstack_features = [list(layer) for layer in layers] or None
     return output

@@ -4,11 +4,10 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor
+from transformers import PreTrainedConfig
 
 from grupo.core.errors import ConfigError
 from grupo.core.media import Audio, Image, Media
@@ -56,12 +55,16 @@ class MediaProcessor:
 
     Args:
         processor: Processor of transformers.
+        config: Configuration of the model.
         name: Folder or hub name of the model, for messages.
     """
 
-    def __init__(self, processor: Any, name: str) -> None:
+    def __init__(self, processor: Any, config: PreTrainedConfig, name: str) -> None:
         self.processor = processor
         self.name = name
+        ids = {kind: getattr(config, f"{kind}_token_id", None) for kind in TOKEN_TYPES}
+        # token that the processor writes at each position of a kind of media
+        self.placeholder_ids = {kind: token for kind, token in ids.items() if token is not None}
         self.encoded: OrderedDict[int, EncodedMedia] = OrderedDict()
         self.num_bytes = 0
 
@@ -73,15 +76,6 @@ class MediaProcessor:
     def tokenizer(self) -> Any:
         """Tokenizer of transformers."""
         return self.processor.tokenizer
-
-    @cached_property
-    def placeholder_ids(self) -> Mapping[str, int]:
-        """Token that the processor writes at each position of a kind of media."""
-        names = {kind: f"{kind}_token_id" for kind in TOKEN_TYPES}
-        found = {kind: getattr(self.processor, name, None) for kind, name in names.items()}
-        if found["audio"] is None and (token := getattr(self.processor, "audio_token", None)):
-            found["audio"] = self.tokenizer.convert_tokens_to_ids(token)
-        return {kind: token for kind, token in found.items() if isinstance(token, int)}
 
     def tokens(self, text: str, media: Sequence[Media]) -> tuple[int, ...]:
         """Tokens of a rendered text, with media tokens at the positions of its media.
@@ -151,7 +145,8 @@ class MediaProcessor:
             )
         except (ValueError, TypeError, IndexError) as error:
             raise ConfigError(
-                f"prompt: the processor of {self.name!r} rejects it: {error}."
+                f"prompt: the processor of {self.name!r} rejects it: {error} Allowed: as many"
+                " placeholders as media, and none in the text itself."
             ) from error
         return {name: x for name, x in output.items() if isinstance(x, Tensor)}
 

@@ -66,6 +66,4 @@ def _content_parts(message: Message) -> list[dict[str, Any]]:
     content = message.get("content") or ""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [
-        {name: x for name, x in part.items() if not isinstance(x, Media)} for part in content
-    ]
+    return [{name: x for name, x in part.items() if not isinstance(x, Media)} for part in content]
