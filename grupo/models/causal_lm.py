@@ -262,7 +262,7 @@ class CausalPolicy(TrainablePolicy):
 
     @property
     def saveable(self) -> Saveable:
-        """What is exported with the model: its tokenizer."""
+        """The tokenizer, which is exported with the model."""
         return self.chat_tokenizer.tokenizer
 
     @property

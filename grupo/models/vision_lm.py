@@ -19,7 +19,7 @@ from grupo.models.loading import Lora
 from grupo.models.multimodal.evaluator import multimodal_evaluator_for
 from grupo.models.multimodal.features import language_parameters
 from grupo.models.multimodal.processor import MediaProcessor
-from grupo.models.multimodal.processor_loading import load_processor
+from grupo.models.multimodal.processor_loading import ProcessorFiles, load_processor
 from grupo.models.multimodal.tokenizer import MultimodalTokenizer
 from grupo.models.trainable import Saveable
 
@@ -88,8 +88,8 @@ class VisionPolicy(CausalPolicy):
 
     @property
     def saveable(self) -> Saveable:
-        """What is exported with the model: its processor, which has the tokenizer."""
-        return self.processor.processor
+        """The processor, which is exported with the model; the tokenizer is a part of it."""
+        return ProcessorFiles(self.processor.processor, str(self.spec.model))
 
     @property
     def lora(self) -> Lora | None:

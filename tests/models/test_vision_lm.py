@@ -1,6 +1,8 @@
 """Multimodal policies: the model's own logits, a ratio of 1, frozen towers, adapters, export."""
 
 import functools
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,18 @@ from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
 from grupo.core.media import media_of
 from grupo.core.types import Rollout
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.inference.vllm import Vllm
+from grupo.models.causal_lm import CausalLM
 from grupo.models.evaluator import PackedEvaluator
 from grupo.models.loading import Lora
 from grupo.models.multimodal.media_tokens import is_media_token
 from grupo.models.multimodal.processor_loading import load_processor
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.vision_lm import VisionLM, VisionPolicy
+from grupo.recipe import Recipe
+from grupo.tasks import InMemoryTasks
+from grupo.training.start_from import with_model
 from tests.helpers import vision_families
 from tests.helpers.media_prompts import answers, mixed_prompts, prompt
 from tests.helpers.tiny_lm import batch_of
@@ -145,9 +152,8 @@ def test_gradients_reach_what_is_trained_and_nothing_else(folders, name, part):
     outside = {n for n in named if not n.startswith(("model.language_model", "model.text_model"))}
     outside -= {"lm_head.weight"}
     expected = {n for n in outside if any(x in n for x in names) == (part == "projector")}
-    has_gradient = {
-        n for n in outside if named[n].grad is not None and named[n].grad.abs().sum() > 0
-    }
+    gradients = {n: named[n].grad for n in outside}
+    has_gradient = {n for n, grad in gradients.items() if grad is not None and grad.any()}
     trained = {n for n in outside if named[n].requires_grad}
     assert trained == expected
     assert has_gradient
@@ -174,14 +180,15 @@ def test_gradient_of_the_projector_is_that_of_transformers(folders):
 def test_features_of_a_frozen_tower_are_computed_once(folders, monkeypatch):
     policy = policy_of(folders["llava"])
     calls = list[int]()
-    function = type(policy.hf_model.base_model).get_image_features
+    base: Any = policy.hf_model.base_model
+    function = type(base).get_image_features
 
     @functools.wraps(function)
     def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
         calls.append(1)
         return function(self, *args, **kwargs)
 
-    monkeypatch.setattr(type(policy.hf_model.base_model), "get_image_features", counted)
+    monkeypatch.setattr(type(base), "get_image_features", counted)
     batch = batch_of(policy, answers(policy, mixed_prompts("image"), attempts=4))
     policy.signals(batch).logp.sum().backward()
     policy.signals(batch)
@@ -192,7 +199,8 @@ def test_a_trained_tower_changes_the_next_answers(folders):
     policy = policy_of(folders["llava"], train_tower=True)
     (before,) = answers(policy, [prompt("image", [0])], attempts=1)
     with torch.no_grad():
-        for parameter in policy.hf_model.base_model.vision_tower.parameters():
+        base: Any = policy.hf_model.base_model
+        for parameter in base.vision_tower.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     policy.sync_weights(policy.weight_sync.snapshot(), 1)
     (after,) = answers(policy, [prompt("image", [0])], attempts=1)
@@ -209,7 +217,7 @@ def test_adapters_are_on_the_language_model_only(folders, name):
     assert all("language_model" in n and "lora_" in n for n in names)
     batch = batch_of(policy, answers(policy, mixed_prompts("image")))
     policy.signals(batch).logp.sum().backward()
-    assert sum(float(p.grad.abs().sum()) for p in policy.parameters()) > 0
+    assert any(p.grad is not None and p.grad.any() for p in policy.parameters())
 
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
@@ -272,3 +280,21 @@ def test_a_kind_of_media_that_the_model_does_not_read_is_refused(folders):
     policy = policy_of(folders["llava"])
     with pytest.raises(ConfigError, match=r"'audio', which .* does not read"):
         policy.encode_observation(Rollout(), prompt("audio", [0]))
+
+
+def test_an_export_keeps_the_settings_for_videos(folders, tmp_path: Path):
+    source, export = tmp_path / "source", tmp_path / "export"
+    shutil.copytree(folders["qwen2_vl"], source)
+    file = source / "processor_config.json"
+    video = {"video_processor_type": "Qwen2VLVideoProcessor", "patch_size": 8}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "video_processor": video}))
+    policy_of(str(source)).export(export)
+    assert json.loads((export / file.name).read_text())["video_processor"] == video
+
+
+@pytest.mark.parametrize("name", ["llava", "qwen2_audio"])
+def test_a_multimodal_folder_as_model_gives_a_multimodal_policy(folders, name):
+    env = SingleTurn((RewardTerm("length", lambda task, rollout: rollout.length),))
+    recipe = Recipe(CausalLM("other", max_new_tokens=9), env, InMemoryTasks([]))
+    policy = with_model(recipe, folders[name]).policy
+    assert policy == VisionLM(folders[name], max_new_tokens=9)

@@ -44,7 +44,7 @@ class MediaEmbedding(nn.Embedding):
 def install_media_embedding(model: PreTrainedModel, features: MediaFeatures) -> None:
     """Replaces the input embeddings of a model by those that take media tokens.
 
-    Models with other embeddings than `nn.Embedding`, such as scaled ones, keep theirs: they are
+    Other embeddings than `nn.Embedding`, such as scaled ones, are not replaced: such models are
     evaluated by their own forward pass.
     """
     layer: Any = model.get_input_embeddings()

@@ -176,4 +176,5 @@ def _resampled(audio: Audio, rate: int) -> Any:
     from scipy.signal import resample
 
     samples = audio.samples()
-    return resample(samples, round(len(samples) * rate / audio.rate)).astype(samples.dtype)
+    resampled: Any = resample(samples, round(len(samples) * rate / audio.rate))
+    return resampled.astype(samples.dtype)
