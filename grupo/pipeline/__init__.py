@@ -1,6 +1,6 @@
 """Pipelines of stages: supervised, preference and RL training, surveys, collections, exports."""
 
-from grupo.pipeline.collect import best_against_worst, solved
+from grupo.pipeline.collect import best_against_worst, best_against_worst_in_context, solved
 from grupo.pipeline.conditions import ConditionFailedError, MetricAtLeast, MetricAtMost
 from grupo.pipeline.merge import Merged, linear, spherical
 from grupo.pipeline.pipeline import Pipeline
@@ -23,6 +23,7 @@ __all__ = [
     "SurveyStage",
     "SurveyedTasks",
     "best_against_worst",
+    "best_against_worst_in_context",
     "linear",
     "resume_pipeline",
     "run_pipeline",

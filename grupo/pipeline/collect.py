@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.pipeline.data_stage import new_data_file, sampled_policy
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import run_rollouts
+from grupo.rollouts.evaluate import sample_groups
+from grupo.rollouts.samplers import GroupSampler, Sampler
 from grupo.training.callbacks import Callback
 
 COLLECTION_FILE = "tasks.jsonl"
@@ -33,8 +35,9 @@ def best_against_worst(
 ) -> Sequence[Row]:
     """The rollout with the highest reward as `chosen`, that with the lowest as `rejected`.
 
-    Of equal rewards the first is taken; a group without different rewards has no row. Rollouts
-    without text are left out: an empty answer is no part of a pair.
+    Of equal rewards the first is taken; a group without different rewards has no row, and one whose
+    best and worst rollout have the same text has none. Rollouts without text are left out: an empty
+    answer is no part of a pair.
 
     Args:
         rollouts: The scored rollouts of a group.
@@ -51,10 +54,27 @@ def best_against_worst(
         return []
     best = max(rollouts, key=lambda rollout: rollout.reward)
     worst = min(rollouts, key=lambda rollout: rollout.reward)
-    if best.reward == worst.reward:
+    if best.reward == worst.reward or best.text == worst.text:
         return []
     rewards = {"chosen_reward": best.reward, "rejected_reward": worst.reward}
     return [{"chosen": best.text, "rejected": worst.text, **rewards}]
+
+
+def best_against_worst_in_context(
+    rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
+) -> Sequence[Row]:
+    """As `best_against_worst`, with the prompt of the rollouts in place of the task's.
+
+    It is for samplers whose rollouts share another prompt, such as reviews of one answer.
+
+    Args:
+        rollouts: The scored rollouts of a group, which have one prompt.
+        solves: Whether a rollout solves its task; it is not read.
+    """
+    prompts = [rollout.turns[0][0] for rollout in rollouts if rollout.turns]
+    shown = [prompt if isinstance(prompt, str) else list(prompt) for prompt in prompts[:1]]
+    rows = best_against_worst(rollouts, solves)
+    return [{**row, "prompt": prompt} for row in rows for prompt in shown]
 
 
 def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Sequence[Row]:
@@ -69,25 +89,32 @@ def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Se
 
 
 def collect_groups(
-    recipe: Recipe, attempts: int, count: int, callback: Callback, ranks: Ranks
+    recipe: Recipe,
+    attempts: int,
+    count: int,
+    callback: Callback,
+    ranks: Ranks,
+    sampler: Sampler | None = None,
 ) -> list[Group]:
     """Sample a group of scored rollouts for each training task of a recipe with its policy.
 
     Args:
         recipe: The recipe.
-        attempts: Sampled rollouts per task.
+        attempts: Sampled rollouts per task, where there is no sampler.
         count: Number of tasks at most; 0: all.
         callback: Receives a note about prompts that do not fit.
         ranks: The processes that share the rollouts; each returns all groups.
+        sampler: Makes the groups; None: independent rollouts, as in an evaluation.
     """
     size = max(1, ROLLOUTS_AT_ONCE // attempts)
-    strategy = recipe.evaluation.turn_strategy
+    sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
     groups: list[Group] = []
     with sampled_policy(recipe, count, callback, ranks) as sampled:
         for first in range(0, len(sampled.tasks), size):
             actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
             part = sampled.tasks[first : first + size]
-            groups += run_rollouts(actor, recipe.env, part, attempts, strategy, ranks)
+            resized = [replace(task, group_size=0) for task in part]  # the sampler's own size
+            groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
     return groups
 
 

@@ -20,6 +20,7 @@ from grupo.pipeline.export import MODEL, write_stage_model
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
+from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
 from grupo.training.run_dir import RECIPE
 from grupo.training.trainer import create_trainer, reopen_trainer
@@ -155,6 +156,7 @@ class CollectStage:
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.
+        sampler: Makes the group of a task, such as `Workshop()`; None: `attempts` rollouts.
     """
 
     name: str
@@ -165,6 +167,7 @@ class CollectStage:
     start: str | Merged | None = None
     when: StageCondition | None = None
     otherwise: Literal["stop", "skip"] = "stop"
+    sampler: Sampler | None = None
 
     @property
     def data_file(self) -> str:
@@ -172,7 +175,7 @@ class CollectStage:
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         start = perf_counter()
-        groups = collect_groups(recipe, self.attempts, self.count, callback, ranks)
+        groups = collect_groups(recipe, self.attempts, self.count, callback, ranks, self.sampler)
         if ranks.rank == 0:
             seconds = perf_counter() - start
             write_collection(folder, recipe, groups, self.rows, callback, seconds=seconds)

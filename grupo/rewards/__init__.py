@@ -41,6 +41,7 @@ from grupo.rewards.judges import (
     Rubric,
     RubricInOneCall,
 )
+from grupo.rewards.juries import Debate, Jury, Statement, majority
 from grupo.rewards.learned import LearnedReward
 from grupo.rewards.length_budget import BudgetBand, BudgetTriangle
 from grupo.rewards.length_shaped import CosineReward, RelativeLength
@@ -63,6 +64,7 @@ __all__ = [
     "ChatEndpoint",
     "CheckedSolutions",
     "CosineReward",
+    "Debate",
     "ExactMatch",
     "Extractor",
     "FactMatch",
@@ -73,6 +75,7 @@ __all__ = [
     "InstructionFollowing",
     "Inverted",
     "Judge",
+    "Jury",
     "LearnedReward",
     "LengthPenalty",
     "LocalModel",
@@ -96,6 +99,7 @@ __all__ = [
     "RubricInOneCall",
     "SelfTimedReward",
     "SetOfSolutions",
+    "Statement",
     "TRLReward",
     "TagFormat",
     "VerlBatchReward",
@@ -106,6 +110,7 @@ __all__ = [
     "final_answer",
     "last_boxed",
     "load_reward",
+    "majority",
     "share_met",
     "whole_text",
 ]

@@ -17,7 +17,7 @@ from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_rank
 from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.eval_scores import pass_ks
-from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.samplers import GroupSampler, Sampler
 
 
 class HasActor(Protocol):
@@ -192,18 +192,26 @@ def run_rollouts(
 
     A task's own `group_size` is ignored.
     """
-    sampler = GroupSampler(attempts, turn_strategy)
     resized = [replace(task, group_size=attempts) for task in tasks]
-    own = share_of_rank(ranks, len(resized))
+    return sample_groups(actor, env, resized, GroupSampler(attempts, turn_strategy), ranks)
+
+
+def sample_groups(
+    actor: Actor,
+    env: EnvSpec,
+    tasks: Sequence[Task],
+    sampler: Sampler,
+    ranks: Ranks = SINGLE_RANK,
+) -> list[Group]:
+    """Generate and score the group that a sampler makes for every task."""
+    own = share_of_rank(ranks, len(tasks))
 
     async def run_own() -> list[Group]:
         opened = open_env(env)
-        return list(
-            await asyncio.gather(*(sampler(resized[i], opened, actor.fork(i)) for i in own))
-        )
+        return list(await asyncio.gather(*(sampler(tasks[i], opened, actor.fork(i)) for i in own)))
 
     groups = dict(zip(own, run_coroutine(run_own()), strict=True))
-    return exchange_groups(ranks, groups, resized, "evaluation rollouts", "generate")
+    return exchange_groups(ranks, groups, tasks, "evaluation rollouts", "generate")
 
 
 def pass_at_k(k: int, attempts: int, num_correct: int) -> float:

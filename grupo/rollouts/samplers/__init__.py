@@ -1,9 +1,12 @@
 """Samplers: how the rollouts of a group are generated. Most wrap another sampler."""
 
 from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
+from grupo.rollouts.samplers.answer_tokens import OnlyAnswerTokens
 from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
+from grupo.rollouts.samplers.context_pairs import ContextPairs
 from grupo.rollouts.samplers.critique import WithCritique
+from grupo.rollouts.samplers.deliberation import Deliberation, drop_repeats
 from grupo.rollouts.samplers.demonstrations import (
     ConversationColumn,
     DemonstrationSampler,
@@ -38,7 +41,9 @@ from grupo.rollouts.samplers.workshop import ReviewPairs, Workshop
 __all__ = [
     "AnytimeBudgets",
     "BetaBins",
+    "ContextPairs",
     "ConversationColumn",
+    "Deliberation",
     "DemonstrationSampler",
     "EarlyExits",
     "EarlyPruning",
@@ -50,6 +55,7 @@ __all__ = [
     "GroupSampler",
     "LabelledAnswers",
     "MultiTemperature",
+    "OnlyAnswerTokens",
     "ParaphraseSampler",
     "PreferencePairs",
     "ResampleUntilInformative",
@@ -76,5 +82,6 @@ __all__ = [
     "WithSelfHint",
     "Workshop",
     "add_tags",
+    "drop_repeats",
     "without_tags",
 ]

@@ -18,14 +18,14 @@ PAPER = Paper(
     tags=("preferences", "hints"),
     kind="sampler",
     catalogue=("fellowship-po",),
-    checked=("golden",),
-    source=Source("abstract", "the abstract as the catalogue's row quotes it"),
+    checked=("golden", "run"),
+    source=Source("abstract", "arXiv:2408.08688, abstract; the catalogue's row"),
     missing=(
-        "A debate of judges; one judge is a reward, and jury_vote joins several.",
-        "A comparison of reviewed revisions with single drafts at equal tokens, by models.",
+        "Juries and debaters that are language models: theirs are functions here, and PairwiseJudge"
+        " asks one model.",
     ),
     deviations=("The texts of the prompts are our choice.",),
-    shown=("tests/core/test_rater_agreement.py::test_a_jury_agrees_more_than_one_judge",),
+    shown=("docs/pipelines_shown.md#the-fellowship-of-the-llms",),
 )
 REVIEWER_ROLE = "reviewer"  # the role of the policy that criticises
 REVIEW = "\n\nAnswer: {answer}\n\nCriticise this answer."

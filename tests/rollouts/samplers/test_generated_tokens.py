@@ -10,13 +10,15 @@ import pytest
 
 import grupo
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Group
+from grupo.core.types import Group, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy import LoadedMultiPolicy
 from grupo.rollouts import samplers, turns
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     BetaBins,
+    ContextPairs,
+    Deliberation,
     DemonstrationSampler,
     EarlyExits,
     EarlyPruning,
@@ -26,6 +28,7 @@ from grupo.rollouts.samplers import (
     GroupSampler,
     LabelledAnswers,
     MultiTemperature,
+    OnlyAnswerTokens,
     ParaphraseSampler,
     PreferencePairs,
     ResampleUntilInformative,
@@ -85,8 +88,19 @@ UNSAMPLED = (
     "SelfImprovingPairs",
     "TaggedDemonstrations",
 )
+
+
+def context_of(task: Task) -> str:
+    """The context of every task."""
+    return "a"
+
+
 PLAIN: Mapping[str, Sampler] = {
     "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
+    "ContextPairs": ContextPairs(context_of, "R{context}", -1.0),
+    "Deliberation": Deliberation(
+        ("a", "b"), "hint", "solution", 2, discuss="R{thoughts}", answer="S", plant="T"
+    ),
     "DemonstrationSampler": DemonstrationSampler(SolutionColumn()),
     "EarlyExits": EarlyExits(2, ",", STOP),
     "EarlyPruning": EarlyPruning(4, 0.5, 3, 4, 1, BetaBins((BetaBin(1.0, 2.0),))),
@@ -94,6 +108,7 @@ PLAIN: Mapping[str, Sampler] = {
     "FirstTurnTree": FirstTurnTree(2, 2),
     "LabelledAnswers": LabelledAnswers("hint"),
     "MultiTurnDemonstrations": MultiTurnDemonstrations(lambda task, observations, rng: "ab"),
+    "OnlyAnswerTokens": OnlyAnswerTokens(GroupSampler(2), ","),
     "PreferencePairs": PreferencePairs("hint", "solution"),
     "SelfImprovingPairs": SelfImprovingPairs("hint", "solution", RevisionPrompt(",")),
     "ParaphraseSampler": ParaphraseSampler(2),

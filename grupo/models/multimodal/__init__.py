@@ -1,1 +1,0 @@
-"""Models that read images, videos and audio: their processors, features and tokens."""

@@ -1,0 +1,80 @@
+"""Rollouts whose thoughts are not trained on."""
+
+from dataclasses import replace
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env
+from grupo.core.ranges import NonEmptyString
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.base import Sampler
+
+
+@component
+class OnlyAnswerTokens:
+    """The rollouts of another sampler, trained on behind their last `think_end` only.
+
+    Tokens of the thoughts and of `think_end` are masked: losses, scores and lengths do not see
+    them. A rollout without `think_end` stays as it is.
+
+    PRefLexOR, Buehler (arXiv:2410.12375), stage 2, as `dynamic_answer_comparison` in its code.
+
+    Args:
+        inner: The sampler.
+        think_end: Text that ends the thoughts.
+    """
+
+    inner: Sampler
+    think_end: NonEmptyString = "</think>"
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        group = await self.inner(task, env, actor)
+        masked = (mask_thoughts(actor, rollout, self.think_end) for rollout in group.rollouts)
+        return replace(group, rollouts=tuple(masked))
+
+
+def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
+    """The rollout with the actions up to its last `think_end` out of the loss.
+
+    The action that contains it becomes two, of which the second is trained on.
+
+    Args:
+        actor: Cuts and decodes.
+        rollout: The rollout.
+        think_end: Text that ends the thoughts.
+    """
+    ends = [i for i, (_, action) in enumerate(rollout.turns) if think_end in action.text]
+    if not ends:
+        return rollout
+    last = ends[-1]
+    before = [
+        (observation, replace(action, in_loss=False))
+        for observation, action in rollout.turns[:last]
+    ]
+    part = replace(rollout, turns=rollout.turns[: last + 1])
+    observation, action = part.turns[-1]
+    cut = _items_through(actor, part, action.text.rindex(think_end) + len(think_end))
+    thoughts = actor.truncate(part, cut).turns[-1][1]
+    answer = replace(
+        action,
+        items=action.items[cut:],
+        logp=action.logp[cut:],
+        observation=(),
+        text=action.text[len(thoughts.text) :],
+        resets_context=False,
+        later_parts=(),
+    )
+    masked = replace(thoughts, in_loss=False, finish_reason="stop", later_parts=())
+    turns = (*before, (observation, masked), ("", answer), *rollout.turns[last + 1 :])
+    return replace(rollout, turns=turns)
+
+
+def _items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
+    """The smallest number of items of the last action whose text has so many characters."""
+    low, high = 0, len(rollout.turns[-1][1].items)
+    while low < high:
+        middle = (low + high) // 2
+        if len(actor.truncate(rollout, middle).turns[-1][1].text) < characters:
+            low = middle + 1
+        else:
+            high = middle
+    return low
