@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from grupo.compare import Comparison, Seconds, Steps, TaskSet, Tokens, run_comparison
     from grupo.core.errors import ConfigError
+    from grupo.core.media import Audio, Image, Video
     from grupo.core.schedules import Cosine, Linear, Warmup
     from grupo.core.types import Action, Group, Rollout, Task
     from grupo.envs import RewardTerm, SingleTurn
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from grupo.models.loaded import LoadedModel
     from grupo.models.loading import Lora
     from grupo.models.sharding import FSDP2
+    from grupo.models.vision_lm import VisionLM
     from grupo.pipeline import Merged, Pipeline, Stage, resume_pipeline, run_pipeline
     from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
     from grupo.report.run import Run
@@ -38,6 +40,8 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.rollouts.evaluate": ("SuccessCriterion",),
     "grupo.method": ("Method",),
     "grupo.models.causal_lm": ("CausalLM",),
+    "grupo.models.vision_lm": ("VisionLM",),
+    "grupo.core.media": ("Audio", "Image", "Video"),
     "grupo.models.base": ("AuxModel",),
     "grupo.models.loading": ("Lora",),
     "grupo.models.sharding": ("FSDP2",),
@@ -59,6 +63,7 @@ __all__ = [
     "FSDP2",
     "Action",
     "Adam",
+    "Audio",
     "AuxModel",
     "CausalLM",
     "Columns",
@@ -70,6 +75,7 @@ __all__ = [
     "Evaluation",
     "FromFunction",
     "Group",
+    "Image",
     "InMemoryTasks",
     "KeepCheckpoints",
     "Linear",
@@ -93,6 +99,8 @@ __all__ = [
     "TaskMixture",
     "TaskSet",
     "Tokens",
+    "Video",
+    "VisionLM",
     "Warmup",
     "resume",
     "resume_pipeline",

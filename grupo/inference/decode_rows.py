@@ -44,12 +44,14 @@ class RowTensors:
     Args:
         rng_key: of the random stream of the row's request.
         prompt_length: number of tokens of the request.
+        first_position: position of the first generated token.
         token: the newest token, which was sampled but not evaluated.
         logp: its log-probability.
     """
 
     rng_key: Int[Tensor, "R"]
     prompt_length: Int[Tensor, "R"]
+    first_position: Int[Tensor, "R"]
     token: Int[Tensor, "R"]
     logp: Float[Tensor, "R"]
 
@@ -86,11 +88,12 @@ def sampled_rows(
     logits: Float[Tensor, "R V"],
     rng_key: Int[Tensor, "R"],
     prompt_length: Int[Tensor, "R"],
+    first_position: Int[Tensor, "R"],
     num_generated: Int[Tensor, "R"] | int = 0,
 ) -> RowTensors:
     """Rows with a token sampled from the logits, after so many generated tokens."""
     u = uniform(rng_key, prompt_length + num_generated)
-    return RowTensors(rng_key, prompt_length, *sampling.sample(logits, u))
+    return RowTensors(rng_key, prompt_length, first_position, *sampling.sample(logits, u))
 
 
 class DynamicRows:
@@ -123,12 +126,17 @@ class DynamicRows:
     def step(self) -> None:
         config, rows, state = self.config, self._tensors(), self.state
         # a finished row may have reached the end of the context
-        position = rows.prompt_length + state.num_generated
+        position = rows.first_position + state.num_generated
         position = position.clamp(max=config.context_length - 1)
         logits = config.backend.decode(rows.token, position, state, config.lm_head)
         state.advance()
         self.tensors = sampled_rows(
-            config.sampling, logits, rows.rng_key, rows.prompt_length, state.num_generated
+            config.sampling,
+            logits,
+            rows.rng_key,
+            rows.prompt_length,
+            rows.first_position,
+            state.num_generated,
         )
 
     def read(self) -> tuple[list[float], list[float]]:

@@ -72,7 +72,7 @@ class HFGenerateEngine:
         )
         with _default_generation_config(self.model):
             output: Any = self.model.generate(  # pyright: ignore[reportCallIssue]
-                token,
+                **self.model_arguments(token),
                 attention_mask=mask,
                 generation_config=config,
                 logits_processor=LogitsProcessorList([sampler]),
@@ -82,6 +82,10 @@ class HFGenerateEngine:
         logp = torch.stack(sampler.logp, 1)
         rows = zip(requests, tokens.tolist(), logp.tolist(), strict=True)
         return [checker.truncate(request, *row) for request, *row in rows]
+
+    def model_arguments(self, token: Tensor) -> dict[str, Any]:
+        """Arguments of the model for left-padded prompts (N, L)."""
+        return {"input_ids": token}
 
 
 @contextmanager

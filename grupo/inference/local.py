@@ -20,7 +20,7 @@ from grupo.inference.static_rows import StaticDecoding
 from grupo.inference.stop_conditions import StopChecker
 from grupo.kernels.backend import Backend
 from grupo.kernels.lm_head import LMHead
-from grupo.kernels.prefill import prefill_in_parts
+from grupo.kernels.prefill import next_position, prefill_in_parts
 from grupo.kernels.prefix_cache import PrefixCache
 
 logger = logging.getLogger(__name__)
@@ -209,8 +209,11 @@ class _DecodeBatch:
         self.answers += map(_Answer, indices, remaining)
         rng_key = self._tensor([r.rng_key for r in requests])
         prompt_length = self._tensor([len(r.tokens) for r in requests])
+        next_positions = [next_position(engine.backend, prompt) for prompt in prompts]
+        first_position = self._tensor([next_positions[prefix] for prefix in prefixes])
         row_logits = logits[self._tensor(prefixes)]
-        new = sampled_rows(self.config.sampling, row_logits, rng_key, prompt_length)
+        lengths = prompt_length, first_position
+        new = sampled_rows(self.config.sampling, row_logits, rng_key, *lengths)
         self.rows.append(slots, prefixes, new)
 
     def read_tokens(self) -> Iterator[tuple[int, Reply]]:

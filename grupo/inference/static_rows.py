@@ -41,7 +41,7 @@ class StaticRows:
         device = config.backend.model.device
         self.state = StaticDecodeState(config.prefix_cache, device)
         none = torch.zeros(0, dtype=torch.long, device=device)
-        self.tensors = RowTensors(none, none, none, none.double())
+        self.tensors = RowTensors(none, none, none, none, none.double())
         self.captured = CapturedWork(capture)
         # what captured steps depend on: the places of the weights and of the tensors
         self.weights: tuple[int, ...] = ()
@@ -95,12 +95,12 @@ class StaticRows:
         rows = RowTensors(*(x[: capacity.rows] for x in vars(self.tensors).values()))
         state.masks = {}
         # a finished row may have reached the end of the context
-        position = rows.prompt_length + state.num_generated
+        position = rows.first_position + state.num_generated
         position = position.clamp(max=config.context_length - 1)
         logits = config.backend.decode(rows.token, position, state, config.lm_head)
         state.count_tokens()
-        args = logits, rows.rng_key, rows.prompt_length, state.num_generated
-        sampled = sampled_rows(config.sampling, *args)
+        lengths = rows.prompt_length, rows.first_position, state.num_generated
+        sampled = sampled_rows(config.sampling, logits, rows.rng_key, *lengths)
         rows.token.copy_(sampled.token)
         rows.logp.copy_(sampled.logp.float())
 

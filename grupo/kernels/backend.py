@@ -13,6 +13,7 @@ from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.attention_choice import PackedAttention
 from grupo.kernels.packing.hf_attention import AttentionLayout, AttentionWithLSE
+from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
@@ -35,6 +36,11 @@ class Backend(Protocol):
 
     @property
     def model(self) -> PreTrainedModel: ...
+
+    @property
+    def positions(self) -> RowPositions | None:
+        """Positions of tokens; None if they are their indices in their rows."""
+        ...
 
     def reset(self, prefix_cache: PrefixCache) -> None:
         """Use `prefix_cache` from now on; the weights stay constant until the next reset."""
@@ -73,10 +79,12 @@ class HFBackend:
     Args:
         model: the model.
         attention: attention of `evaluate`.
+        positions: positions of tokens. Default: their indices in their rows.
     """
 
     model: PreTrainedModel
     attention: PackedAttention = TreeAttention
+    positions: RowPositions | None = None
 
     def reset(self, prefix_cache: PrefixCache) -> None:
         pass

@@ -156,12 +156,20 @@ def prefill(
     new_slots = torch.zeros(len(prepared.packed.token), dtype=torch.long)
     for prompt, index in prepared.token_index.items():
         new_slots[index] = torch.tensor(slots[prompt][-len(index) :])
+        if backend.positions:
+            position = backend.positions(prompt)[:-1]
+            prepared.packed.position[index] = position[-len(index) :]
     prefixes = _on_device(prepared.cached_prefixes, device)
     packed = prepared.packed.to(device)
     state = PrefillState(TreeAttention(packed), prefix_cache, new_slots.to(device), prefixes)
     last_index = torch.tensor([int(prepared.token_index[p][-1]) for p in prompts], device=device)
     logits = backend.prefill(packed.token, packed.position, state, last_index, lm_head)
     return logits, [slots[prompt] for prompt in prompts]
+
+
+def next_position(backend: Backend, prompt: Prompt) -> int:
+    """Position of the token after a prompt."""
+    return int(backend.positions(prompt)[-1]) if backend.positions else len(prompt)
 
 
 def _on_device(prefixes: Sequence[CachedPrefix], device: torch.device) -> tuple[CachedPrefix, ...]:

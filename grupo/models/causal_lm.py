@@ -51,7 +51,7 @@ from grupo.models.token_statistics import (
     disagreement,
     token_signals,
 )
-from grupo.models.trainable import TrainablePolicy
+from grupo.models.trainable import Saveable, TrainablePolicy
 from grupo.models.weight_sync import (
     CPU,
     CopiedWeights,
@@ -218,24 +218,15 @@ class CausalPolicy(TrainablePolicy):
         is_stored = spec.trains_adapters or dtype in FULL_PRECISION
         storage_dtype = dtype if is_stored else torch.float32
         with loader_errors(f"model: {spec.model!r}"):
-            self.hf_model, tokenizer = take_or_load(
-                spec.model,
-                storage_dtype,
-                device,
-                allow_pickle=spec.allow_pickle,
-                quantization=spec.quantization,
-            )
-        eos_token_ids = loading.eos_token_ids(self.hf_model.generation_config, tokenizer)
-        self.chat_tokenizer = make_chat_tokenizer(
-            spec, tokenizer, eos_token_ids, self.context_length
-        )
+            self.hf_model, tokenizer = self._load(storage_dtype, device)
+        self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         self.token_texts = TokenTexts(tokenizer)
         with loader_errors(f"lora: {spec.lora!r}"):
-            module = spec.adapters or trainable_module(self.hf_model, spec.lora, spec.start)
+            module = spec.adapters or trainable_module(self.hf_model, self.lora, spec.start)
         super().__init__(
             str(spec.model),
             module,
-            tokenizer,
+            self.saveable,
             has_adapters=spec.trains_adapters,
             tokens_per_microbatch=spec.tokens_per_microbatch,
             dtype=dtype,
@@ -252,6 +243,32 @@ class CausalPolicy(TrainablePolicy):
         # models that it can be compared with, by name
         self.scorers: Mapping[str, DistributionScorer[TokenDistributions]] = {}
         self.aux_heads = self.attach_heads(())
+
+    def _load(
+        self, storage_dtype: torch.dtype, device: torch.device
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Load the model and its tokenizer."""
+        return take_or_load(
+            self.spec.model,
+            storage_dtype,
+            device,
+            allow_pickle=self.spec.allow_pickle,
+            quantization=self.spec.quantization,
+        )
+
+    def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> ChatTokenizer:
+        eos_token_ids = loading.eos_token_ids(self.hf_model.generation_config, tokenizer)
+        return make_chat_tokenizer(self.spec, tokenizer, eos_token_ids, self.context_length)
+
+    @property
+    def saveable(self) -> Saveable:
+        """The tokenizer, which is exported with the model."""
+        return self.chat_tokenizer.tokenizer
+
+    @property
+    def lora(self) -> Lora | None:
+        """Adapters to train instead of all weights."""
+        return self.spec.lora
 
     @property
     def context_length(self) -> int:
@@ -446,7 +463,7 @@ class CausalPolicy(TrainablePolicy):
         """Load the model of a head from a folder, or as this policy is before training."""
         spec = replace(self.spec, engine=None, sharding=None)
         if folder:
-            return CausalPolicy(replace(spec, model=folder, start=None))
+            return type(self)(replace(spec, model=folder, start=None))
         policy = self._load_copy(spec)
         if self.has_adapters and not self.spec.quantization:  # both keep the same frozen weights
             own = dict(self.module.named_parameters())
@@ -458,7 +475,7 @@ class CausalPolicy(TrainablePolicy):
     def _load_copy(self, spec: "CausalLM") -> "CausalPolicy":
         if isinstance(spec.model, LoadedModel):
             spec = replace(spec, model=spec.model.copy())
-        return CausalPolicy(spec)
+        return type(self)(spec)
 
     def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
         """The rollout with `observation` in place of its prompt."""

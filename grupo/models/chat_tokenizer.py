@@ -53,7 +53,7 @@ class ChatTokenizer:
                 observation = ({"role": "user", "content": observation},)
             messages = [dict(message) for message in observation]
             tokens = (
-                self._tokenize(self._render_messages(messages, tools), starts_text=False)
+                self._tokenize_messages(self._render_messages(messages, tools), messages)
                 if first
                 else self._encode_followup(rollout, messages)
             )
@@ -117,6 +117,10 @@ class ChatTokenizer:
     def _tokenize(self, text: str, *, starts_text: bool) -> tuple[int, ...]:
         return self._cached_tokens(text, starts_text)
 
+    def _tokenize_messages(self, text: str, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Tokens of the rendered text of messages."""
+        return self._tokenize(text, starts_text=False)
+
     @cached_property
     def _cached_tokens(self) -> Callable[[str, bool], tuple[int, ...]]:
         """The tokens of a text; cached, because the rollouts of a group share one prompt."""
@@ -141,7 +145,7 @@ class ChatTokenizer:
         _, placeholder, suffix = rendered.partition(ANSWER_PLACEHOLDER)
         if not placeholder:
             raise ConfigError("prompt: the chat template leaves answers out before later messages.")
-        tokens = self._tokenize(suffix, starts_text=False)
+        tokens = self._tokenize_messages(suffix, messages)
         last = rollout.turns[-1][1].items[-1:]
         has_end = tokens[:1] == last and set(last) <= set(self.eos_token_ids)
         return tokens[1:] if has_end else tokens

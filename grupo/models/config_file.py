@@ -48,6 +48,16 @@ def check_config_file(model: str) -> None:
             raise ConfigError(f"model: {path}: {name} = {value}. Allowed: {allowed}.")
 
 
+def reads_media(model: str) -> bool:
+    """Whether the model in a folder reads images or audio beside text."""
+    path = Path(model) / "config.json"
+    if not path.is_file():
+        return False
+    check_config_file(model)
+    config = json.loads(read_limited(path))
+    return "text_config" in config and bool({"vision_config", "audio_config"} & set(config))
+
+
 def check_rank(rank: int) -> None:
     """Raise `ConfigError` for adapters of a rank that no memory holds."""
     if rank > LORA_RANK.maximum:

@@ -21,6 +21,7 @@ from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.attention_choice import PackedAttention, packed_attention_for
+from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import SortedRows, pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
@@ -61,17 +62,34 @@ def evaluator_for(model: PreTrainedModel, dtype: torch.dtype) -> Evaluator:
         model: the model.
         dtype: of its computations.
     """
-    if hf_attention.try_packed_attention(model):
-        attention = packed_attention_for(model, dtype)
-        backend = backend_for(model, attention)
-        capture = capture_switch_for(backend)
-        return PackedEvaluator(backend, engine_limits(model, dtype), attention, capture)
-    return PaddedEvaluator(model)
+    return packed_evaluator_for(model, dtype) or PaddedEvaluator(model)
 
 
-def backend_for(model: PreTrainedModel, attention: PackedAttention = TreeAttention) -> Backend:
+def packed_evaluator_for(
+    model: PreTrainedModel, dtype: torch.dtype, positions: RowPositions | None = None
+) -> "PackedEvaluator | None":
+    """An evaluator of packed rows, or None if the model's hidden states would differ.
+
+    Args:
+        model: the model, which is switched to packed attention.
+        dtype: of its computations.
+        positions: positions of tokens. Default: their indices in their rows.
+    """
+    if not hf_attention.try_packed_attention(model):
+        return None
+    attention = packed_attention_for(model, dtype)
+    backend = backend_for(model, attention, positions)
+    capture = capture_switch_for(backend)
+    return PackedEvaluator(backend, engine_limits(model, dtype), attention, capture)
+
+
+def backend_for(
+    model: PreTrainedModel,
+    attention: PackedAttention = TreeAttention,
+    positions: RowPositions | None = None,
+) -> Backend:
     """The fastest backend that reproduces a model which uses packed attention."""
-    return native_backend(model) or HFBackend(model, attention)
+    return native_backend(model) or HFBackend(model, attention, positions)
 
 
 @dataclass(frozen=True)
@@ -97,10 +115,10 @@ class PackedEvaluator:
     def with_model(self, model: PreTrainedModel) -> Evaluator:
         if model is self.model:
             return self
-        return replace(self, backend=backend_for(model, self.attention))
+        return replace(self, backend=backend_for(model, self.attention, self.backend.positions))
 
     def with_module_calls(self, model: PreTrainedModel) -> Evaluator:
-        return replace(self, backend=HFBackend(model, self.attention))
+        return replace(self, backend=HFBackend(model, self.attention, self.backend.positions))
 
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
@@ -110,6 +128,9 @@ class PackedEvaluator:
         if not len(row):  # models cannot evaluate an empty sequence
             length[:1] = 1
         packed = pack(token, length)
+        if positions := self.backend.positions:
+            for i, n in enumerate(length.tolist()):
+                packed.position[packed.token_index[i, :n]] = positions(token[i, :n].tolist())[:-1]
         device = self.model.device
         index = to_device(packed.token_index[row, column], device)
         return self.backend.evaluate(packed.to(device), index)

@@ -12,6 +12,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForMultimodalLM,
     AutoTokenizer,
     GenerationConfig,
     PreTrainedConfig,
@@ -35,7 +36,12 @@ BFLOAT16_WARNING = (
 CUBLAS_WORKSPACES = ":4096:8"
 CAUSAL = AutoModelForCausalLM
 MASKED = AutoModelForMaskedLM
-KIND_NAMES = {CAUSAL: "causal language model", MASKED: "masked language model"}
+MULTIMODAL = AutoModelForMultimodalLM
+KIND_NAMES = {
+    CAUSAL: "causal language model",
+    MASKED: "masked language model",
+    MULTIMODAL: "model that reads images or audio",
+}
 PIPELINE_INDEX = "model_index.json"  # marks the folder of a diffusers pipeline
 LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
@@ -102,7 +108,7 @@ def check_model_exists(path: str) -> None:
             problem = f"{path!r} is no folder, and as a name on the hub it does not load"
             allowed = "a model's folder, or its name on the hub"
             raise ConfigError(
-                f"model: {problem}: {_first_line(error)} Allowed: {allowed}."
+                f"model: {problem}: {first_line(error)} Allowed: {allowed}."
             ) from error
 
 
@@ -121,7 +127,7 @@ def load(
         path: folder or hub name.
         dtype: type of the stored weights.
         device: where the model lives.
-        kind: `CAUSAL` or `MASKED`.
+        kind: `CAUSAL`, `MASKED` or `MULTIMODAL`.
         allow_pickle: read weights that are no safetensors with torch, as pickles.
         quantization: quantize the weights while they are loaded.
 
@@ -197,7 +203,7 @@ def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
         layers = {n.rpartition(".")[2] for n, x in modules if isinstance(x, nn.Linear)}
         allowed = ", ".join(("all-linear", *sorted(layers)))
         raise ConfigError(
-            f"targets: {lora.targets!r}. {_first_line(error)} Allowed: {allowed}."
+            f"targets: {lora.targets!r}. {first_line(error)} Allowed: {allowed}."
         ) from error
 
 
@@ -226,7 +232,7 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
         return AutoTokenizer.from_pretrained(path)
     except LOAD_ERRORS as error:
         has_file = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
-        reason = _first_line(error) if has_file else "there is no tokenizer.json"
+        reason = first_line(error) if has_file else "there is no tokenizer.json"
         raise ConfigError(f"model: {path!r} has no tokenizer that loads: {reason}") from error
 
 
@@ -250,7 +256,7 @@ def _model(
         raise
     except errors as error:
         raise ConfigError(
-            f"model: {path!r} is no {KIND_NAMES[kind]} that loads: {_first_line(error)}"
+            f"model: {path!r} is no {KIND_NAMES[kind]} that loads: {first_line(error)}"
         ) from error
     model, info = loaded
     _check_weights(path, info)
@@ -290,5 +296,6 @@ def _check_folder(path: str) -> None:
         raise ConfigError(f"model: {path!r} has no config.json; it holds {entries}.{hint}")
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """First line of an error's message, or its class if it has none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(":")

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.overrides import apply_overrides
+from grupo.core.component import component_fields
 from grupo.core.errors import ConfigError
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
-from grupo.models.config_file import check_model_name
+from grupo.models.config_file import check_model_name, reads_media
 from grupo.models.loaded import UNSUPPORTED_LORA_FIELDS
 from grupo.models.loading import Lora
 from grupo.models.start_weights import StartWeights, sha256_of
+from grupo.models.vision_lm import VisionLM
 from grupo.models.weight_files import SAFE_ADAPTERS
 from grupo.recipe import Recipe
 from grupo.training.load_run import LAST, find_checkpoint
@@ -43,6 +45,8 @@ def with_model(recipe: Recipe, model: str) -> Recipe:
         return recipe.replace(policy=_from_run(recipe.policy, folder, LAST))
     if (folder / ADAPTER_CONFIG).is_file() and not (folder / "config.json").is_file():
         return recipe.replace(policy=_from_adapters(recipe.policy, folder))
+    if type(recipe.policy) is CausalLM and reads_media(model):
+        recipe = recipe.replace(policy=VisionLM(**component_fields(recipe.policy)))
     return apply_overrides(recipe, [("policy.model", model)])
 
 

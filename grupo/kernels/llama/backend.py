@@ -24,7 +24,7 @@ from grupo.kernels.llama.products import BFloat16Products, FullProducts, Product
 from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.lm_head import AutocastHead, LMHead, LogitsHead
 from grupo.kernels.packing.block_attention import AttentionConfig
-from grupo.kernels.packing.hf_attention import AttentionWithLSE
+from grupo.kernels.packing.hf_attention import AttentionWithLSE, text_decoder
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import NOT_CACHED, ROOT, PrefixCache
@@ -48,7 +48,8 @@ class NativeLlamaBackend:
         self.model = model
         self.library = library
         self.hf_backend = HFBackend(model)
-        self.base_model: Any = model.base_model
+        self.base_model = text_decoder(model)
+        self.positions = None
         self.layers = llama_layers(model, attention_configs)
         self.final_norm_weight: Tensor = self.base_model.norm.weight
         self.weights = [w for layer in self.layers for w in layer.weights.values()]

@@ -13,6 +13,7 @@ from transformers import AttentionInterface, PreTrainedModel
 
 from grupo.kernels.float32_precision import full_float32
 from grupo.kernels.packing.block_attention import AttentionConfig
+from grupo.kernels.packing.positions import has_three_axes, split_axes
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 
@@ -59,16 +60,23 @@ def _attention(
 def forward_packed(
     model: PreTrainedModel, token: Tensor, position: Tensor, layout: AttentionLayout
 ) -> Tensor:
-    """Last hidden states (M, h) of packed tokens."""
+    """Last hidden states (M, h) of packed tokens; `position` is a number for each of them."""
     kwargs: Any = {"layout": layout, "use_cache": False}
-    out = model.base_model(input_ids=token[None], position_ids=position[None], **kwargs)
+    position_ids = split_axes(position)[:, None] if has_three_axes(model) else position[None]
+    out = text_decoder(model)(input_ids=token[None], position_ids=position_ids, **kwargs)
     return out.last_hidden_state[0]
+
+
+def text_decoder(model: PreTrainedModel) -> Any:
+    """The part of a model that turns tokens into hidden states: without towers for images."""
+    base: Any = model.base_model
+    return getattr(base, "language_model", None) or getattr(base, "text_model", None) or base
 
 
 def switch_to_packed_attention(model: PreTrainedModel) -> None:
     """Makes the model compute attention with the `layout` of each forward call."""
     AttentionInterface.register(ATTENTION_NAME, _attention)
-    model.set_attn_implementation(ATTENTION_NAME)
+    text_decoder(model).set_attn_implementation(ATTENTION_NAME)
 
 
 @torch.no_grad()
@@ -93,5 +101,5 @@ def try_packed_attention(model: PreTrainedModel) -> bool:
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
         same = False
     if not same:
-        model.set_attn_implementation(before)
+        text_decoder(model).set_attn_implementation(before)
     return same

@@ -1,0 +1,1 @@
+"""Models that read images, videos and audio: their processors, features and tokens."""
