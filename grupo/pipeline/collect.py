@@ -36,8 +36,8 @@ def best_against_worst(
     """The rollout with the highest reward as `chosen`, that with the lowest as `rejected`.
 
     Of equal rewards the first is taken; a group without different rewards has no row, and one whose
-    best and worst rollout have the same text has none. Rollouts without text are left out: an empty
-    answer is no part of a pair.
+    best and worst rollout have the same text has none. Rollouts without text, or of white space
+    alone, are left out: an empty answer is no part of a pair.
 
     Args:
         rollouts: The scored rollouts of a group.
@@ -49,7 +49,7 @@ def best_against_worst(
     >>> [(row["chosen"], row["rejected"]) for row in best_against_worst(group, bool)]
     [('4', '5')]
     """
-    rollouts = [rollout for rollout in rollouts if rollout.text]
+    rollouts = [rollout for rollout in rollouts if rollout.text.strip()]
     if not rollouts:
         return []
     best = max(rollouts, key=lambda rollout: rollout.reward)

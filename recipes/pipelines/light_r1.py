@@ -1,6 +1,6 @@
 """Light-R1: two supervised stages, preferences, a merge, and GRPO. Wen et al., arXiv:2503.10460.
 
-A toy model shifts digits; `light_r1_table.py` writes the table of its stages.
+A toy model shifts digits; `docs/pipelines_shown.md` has the tables of `light_r1_table.py`.
 
 python recipes/pipelines/light_r1.py       # writes the untrained model
 grupo train recipes/pipelines/light_r1.py:PIPELINE --run runs/light_r1
@@ -20,6 +20,7 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative
+from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Rollout, Task
@@ -40,6 +41,28 @@ from grupo.pipeline import (
 )
 from grupo.rewards import FunctionReward
 from grupo.tasks import Between, FromFunction, Lowest
+
+PAPER = Paper(
+    title="Light-R1: Curriculum SFT, DPO and RL for Long COT from Scratch and Beyond",
+    use="Demonstrations are to be used in stages: all, the hardest, pairs, a merge, then RL.",
+    tags=("sft", "preferences", "curriculum", "length"),
+    kind="pipeline",
+    catalogue=("light-r1",),
+    source=Source(
+        "code",
+        "Qihoo360/Light-R1 README.md (stages, merge); jinzhuer/Light-R1 verl-grpo.sh as"
+        " cited in the plan of the catalogue: pass rates 0.2 to 0.625, 8 rollouts, KL 0.001",
+    ),
+    checked=("golden", "run"),
+    missing=("The 1,000 hard tasks beside the band of pass rates in GRPO.",),
+    deviations=(
+        "The form and the coefficient (0.1) of the reward for brevity are our choice.",
+        "Chosen answers of pairs are the policy's own best rollouts, not a teacher's.",
+        "DPO and NCA of the merge have the same pairs; the authors merge DPO on two data sets.",
+        "Difficulty is the policy's own pass rate after the first stage, not another model's.",
+    ),
+    shown=("docs/pipelines_shown.md#light-r1",),
+)
 
 HARDEST = 80  # a tenth of the training tasks
 FILLERS = ("", ".", "..")  # before the answers of demonstrations

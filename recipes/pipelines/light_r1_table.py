@@ -1,15 +1,19 @@
-"""The table of the stages of Light-R1 on a toy model.
+"""The table of the stages of Light-R1 on a toy model: `docs/pipelines_shown.md`.
 
 Named before the first run: a second supervised stage on the hardest tenth is more accurate than as
-many steps on all tasks; the merge is as accurate as the best of its parts; GRPO with a weak length
-reward is as accurate as without, and its answers are shorter.
+many steps on all tasks; the merge is as accurate as the best of its parts; the lengths and the
+rewards of training rollouts rise together in GRPO; with the weak length reward, accuracy is that
+without, and answers are shorter.
 
-python recipes/pipelines/light_r1_table.py FOLDER [SEEDS]
+python recipes/pipelines/light_r1_table.py FOLDER [FIRST_SEED END]
+
+Runs in FOLDER are not repeated, so that two processes can share the seeds: the last call prints.
 """
 
 import json
 import sys
 from pathlib import Path
+from statistics import fmean
 
 import torch
 from light_r1 import pipeline
@@ -22,7 +26,8 @@ from grupo.storage.pipeline_dirs import is_pipeline
 
 SEEDS = 8
 TRAINED = ("sft", "sft_more", "sft_hardest", "dpo", "nca", "grpo_no_length", "grpo")
-LAST_STEPS = 5  # whose training rollouts' lengths are averaged
+ENDS = 5  # steps at the beginning and at the end of GRPO over which rollouts are averaged
+LENGTH, REWARD, TRAINED_TOKENS = "completions/length_mean", "reward/mean", "tokens/trained"
 
 
 def run_seed(folder: Path, seed: int) -> Path:
@@ -34,31 +39,76 @@ def run_seed(folder: Path, seed: int) -> Path:
     return run_pipeline(pipeline(str(model), seed), root / "run")
 
 
-def length(run: Path) -> float:
-    """Mean tokens of the rollouts of the last steps."""
-    lines = (run / "metrics.jsonl").read_text().splitlines()[-LAST_STEPS:]
-    return sum(json.loads(line)["length/mean"] for line in lines) / LAST_STEPS
+def metric(run: Path, name: str) -> list[float]:
+    """A metric of all steps of a run."""
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [line[name] for line in map(json.loads, lines) if name in line]
+
+
+def last_accuracy(run: Path) -> float:
+    """The sampled accuracy on held-out tasks after the last step."""
+    return list(curve(run).values())[-1]
+
+
+def stage_results(root: Path) -> dict[str, dict[str, float]]:
+    """Accuracy and trained tokens of each stage of a seed, and the accuracy of the merge."""
+    stages = {
+        name: {
+            "accuracy": last_accuracy(root / name),
+            "tokens": sum(metric(root / name, TRAINED_TOKENS)),
+        }
+        for name in TRAINED
+    }
+    return {**stages, "merge": {"accuracy": curve(root / "grpo")[0], "tokens": 0.0}}
+
+
+def with_best_part(results: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """The results and `best part`: the most accurate checkpoint of the merge in this seed."""
+    parts = [results[name] for name in ("sft_hardest", "dpo", "nca")]
+    return {**results, "best part": max(parts, key=lambda part: part["accuracy"])}
+
+
+def ends(run: Path) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean length and reward of the rollouts of the first steps, and of the last ones."""
+    values = {"length": metric(run, LENGTH), "reward": metric(run, REWARD)}
+    first = {name: fmean(steps[:ENDS]) for name, steps in values.items()}
+    return first, {name: fmean(steps[-ENDS:]) for name, steps in values.items()}
 
 
 def main() -> None:
-    """Run all seeds and print the tables."""
+    """Run some seeds, all by default, and print the tables of all seeds once they have ended."""
     torch.set_num_threads(1)
-    arms: dict[str, list[dict[str, float]]] = {}
-    lengths: dict[str, list[dict[str, float]]] = {}
-    for seed in range(int(sys.argv[2]) if len(sys.argv) > 2 else SEEDS):
-        root = run_seed(Path(sys.argv[1]), seed)
-        for name in TRAINED:
-            arms.setdefault(name, []).append({"accuracy": list(curve(root / name).values())[-1]})
-        arms.setdefault("merge", []).append({"accuracy": curve(root / "grpo")[0]})
-        for name in ("grpo_no_length", "grpo"):
-            lengths.setdefault(name, []).append({"length": length(root / name), **arms[name][-1]})
-    for baseline, others in (
-        ("sft_more", ("sft", "sft_hardest")),
-        ("merge", ("sft_hardest", "dpo", "nca", "grpo")),
+    folder = Path(sys.argv[1])
+    first, end = map(int, sys.argv[2:]) if sys.argv[2:] else (0, SEEDS)
+    for seed in range(first, end):
+        run_seed(folder, seed)
+    roots = [folder / f"seed{seed}" / "run" for seed in range(SEEDS)]
+    if not all((root / "grpo_no_length" / "summary.json").exists() for root in roots):
+        return
+    print_tables(roots)
+
+
+def print_tables(roots: list[Path]) -> None:
+    """Print the tables of finished pipelines, one of each seed."""
+    results = [with_best_part(stage_results(root)) for root in roots]
+    for baseline, others, metrics in (
+        ("sft_more", ("sft", "sft_hardest"), ["accuracy", "tokens"]),
+        (
+            "merge",
+            ("sft_hardest", "dpo", "nca", "best part", "grpo_no_length", "grpo"),
+            ["accuracy"],
+        ),
     ):
-        shown = {name: arms[name] for name in (baseline, *others)}
-        print(paired_table(shown, ["accuracy"], baseline))
-    print(paired_table(lengths, ["accuracy", "length"], "grpo_no_length"))
+        runs = {name: [result[name] for result in results] for name in (baseline, *others)}
+        print(paired_table(runs, metrics, baseline))
+    last: dict[str, list[dict[str, float]]] = {}
+    for name in ("grpo_no_length", "grpo"):
+        pairs = [ends(root / name) for root in roots]
+        runs = {"first steps": [a for a, _ in pairs], "last steps": [b for _, b in pairs]}
+        print(f"{name}\n{paired_table(runs, ['length', 'reward'], 'first steps')}")
+        accuracies = [result[name]["accuracy"] for result in results]
+        last[name] = [{**b, "accuracy": x} for (_, b), x in zip(pairs, accuracies, strict=True)]
+    print(paired_table(last, ["accuracy", "length"], "grpo_no_length"))
 
 
 if __name__ == "__main__":
