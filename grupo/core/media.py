@@ -1,5 +1,6 @@
 """Images, videos and audio in the messages of an observation, as encoded files with a digest."""
 
+import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,11 @@ class Media:
     def digest(self) -> str:
         """Hexadecimal hash of the file's bytes, which identifies its content."""
         return hashlib.blake2b(self.data, digest_size=16).hexdigest()
+
+    @property
+    def data_url(self) -> str:
+        """The file as an address that holds its bytes."""
+        return f"data:{self.media_type};base64,{base64.b64encode(self.data).decode()}"
 
     def check(self) -> None:
         """Decode the file; raises `ConfigError` if that is impossible."""

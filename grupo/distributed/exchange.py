@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from grupo.core.exit_codes import CommandError
+from grupo.core.media import Media, media_of
 from grupo.core.out_of_memory import is_out_of_memory
 from grupo.core.sharded_tensors import is_sharded
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Channel, Ranks
-from grupo.storage import rollout_json
+from grupo.storage import media_files, rollout_json
 
 Number = TypeVar("Number", int, float)
 
@@ -32,12 +33,61 @@ def share_of_rank(ranks: Ranks, count: int) -> range:
     return range(ranks.rank, count, ranks.size)
 
 
-def exchange_json(ranks: Ranks, value: Any, phase: str, channel: Channel = "update") -> list[Any]:
-    """The JSON values of all ranks, by rank; floats keep their bits."""
+def exchange_json(
+    ranks: Ranks,
+    value: Any,
+    phase: str,
+    channel: Channel = "update",
+    known_media: Iterable[Media] = (),
+) -> list[Any]:
+    """The JSON values of all ranks, by rank; floats keep their bits, and media stay objects.
+
+    Args:
+        ranks: The processes.
+        value: The value of this rank.
+        phase: As for `Ranks.exchange`.
+        channel: As for `Ranks.exchange`.
+        known_media: Images, videos and audio that all ranks have, of which only references are
+            sent. The content of another one is sent once.
+    """
     if ranks.size == 1:
         return [value]
-    data = ranks.exchange(zlib.compress(json.dumps(value).encode(), 1), phase, channel)
-    return [json.loads(zlib.decompress(part)) for part in data]
+    known = {media.digest: media for media in known_media}
+    text = json.dumps(value, default=_MediaEncoder(set(known)))
+    data = ranks.exchange(zlib.compress(text.encode(), 1), phase, channel)
+    return [_parse(zlib.decompress(part), dict(known)) for part in data]
+
+
+class _MediaEncoder:
+    """References to media, with the content of those that the other ranks have not received.
+
+    Args:
+        sent: Digests of the media that they have.
+    """
+
+    def __init__(self, sent: set[str]) -> None:
+        self.sent = sent
+
+    def __call__(self, value: object) -> dict[str, str]:
+        if not isinstance(value, Media):
+            raise TypeError(f"{type(value).__name__} is not JSON")
+        encode = media_files.reference if value.digest in self.sent else media_files.inline
+        self.sent.add(value.digest)
+        return encode(value)
+
+
+def _parse(text: bytes, known: dict[str, Media]) -> Any:
+    """The value of a rank; `known` has media by digest, and receives those that were sent."""
+
+    def restore(value: dict[str, Any]) -> Any:
+        if not media_files.is_reference(value):
+            return value
+        digest = value["digest"]
+        if digest not in known:
+            known[digest] = media_files.restored(value, lambda reference: b"")
+        return known[digest]
+
+    return json.loads(text, object_hook=restore)
 
 
 def of_rank_0(ranks: Ranks, value: Any, phase: str) -> Any:
@@ -126,7 +176,8 @@ def exchange_groups(
         for index, group in (own.items() if ranks.size > 1 else ())
     }
     groups = dict(own)
-    for rank, entries in enumerate(exchange_json(ranks, data, phase, channel)):
+    known = (media for task in tasks for media in media_of(task.prompt))
+    for rank, entries in enumerate(exchange_json(ranks, data, phase, channel, known)):
         if rank != ranks.rank:
             for index, entry in entries.items():
                 groups[int(index)] = _group(tasks[int(index)], *entry)

@@ -8,6 +8,7 @@ from typing import Any
 
 from grupo.config.success import named_criterion
 from grupo.core.exit_codes import EXIT_FAILED, CommandError
+from grupo.core.media import Media
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
@@ -142,7 +143,7 @@ def write_collection(
     """
     solves = named_criterion(recipe.evaluation.success, recipe.env)
     lines = [
-        json.dumps({**_task_columns(group.task), **row}, allow_nan=False)
+        json.dumps({**_task_columns(group.task), **row}, allow_nan=False, default=_data_url)
         for group in groups
         for row in rows_of_group([x for x in group.rollouts if not x.error], solves)
     ]
@@ -172,6 +173,13 @@ def _task_columns(task: Task) -> Row:
     answer = {} if task.reference_answer is None else {"answer": task.reference_answer}
     prompt = task.prompt if isinstance(task.prompt, str) else list(task.prompt)
     return {**columns, "prompt": prompt, **answer}
+
+
+def _data_url(value: object) -> str:
+    """An image, video or audio of a prompt, which a row of tasks may hold."""
+    if isinstance(value, Media):
+        return value.data_url
+    raise TypeError(f"a {type(value).__name__}, which JSON cannot hold")
 
 
 def _is_json(value: object) -> bool:

@@ -7,6 +7,8 @@
         manifest.json         size and checksum of every file; written last
     tmp.…                     a save in progress, or one that was interrupted
 
+Images, videos and audio in data.json are references to files of the run, `../media`.
+
 A save writes a tmp folder, makes it durable, renames it, makes the name durable, and only then
 replaces `latest` in the same way. At any instant a complete checkpoint therefore exists, even if
 the machine loses power. No folder is ever rewritten or chosen by its number alone.
@@ -27,6 +29,7 @@ from torch import Tensor
 
 from grupo.core.errors import ConfigError
 from grupo.core.exit_codes import EXIT_CORRUPT, EXIT_STOPPED, CommandError
+from grupo.core.media import Media
 from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.atomic_files import (
     fsync_dir,
@@ -37,6 +40,7 @@ from grupo.storage.atomic_files import (
 )
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
+from grupo.storage.media_files import FOLDER, MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call
 
 _ADVICE = {
@@ -114,12 +118,15 @@ def save(
         SaveFailed: The disk did not accept the files.
         ConfigError: A value cannot be saved exactly, or the folder holds a later step.
     """
-    contents = _file_contents(tensors, data)
+    media: dict[str, Media] = {}
+    contents = _file_contents(tensors, data, lambda item: media.update({item.digest: item}))
     _check_step(folder, step, keep)
     with save_errors(f"Step {step} is not saved"):
         kill_point("save/begun")
         make_folder(folder, syscall)
         remove_unfinished(folder, syscall)
+        for item in media.values():
+            MediaFiles(folder.parent / FOLDER, syscall).write(item)
         saved = _publish(_write_checkpoint(folder, step, contents, syscall), step, syscall)
         pointer = folder / checkpoint_dirs.POINTER_FILE
         text = checkpoint_dirs.pointer_text(saved)
@@ -163,14 +170,16 @@ def load(folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: 
 
 
 def _file_contents(
-    trees: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]
+    trees: Mapping[str, Mapping[str, Tensor]],
+    data: Mapping[str, Any],
+    on_media: strict_json.OnMedia,
 ) -> FileContents:
     for name, tree in trees.items():
         if not name.isidentifier() or not name.isascii():
             raise ConfigError(f"tensors[{name!r}]: allowed are letters, digits and underscores.")
         safetensors.check_tensors(tree, label=name)
     files = {f"{name}.safetensors": safetensors.file_chunks(tree) for name, tree in trees.items()}
-    return {**files, "data.json": [strict_json.to_exact_json(data).encode()]}
+    return {**files, "data.json": [strict_json.to_exact_json(data, on_media).encode()]}
 
 
 def _check_step(folder: Path, step: int, keep: int) -> None:
@@ -256,7 +265,8 @@ def load_verified(path: Path) -> Checkpoint:
     files = [path / name for name in written.files if name.endswith(".safetensors")]
     try:
         trees = {file.stem: safetensors.StoredTensors(file) for file in files}
-        data = strict_json.from_exact_json((path / "data.json").read_text(encoding="utf-8"))
+        text = (path / "data.json").read_text(encoding="utf-8")
+        data = strict_json.from_exact_json(text, MediaFiles(path.parents[1] / FOLDER).read)
     except (SafetensorError, ValueError) as error:
         raise InvalidCheckpoint(f"{path.name}: {error}") from error
     return Checkpoint(written.step, trees, data)

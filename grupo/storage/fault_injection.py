@@ -39,6 +39,9 @@ PIPELINE_POINTS = (
     *(f"data/summary/{stage}" for stage in ("opened", "written", "synced", "renamed")),
     "stage/ended",
 )
+MEDIA_POINTS = tuple(  # of the files of images, videos and audio
+    f"media/{stage}" for stage in ("opened", "written", "synced", "renamed")
+)
 RESUME_POINTS = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
 SAVE_POINTS = (
     "save/begun",

@@ -12,6 +12,7 @@ from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import fsync_dir
 from grupo.storage.line_sums import LINES_PER_BLOCK, LineSums
+from grupo.storage.media_files import FOLDER, MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
@@ -52,13 +53,16 @@ class Journal:
         self.path = path
         self.syscall = syscall
         self.sums = LineSums()
+        self.media = MediaFiles(path.parent / FOLDER, syscall)
 
     def append(self, *records: Mapping[str, Any]) -> None:
         """Append one line per record; NaN is written as "NaN" (see `strict_json`).
 
-        A write that fails halfway is undone as far as the disk allows.
+        Images, videos and audio are references, whose files are written first. A write that fails
+        halfway is undone as far as the disk allows.
         """
-        lines = [f"{strict_json.to_json(record)}\n".encode() for record in records]
+        write = self.media.write
+        lines = [f"{strict_json.to_json(record, write)}\n".encode() for record in records]
         with open_descriptor(self.path, _APPEND, self.syscall) as file:
             offset = _append_offset(file, self.path)
             try:

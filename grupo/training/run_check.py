@@ -14,10 +14,12 @@ from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal, JournalMark
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
+from grupo.storage.media_files import check_file
 from grupo.training.run_dir import (
     CHECKPOINTS,
     JOURNAL_CHECKSUMS,
     JOURNALS,
+    MEDIA,
     RECIPE,
     SUMMARY,
     RunFolder,
@@ -91,7 +93,10 @@ class RunChecker:
 
     def __call__(self) -> RunCheck:
         """Check all files."""
-        checks = (self._recipe, self._checkpoints, self._journals, self._clock, self._summary)
+        checks = (
+            *(self._recipe, self._checkpoints, self._journals, self._media),
+            *(self._clock, self._summary),
+        )
         files = tuple(result for check in checks for result in check())
         usable = [name for name, saved in self.intact.items() if self._fits_journals(saved)]
         is_resumable = not files[0].problem and files[0].note != NOT_RESUMABLE
@@ -146,6 +151,12 @@ class RunChecker:
             if later := journal.length() - mark.length:
                 note += f"; {later} bytes after the last intact checkpoint, without a checksum"
             yield _result(journal.path.name, partial(journal.verify, mark, self.on_bytes), note)
+
+    def _media(self) -> Iterator[FileCheck]:
+        files = sorted((self.folder / MEDIA).glob("[!t]*.*"))  # not the unfinished ones, tmp.…
+        results = [_result(f"{MEDIA}/{path.name}", partial(check_file, path)) for path in files]
+        damaged = [result for result in results if result.problem]
+        yield from damaged or [FileCheck(MEDIA, note=f"{len(files)} files verified")] * bool(files)
 
     def _clock(self) -> Iterator[FileCheck]:
         path = self.folder / CLOCK

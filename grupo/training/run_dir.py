@@ -24,6 +24,7 @@ from grupo.storage.journal import DamagedJournal, Journal, JournalMark
 from grupo.storage.line_sums import LineSums
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
+from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.storage.safetensors import gather_for_writer
 from grupo.training.recipe_file import EarlierRecipe, RecipeFile, read_recipe_file
 
@@ -117,7 +118,7 @@ class RunFolder:
         """Lock the folder for writing; the lock of a process that died is taken over."""
         lock = Lock(self.folder / LOCK)
         kill_point("resume/locked")
-        for folder in (self.folder, self.folder / CHECKPOINTS):
+        for folder in (self.folder, self.folder / CHECKPOINTS, self.folder / MEDIA):
             remove_unfinished(folder)
         return lock
 

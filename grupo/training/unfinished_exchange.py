@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from grupo.core.media import media_of
 from grupo.distributed.base import Channel, Ranks
 from grupo.distributed.exchange import exchange_json
 from grupo.inference.base import Reply
@@ -42,7 +43,8 @@ def exchange_unfinished(
     if ranks.size == 1:
         return dict(own)
     data = {index: received_since(begun[index], group) for index, group in own.items()}
-    parts = exchange_json(ranks, data, phase, channel)
+    known = (media for group in begun for media in media_of(group.task.prompt))
+    parts = exchange_json(ranks, data, phase, channel, known)
     entries = {int(index): entry for part in parts for index, entry in part.items()}
     return {i: with_received(begun[i], entries[i]) for i in sorted(entries)}
 

@@ -30,9 +30,14 @@ def outcome(run: Path) -> dict[str, Any]:
         "task history": {
             n: checkpoint_contents.bits(x) for n, x in saved.tensors["history"].items()
         },
-        **{n: strict_json.to_exact_json(x) for n, x in saved.data.items() if n not in excluded},
+        **{
+            name: strict_json.to_exact_json(value, lambda media: None)
+            for name, value in saved.data.items()
+            if name not in excluded
+        },
         "summary": strict_json.to_json({n: x for n, x in summary.items() if n not in excluded}),
         "ledger": [(n, x) for n, x in summary["ledger"].items() if n.startswith("tokens/")],
+        "media": {path.name: path.read_bytes() for path in (run / "media").glob("*")},
         "unfinished files": sorted(path.name for path in run.rglob("tmp.*")),
     }
 

@@ -40,6 +40,7 @@ from grupo.rollouts.samplers.self_hint import prompt_without_hint
 from grupo.rollouts.turns import ThinkingBudget
 from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks import FromFunction
+from tests.helpers.blind_policy import BlindLM, PictureGame, pictured_tasks
 from tests.helpers.training_components import (
     MASKED,
     METHOD,
@@ -101,6 +102,10 @@ ROLES: Mapping[str, Any] = {
         AuxModel("hot", prompt_override=prompt_with_exclamation),
         AuxModel("unhinted", prompt_override=prompt_without_hint),
     ),
+}
+PICTURES: Mapping[str, Any] = {
+    "env": MultiTurn(PictureGame, max_turns=3),
+    "tasks": FromFunction(pictured_tasks),
 }
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "grpo": {},
@@ -229,6 +234,13 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "prompts_per_step": 4,
         "max_steps": 3,
     },
+    "pictures": {**PICTURES, "max_staleness": 1},
+    "pictures replayed": {
+        **PICTURES,
+        "method": METHOD.replace(sampler=GroupSampler(2), filter=Replay(2)),
+        "env": env_with_reward(coarse),
+    },
+    "pictures tokens per step": {**PICTURES, "max_staleness": 3, "tokens_per_step": 5},
     "talkative": {"env": env_with_reward(talkative)},
     "other seed": {"seed": 1},
     **SAMPLED,
@@ -263,6 +275,7 @@ def recipe(name: str, model: str) -> Recipe:
         "flow": Flow(f"{model}/flow", num_steps=3, **cpu),
         "masked": masked(f"{model}/{MASKED}"),
         "wide": CausalLM(f"{model}/{WIDE}", max_new_tokens=16, **cpu),
+        "pictures": BlindLM(model, max_new_tokens=6, **cpu),
         "soft": SoftThinkingLM(policy, SoftThinkingConfig(2, "!", 3)),
         "roles": MultiPolicy(
             policy, (RolePolicy("hinter", CausalLM(model, Lora(2, 4.0), max_new_tokens=4, **cpu)),)

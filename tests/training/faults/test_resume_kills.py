@@ -57,6 +57,7 @@ def test_the_docs_state_the_number_of_points_and_configurations():
         *fault_injection.RESUME_POINTS,
         *fault_injection.EXTEND_POINTS,
         *fault_injection.EMA_POINTS,
+        *fault_injection.MEDIA_POINTS,
     )
     assert f"each of {len(NAMES) + len(others)} kill points" in page
     assert f", {len(CONFIGURATIONS)} configurations" in page
@@ -88,6 +89,16 @@ def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
 ):
     kill = nth(training_process, "ema", name, "middle")
     assert_same_outcome(training_process, tmp_path / "run", "ema", kill)
+
+
+@pytest.mark.parametrize("name", fault_injection.MEDIA_POINTS)
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_a_run_with_pictures_killed_at_a_point_ends_with_the_same_bits(
+    name, which, training_process, tmp_path
+):
+    kill = nth(training_process, "pictures", name, which)
+    assert_same_outcome(training_process, tmp_path / "run", "pictures", kill)
+    assert list((tmp_path / "run" / "media").iterdir())
 
 
 @pytest.mark.parametrize("recipe", CONFIGURATIONS)
