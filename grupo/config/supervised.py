@@ -7,6 +7,7 @@ from itertools import islice
 from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import env_without_placement
+from grupo.core.message_content import content_text
 from grupo.core.types import Message, Task
 from grupo.core.validation import DemonstrationLimit, PromptLimit, describe_task
 from grupo.envs.unscored import Unscored
@@ -97,13 +98,13 @@ def _demonstrated_text(sampler: GivenAnswerSampler, task: Task) -> str:
         turns = (("", solution),) if isinstance(solution, str) else solution.turns
         for number, (observation, answer) in enumerate(turns):
             messages = [] if number == 0 or isinstance(observation, str) else observation
-            texts += [str(message.get("content") or "") for message in messages]
+            texts += [content_text(message.get("content")) for message in messages]
             texts.append(answer if isinstance(answer, str) else _message_text(answer))
     return "".join(texts)
 
 
 def _message_text(message: Message) -> str:
-    return f"{message.get('content') or ''}{message.get('tool_calls') or ''}"
+    return f"{content_text(message.get('content'))}{message.get('tool_calls') or ''}"
 
 
 def check_supervised(recipe: Recipe) -> None:

@@ -1,5 +1,6 @@
 """Text that is added to a prompt, which is a text or a chat."""
 
+from grupo.core.message_content import append_to, has_text_or_parts, prepend_to
 from grupo.core.types import Observation
 
 
@@ -14,8 +15,8 @@ def append_text(prompt: Observation, text: str) -> Observation:
     if isinstance(prompt, str):
         return prompt + text
     *before, last = prompt
-    if last.get("role") == "user" and isinstance(last.get("content"), str):
-        return (*before, {**last, "content": last["content"] + text})
+    if last.get("role") == "user" and has_text_or_parts(last):
+        return (*before, {**last, "content": append_to(last["content"], text)})
     return (*prompt, {"role": "user", "content": text.strip()})
 
 
@@ -31,7 +32,7 @@ def prepend_text(text: str, prompt: Observation) -> Observation:
     if isinstance(prompt, str):
         return text + prompt
     for index, message in enumerate(prompt):
-        if message.get("role") == "user" and isinstance(message.get("content"), str):
-            changed = {**message, "content": text + message["content"]}
+        if message.get("role") == "user" and has_text_or_parts(message):
+            changed = {**message, "content": prepend_to(text, message["content"])}
             return (*prompt[:index], changed, *prompt[index + 1 :])
     return ({"role": "user", "content": text.strip()}, *prompt)

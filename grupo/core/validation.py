@@ -1,12 +1,14 @@
 """Checks of lengths against the context length of a model."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.loader_errors import loader_errors
+from grupo.core.media import media_of
 from grupo.core.types import Observation, Rollout, Task
 
 CHARACTERS_PER_TOKEN = 8  # in the part of a long text that is tokenized; most texts have 3 to 5
@@ -68,13 +70,18 @@ class PromptLimit:
             if self._count(text[:size]) > self.room + TOKEN_MARGIN:
                 return f"more than {self.room} tokens, {len(text):,} characters"
             size *= CHARACTERS_PER_TOKEN
-        with loader_errors(f"prompt: {describe_task(task)}"):
+        with loader_errors(f"prompt: {describe_task(task)}"), _located(task):
             length = self._count(task.prompt)
         return f"{length} tokens" if length > self.room else ""
 
     def surely_fits(self, task: Task) -> bool:
-        """True if a prompt has fewer bytes than tokens are left, with 64 for a chat template."""
+        """True if a prompt has fewer bytes than tokens are left, with 64 for a chat template.
+
+        Of one with images, videos or audio only the policy can tell.
+        """
         texts = message_texts(task.prompt)
+        if any(media_of(task.prompt)):
+            return False
         return sum(len(text.encode(errors="replace")) + 64 for text in texts) <= self.room
 
     def truncate(self, task: Task) -> Task:
@@ -128,11 +135,16 @@ class DemonstrationLimit:
         return f"{length} tokens of prompt and answers, the context length of the model"
 
     def surely_fits(self, task: Task) -> bool:
-        """True if all texts have fewer bytes than the context has tokens, with 64 for a message."""
+        """True if all texts have fewer bytes than the context has tokens, with 64 for a message.
+
+        Of images, videos and audio only the policy can tell.
+        """
         size = 0
         for demonstration in self.read(task):
             size += len(str(demonstration.tools).encode(errors="replace"))
             for observation, answer in demonstration.turns:
+                if any(media_of(observation)):
+                    return False
                 parts = (observation,) if isinstance(observation, str) else observation
                 size += sum(len(str(x).encode(errors="replace")) + 64 for x in (*parts, answer))
         return size <= self.prompts.context_length
@@ -177,15 +189,43 @@ def describe_task(task: Task) -> str:
     return f"{place}, {str(task.prompt)[:60]!r},"
 
 
+@contextmanager
+def _located(task: Task) -> Iterator[None]:
+    """Add the place of a task to an error about its images, videos or audio."""
+    try:
+        yield
+    except ConfigError as error:
+        if not any(media_of(task.prompt)):
+            raise
+        raise ConfigError(f"{error} The prompt is that of {describe_task(task)[:-1]}.") from error
+
+
 def message_texts(prompt: Observation) -> list[str]:
-    """The texts of a prompt's messages; contents that are no text are left out."""
+    """The texts of a prompt's messages and of their parts; other contents are left out."""
     contents: list[Any] = [prompt] if isinstance(prompt, str) else [m["content"] for m in prompt]
-    return [content for content in contents if isinstance(content, str)]
+    return [text for content in contents for text in _texts(content)]
+
+
+def _texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list | tuple) else ()
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _replace_longest(prompt: Observation, longest: str, text: str) -> Observation:
     """The prompt with `text` in place of the first message whose text is `longest`."""
     if isinstance(prompt, str):
         return text
-    index = [message["content"] for message in prompt].index(longest)
-    return (*prompt[:index], {**prompt[index], "content": text}, *prompt[index + 1 :])
+    index = next(i for i, m in enumerate(prompt) if longest in _texts(m["content"]))
+    content = _replace_text(prompt[index]["content"], longest, text)
+    return (*prompt[:index], {**prompt[index], "content": content}, *prompt[index + 1 :])
+
+
+def _replace_text(content: Any, old: str, new: str) -> Any:
+    """The content with another text in place of the first one that is `old`."""
+    if isinstance(content, str):
+        return new
+    place = next(i for i, part in enumerate(content) if part.get("text") == old)
+    return [*content[:place], {**content[place], "text": new}, *content[place + 1 :]]

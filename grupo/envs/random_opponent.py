@@ -4,6 +4,7 @@ from random import Random
 from re import findall
 
 from grupo.core.component import component
+from grupo.core.message_content import content_text
 from grupo.core.types import Observation
 
 
@@ -30,4 +31,4 @@ class RandomOpponent:
 def _text(observation: Observation) -> str:
     if isinstance(observation, str):
         return observation
-    return "\n".join(str(message["content"]) for message in observation)
+    return "\n".join(content_text(message["content"]) for message in observation)

@@ -9,6 +9,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.errors import ConfigError
+from grupo.core.media import media_of
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.rollout_cache import RolloutCache
 
@@ -165,6 +166,7 @@ class ChatTokenizer:
         prompt: bool = False,
         prefill: bool = False,
     ) -> str:
+        _refuse_media(messages)
         if not self.tokenizer.chat_template:
             raise ConfigError(
                 "prompt: it consists of messages, and the tokenizer has no chat template."
@@ -189,6 +191,15 @@ class ChatTokenizer:
             raise ConfigError(
                 f"prompt: the chat template rejects messages of {roles}: {error}."
             ) from error
+
+
+def _refuse_media(messages: Sequence[Message]) -> None:
+    """Raise `ConfigError` for images, videos and audio, which a model of text cannot read."""
+    if media := next(media_of(messages), None):
+        raise ConfigError(
+            f"prompt: its messages hold {media.kind} ({media.media_type}), and the policy is a"
+            " model of text. Allowed: text, or a policy that reads it, such as VisionLM."
+        )
 
 
 def _content_text(message: Message) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.media import Image, open_picture
 from grupo.core.types import Message, Observation, Rollout, Task, prefill_text, turn_text
 from grupo.rewards.base import PerRolloutReward, RewardValue
 
@@ -32,7 +33,8 @@ class TRLReward:
 
     The arguments are `prompts`, `completions`, `completion_ids`, every column of the task,
     `trainer_state` (None), `log_extra(column, values)` and `log_metric(name, value)`; the function
-    gets those in its signature. Logged numbers become reward terms of weight 0.
+    gets those in its signature. Logged numbers become reward terms of weight 0. Images, in columns
+    and messages, are PIL images, as in TRL.
 
     Args:
         function: The reward function, plain or async.
@@ -56,16 +58,17 @@ class TRLReward:
         self, task: Task, rollouts: Sequence[Rollout]
     ) -> Sequence[RewardValue] | Awaitable[Sequence[RewardValue]]:
         logged: dict[str, Sequence[Any]] = {}
+        columns = with_pictures(_columns(task))
         arguments = {
-            **{name: [value] * len(rollouts) for name, value in _columns(task).items()},
-            "prompts": [_trl_prompt(task.prompt)] * len(rollouts),
-            "completions": [_trl_completion(task, rollout) for rollout in rollouts],
+            **{name: [value] * len(rollouts) for name, value in columns.items()},
+            "prompts": [with_pictures(_trl_prompt(task.prompt))] * len(rollouts),
+            "completions": [with_pictures(_trl_completion(task, x)) for x in rollouts],
             "completion_ids": [_completion_ids(rollout) for rollout in rollouts],
             "trainer_state": None,
             "log_extra": lambda column, values: logged.update({column: list(values)}),
             "log_metric": lambda name, value: logged.update({name: [value] * len(rollouts)}),
         }
-        with typed_columns(_columns(task)):
+        with typed_columns(columns):
             result = self.function(**accepted_arguments(self.function, arguments))
         if inspect.isawaitable(result):
             return _await_and_merge(result, logged)
@@ -184,6 +187,15 @@ def _function_name(function: Callable[..., Any]) -> str:
 def _columns(task: Task) -> dict[str, Any]:
     columns = {"answer": task.reference_answer, "source": task.source, **task.columns}
     return {name: value for name, value in columns.items() if name not in NON_COLUMN_NAMES}
+
+
+def with_pictures(value: Any) -> Any:
+    """A value with PIL images in place of each `Image` in its lists and mappings."""
+    if isinstance(value, Image):
+        return open_picture(value.data)
+    if isinstance(value, Mapping):
+        return {name: with_pictures(inner) for name, inner in value.items()}
+    return [*map(with_pictures, value)] if isinstance(value, list) else value
 
 
 def _extra_info(task: Task) -> dict[str, Any]:

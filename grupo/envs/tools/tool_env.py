@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.message_content import append_to
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Observation, Task
 from grupo.envs.game_env import StepResult
@@ -71,7 +72,8 @@ def with_tools_prompt(prompt: Observation, schemas: Sequence[str]) -> Observatio
     first, *rest = prompt
     if first.get("role") != "system":
         return ({"role": "system", "content": tools_prompt}, *prompt)
-    return ({**first, "content": f"{first.get('content', '')}\n\n{tools_prompt}"}, *rest)
+    content = append_to(first.get("content"), f"\n\n{tools_prompt}")
+    return ({**first, "content": content}, *rest)
 
 
 class ToolSession:

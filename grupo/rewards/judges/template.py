@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.message_content import content_text
 from grupo.core.types import Observation, Task
 from grupo.rewards.judges.base import Conversation
 
@@ -81,16 +82,24 @@ def check_placeholders(
 def observation_text(observation: Observation) -> str:
     """The text of a prompt: of several messages with their roles, of a single one without.
 
+    Images, videos and audio are <image>, <video> and <audio>.
+
     >>> observation_text(({"role": "user", "content": "2 + 2 ="},))
     '2 + 2 ='
     """
     if isinstance(observation, str):
         return observation
-    contents = [_as_text(message["content"]) for message in observation]
+    contents = [_content_text(message["content"]) for message in observation]
     if len(contents) == 1:
         return contents[0]
     roles = [message["role"] for message in observation]
     return "\n\n".join(f"{role}: {text}" for role, text in zip(roles, contents, strict=True))
+
+
+def _content_text(content: Any) -> str:
+    """The text of parts; content of another form as JSON."""
+    is_parts = isinstance(content, list | tuple) and all(isinstance(x, dict) for x in content)
+    return content_text(content) if is_parts else _as_text(content)
 
 
 def _known_values(task: Task) -> dict[str, Any]:

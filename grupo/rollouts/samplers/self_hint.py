@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.message_content import content_text
 from grupo.core.numbers import Number, PositiveInt
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Observation, Rollout, Task
@@ -173,5 +174,7 @@ def _with_hint_terms(
 
 
 def _chat_text(messages: Sequence[object]) -> str:
-    contents = (str(dict(message)["content"]) for message in messages if isinstance(message, dict))
+    contents = (
+        content_text(dict(message)["content"]) for message in messages if isinstance(message, dict)
+    )
     return "\n\n".join(contents)

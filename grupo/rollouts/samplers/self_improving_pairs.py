@@ -9,6 +9,7 @@ from grupo.core.component import component
 from grupo.core.demonstration import Answer, Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env
+from grupo.core.message_content import content_text
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Task
 from grupo.core.validation import describe_task
@@ -101,7 +102,7 @@ class SelfImprovingPairs:
         if row.previous == NO_PREVIOUS:
             return prompt
         previous = texts[int(row.previous)]
-        text = previous if isinstance(previous, str) else str(previous["content"])
+        text = previous if isinstance(previous, str) else content_text(previous["content"])
         return self.revision_prompt(prompt, text)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

@@ -7,6 +7,7 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
+from grupo.core.message_content import has_text_or_parts, prepend_to
 from grupo.core.numbers import Fraction
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
@@ -134,7 +135,7 @@ def _prepend_text(prompt: Observation, text: str) -> Observation:
         return text + prompt
     messages = list(prompt)
     for i, message in enumerate(messages):
-        if message.get("role") == "user" and isinstance(message.get("content"), str):
-            messages[i] = {**message, "content": text + message["content"]}
+        if message.get("role") == "user" and has_text_or_parts(message):
+            messages[i] = {**message, "content": prepend_to(text, message["content"])}
             return tuple(messages)
     return ({"role": "user", "content": text}, *messages)
