@@ -22,6 +22,7 @@ from grupo.rewards.closed_answers import (
     SetOfSolutions,
 )
 from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
+from grupo.rewards.countdown import CountdownExpression
 from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
@@ -49,6 +50,14 @@ from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
+from grupo.rewards.structured_answers import (
+    AnswerList,
+    CellShare,
+    SameData,
+    last_json_block,
+    unchanged,
+    without_case,
+)
 from grupo.rewards.text import ExactMatch, LengthPenalty, RegexAnswer, RegexMatch, TagFormat
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 
@@ -56,14 +65,17 @@ __all__ = [
     "AfterMarker",
     "AfterThinking",
     "AnswerError",
+    "AnswerList",
     "BehaviourCounts",
     "BlockAnswer",
     "BudgetBand",
     "BudgetTriangle",
     "ByColumn",
+    "CellShare",
     "ChatEndpoint",
     "CheckedSolutions",
     "CosineReward",
+    "CountdownExpression",
     "Debate",
     "ExactMatch",
     "Extractor",
@@ -97,6 +109,7 @@ __all__ = [
     "Route",
     "Rubric",
     "RubricInOneCall",
+    "SameData",
     "SelfTimedReward",
     "SetOfSolutions",
     "Statement",
@@ -109,8 +122,11 @@ __all__ = [
     "as_reward",
     "final_answer",
     "last_boxed",
+    "last_json_block",
     "load_reward",
     "majority",
     "share_met",
+    "unchanged",
     "whole_text",
+    "without_case",
 ]

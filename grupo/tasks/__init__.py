@@ -3,6 +3,7 @@
 from grupo.core.importing import import_function
 from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.columns import Columns
+from grupo.tasks.countdown import CountdownTasks
 from grupo.tasks.dataset import DatasetTasks
 from grupo.tasks.in_memory import InMemoryTasks, as_task_source
 from grupo.tasks.length_budget import BudgetedTasks
@@ -38,6 +39,7 @@ __all__ = [
     "Between",
     "BudgetedTasks",
     "Columns",
+    "CountdownTasks",
     "DatasetTasks",
     "EvalShare",
     "FromFunction",
