@@ -127,7 +127,7 @@ bench-short: .venv/installed benchmarks/.trl/installed
 
 benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	test -x benchmarks/.trl/bin/python || $(PYTHON) -m venv benchmarks/.trl
-	benchmarks/.trl/bin/python -m pip install --quiet --constraint $< torch trl datasets
+	benchmarks/.trl/bin/python -m pip install --quiet --constraint $< torch trl datasets pillow
 	touch $@
 
 # Installed once, and again when the requirements change. Works offline afterwards.

@@ -170,10 +170,10 @@ class Worker:
 
     def __init__(self, library: str, folder: str, precision: str, python: Path) -> None:
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - read when the process ends
+        interpreter = sys.executable if library == "grupo" else str(python)
         options = ("--worker", library, "--folder", folder, "--precision", precision)
         self.process = subprocess.Popen(
-            [sys.executable if library == "grupo" else str(python), "-m", "benchmarks.vision"]
-            + list(options),
+            [interpreter, "-m", "benchmarks.vision", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -236,8 +236,8 @@ def page(results: dict[str, Any]) -> str:
     lines = [
         "# GRPO on pictures",
         "",
-        f"Random models with {TEXT['num_hidden_layers']} layers of {TEXT['hidden_size']} dimensions,"
-        f" {PROMPTS} pictures of {PIXELS} x {PIXELS} pixels in a step, {GROUP_SIZE} answers of up"
+        f"Random models with {TEXT['num_hidden_layers']} layers of {TEXT['hidden_size']}"
+        f" dimensions, {PROMPTS} pictures of {PIXELS} x {PIXELS} pixels in a step, {GROUP_SIZE} answers of up"
         f" to {MAX_NEW_TOKENS} tokens to each, all weights of the language model, on 2 CPU cores."
         " `python -m benchmarks.vision` alternates the libraries; the ratio is the median over"
         " pairs, with its 95 % bootstrap interval.",

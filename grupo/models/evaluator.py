@@ -89,7 +89,7 @@ def backend_for(
     positions: RowPositions | None = None,
 ) -> Backend:
     """The fastest backend that reproduces a model which uses packed attention."""
-    return native_backend(model) or HFBackend(model, attention, positions)
+    return native_backend(model, positions) or HFBackend(model, attention, positions)
 
 
 @dataclass(frozen=True)

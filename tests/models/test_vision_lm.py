@@ -17,6 +17,8 @@ from grupo.core.media import media_of
 from grupo.core.types import Rollout
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.inference.vllm import Vllm
+from grupo.kernels import native
+from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.models.causal_lm import CausalLM
 from grupo.models.evaluator import PackedEvaluator
 from grupo.models.loading import Lora
@@ -158,6 +160,14 @@ def test_gradients_reach_what_is_trained_and_nothing_else(folders, name, part):
     assert trained == expected
     assert has_gradient
     assert has_gradient <= expected
+
+
+@pytest.mark.parametrize("name", sorted(PACKED))
+def test_language_models_of_the_llama_kind_run_in_compiled_code(folders, name):
+    evaluator = policy_of(folders[name]).evaluator
+    assert isinstance(evaluator, PackedEvaluator)
+    has_compiler = native.library(torch.float32) is not None
+    assert isinstance(evaluator.backend, NativeLlamaBackend) == has_compiler
 
 
 def test_gradient_of_the_projector_is_that_of_transformers(folders):

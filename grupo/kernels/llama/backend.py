@@ -25,6 +25,7 @@ from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.lm_head import AutocastHead, LMHead, LogitsHead
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.hf_attention import AttentionWithLSE, text_decoder
+from grupo.kernels.packing.positions import RowPositions, position_ids_of
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import NOT_CACHED, ROOT, PrefixCache
@@ -37,6 +38,7 @@ class NativeLlamaBackend:
         model: the model, for which `is_llama` holds.
         library: the compiled C functions for the model's dtype.
         attention_configs: configuration of each layer's attention.
+        positions: positions of tokens. Default: their indices in their rows.
     """
 
     def __init__(
@@ -44,12 +46,13 @@ class NativeLlamaBackend:
         model: PreTrainedModel,
         library: ctypes.CDLL,
         attention_configs: dict[int, AttentionConfig],
+        positions: RowPositions | None = None,
     ) -> None:
         self.model = model
         self.library = library
-        self.hf_backend = HFBackend(model)
+        self.hf_backend = HFBackend(model, positions=positions)
         self.base_model = text_decoder(model)
-        self.positions = None
+        self.positions = positions
         self.layers = llama_layers(model, attention_configs)
         self.final_norm_weight: Tensor = self.base_model.norm.weight
         self.weights = [w for layer in self.layers for w in layer.weights.values()]
@@ -244,7 +247,7 @@ class NativeLlamaBackend:
 
     def layer_ops(self, like: Tensor, position: Tensor, products: Products) -> LayerOps:
         """Operations for tokens at the given positions, in the dtype of `like`."""
-        cos, sin = self.base_model.rotary_emb(like, position[None])
+        cos, sin = self.base_model.rotary_emb(like, position_ids_of(self.model, position))
         angles = cos[0].contiguous(), sin[0].contiguous()
         self.shape.threads = torch.get_num_threads()
         return LayerOps(

@@ -11,22 +11,32 @@ from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.llama.layers import is_llama
 from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.attention_recorder import AttentionRecorder
+from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 
 TRIAL_TOKENS = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]])
 
 
-def native_backend(model: PreTrainedModel) -> NativeLlamaBackend | None:
-    """The native backend if it reproduces the model's hidden states, otherwise None."""
+def native_backend(
+    model: PreTrainedModel, positions: RowPositions | None = None
+) -> NativeLlamaBackend | None:
+    """The native backend if it reproduces the model's hidden states, otherwise None.
+
+    Args:
+        model: the model.
+        positions: positions of tokens. Default: their indices in their rows.
+    """
     if model.device.type != "cpu" or not is_llama(model):
         return None
     library = native.library(next(model.parameters()).dtype)
-    return _verified_backend(model, library) if library else None
+    return _verified_backend(model, library, positions) if library else None
 
 
 @torch.no_grad()
-def _verified_backend(model: PreTrainedModel, library: ctypes.CDLL) -> NativeLlamaBackend | None:
+def _verified_backend(
+    model: PreTrainedModel, library: ctypes.CDLL, positions: RowPositions | None
+) -> NativeLlamaBackend | None:
     """Compares hidden states at the first and the last positions of the context.
 
     Some models scale late positions differently.
@@ -40,6 +50,6 @@ def _verified_backend(model: PreTrainedModel, library: ctypes.CDLL) -> NativeLla
     expected = hf_attention.forward_packed(model, packed.token, packed.position, recorder)
     if any(config.softcap for config in recorder.configs.values()):
         return None
-    backend = NativeLlamaBackend(model, library, recorder.configs)
+    backend = NativeLlamaBackend(model, library, recorder.configs, positions)
     hidden = backend.evaluate(packed, torch.arange(len(packed.token))).values
     return backend if (expected - hidden).norm() < 1e-4 * expected.norm() else None

@@ -12,7 +12,6 @@ from grupo.kernels import native
 from grupo.kernels.llama import ctypes_structs
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.hf_attention import text_decoder
-from grupo.kernels.packing.positions import has_three_axes
 
 MODULE_NAMES = (
     {"embed_tokens", "layers", "norm", "rotary_emb"},
@@ -46,11 +45,7 @@ class LayerWeights:
 def is_llama(model: PreTrainedModel) -> bool:
     """Whether the model consists of exactly the modules of a Llama, of the plain kinds."""
     base_model = text_decoder(model)
-    if (
-        has_three_axes(model)
-        or _child_names(base_model) != MODULE_NAMES[0]
-        or not len(base_model.layers)
-    ):
+    if _child_names(base_model) != MODULE_NAMES[0] or not len(base_model.layers):
         return False
     rope_type = getattr(base_model.rotary_emb, "rope_type", "default")
     static_rope = isinstance(rope_type, str) and rope_type not in DYNAMIC_ROPE_TYPES

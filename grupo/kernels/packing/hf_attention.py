@@ -13,7 +13,7 @@ from transformers import AttentionInterface, PreTrainedModel
 
 from grupo.kernels.float32_precision import full_float32
 from grupo.kernels.packing.block_attention import AttentionConfig
-from grupo.kernels.packing.positions import has_three_axes, split_axes
+from grupo.kernels.packing.positions import position_ids_of
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 
@@ -62,7 +62,7 @@ def forward_packed(
 ) -> Tensor:
     """Last hidden states (M, h) of packed tokens; `position` is a number for each of them."""
     kwargs: Any = {"layout": layout, "use_cache": False}
-    position_ids = split_axes(position)[:, None] if has_three_axes(model) else position[None]
+    position_ids = position_ids_of(model, position)
     out = text_decoder(model)(input_ids=token[None], position_ids=position_ids, **kwargs)
     return out.last_hidden_state[0]
 

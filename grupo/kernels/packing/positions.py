@@ -46,6 +46,13 @@ def split_axes(joined: Int[Tensor, "L"]) -> Int[Tensor, "3 L"]:
     return torch.stack([temporal, (temporal + vertical) & MASK, (temporal + horizontal) & MASK])
 
 
+def position_ids_of(
+    model: PreTrainedModel, position: Int[Tensor, "M"]
+) -> Int[Tensor, "1 M"] | Int[Tensor, "3 1 M"]:
+    """The positions of packed tokens as a model takes them."""
+    return split_axes(position)[:, None] if has_three_axes(model) else position[None]
+
+
 def has_three_axes(model: PreTrainedModel) -> bool:
     """Whether tokens have three positions in a model."""
     return hasattr(model.base_model, "get_rope_index")
