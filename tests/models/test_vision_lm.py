@@ -14,7 +14,7 @@ from transformers import AutoModelForMultimodalLM
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
 from grupo.core.media import media_of
-from grupo.core.types import Rollout
+from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.inference.vllm import Vllm
 from grupo.kernels import native
@@ -304,7 +304,10 @@ def test_an_export_keeps_the_settings_for_videos(folders, tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["llava", "qwen2_audio"])
 def test_a_multimodal_folder_as_model_gives_a_multimodal_policy(folders, name):
-    env = SingleTurn((RewardTerm("length", lambda task, rollout: rollout.length),))
+    def length(task: Task, rollout: Rollout) -> float:
+        return float(rollout.length)
+
+    env = SingleTurn((RewardTerm("length", length),))
     recipe = Recipe(CausalLM("other", max_new_tokens=9), env, InMemoryTasks([]))
     policy = with_model(recipe, folders[name]).policy
     assert policy == VisionLM(folders[name], max_new_tokens=9)
