@@ -238,7 +238,8 @@ def page(results: dict[str, Any]) -> str:
         "",
         f"Random models with {TEXT['num_hidden_layers']} layers of {TEXT['hidden_size']}"
         f" dimensions, {PROMPTS} pictures of {PIXELS} x {PIXELS} pixels in a step,"
-        f" {GROUP_SIZE} answers of up to {MAX_NEW_TOKENS} tokens to each, all weights of the language model, on 2 CPU cores."
+        f" {GROUP_SIZE} answers of up to {MAX_NEW_TOKENS} tokens to"
+        " each, all weights of the language model, on 2 CPU cores."
         " `python -m benchmarks.vision` alternates the libraries; the ratio is the median over"
         " pairs, with its 95 % bootstrap interval.",
         "",
