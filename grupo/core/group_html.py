@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from grupo.core import html
+from grupo.core.media import media_of
+from grupo.core.message_content import content_text
 
 MAX_ROLLOUTS = 32
 
@@ -20,6 +22,7 @@ def group_html(group: Any) -> str:
     more = len(group.rollouts) - len(shown)
     return html.fragment(
         html.paragraph(f"prompt {html.code(_text(task.prompt))}"),
+        *(html.media(x.kind, x.data_url) for x in media_of(task.prompt)),
         html.paragraph(f"reference answer {html.code(reference)}") if reference is not None else "",
         html.table(
             ["", "reward", *map(html.escape, names), "length", "answer"],
@@ -41,4 +44,4 @@ def _cells(rollout: Any, names: list[str]) -> Iterator[str]:
 def _text(prompt: Any) -> str:
     if isinstance(prompt, str):
         return prompt
-    return "\n".join(f"{message.get('role')}: {message.get('content')}" for message in prompt)
+    return "\n".join(f"{m.get('role')}: {content_text(m.get('content'))}" for m in prompt)

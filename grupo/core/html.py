@@ -30,6 +30,13 @@ def code(text: object, max_length: int = MAX_TEXT) -> str:
     return f'<code style="white-space:pre-wrap">{escape(shorten(str(text), max_length))}</code>'
 
 
+def media(kind: str, data_url: str) -> str:
+    """An image, a moving image or a player of sound; `data_url` holds the file."""
+    if kind == "audio":
+        return f'<audio controls src="{escape(data_url)}"></audio>'
+    return f'<img alt="{escape(kind)}" style="max-width:16em" src="{escape(data_url)}">'
+
+
 def paragraph(content: str) -> str:
     """A paragraph of HTML."""
     return f'<p style="margin:4px 0">{content}</p>'

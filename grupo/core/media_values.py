@@ -28,7 +28,7 @@ ALLOWED = {
     ),
     "audio": f"a WAV file of PCM samples {_FILE}, or a pair (samples from -1 to 1, rate)",
 }
-_TYPES = {
+TYPES_OF_KIND = {
     "image": ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp"),
     "video": ("image/apng", "image/png", "image/webp", "image/gif"),
     "audio": ("audio/wav",),
@@ -140,7 +140,7 @@ def _from_file(kind: str, path: Path) -> Media:
 
 def _from_bytes(kind: str, data: bytes) -> Media:
     media_type = sniff_type(data)
-    if media_type not in _TYPES[kind]:
+    if media_type not in TYPES_OF_KIND[kind]:
         raise _Refused(f"a file of {len(data)} bytes, {media_type or 'of an unknown type'}")
     is_animated = kind == "video" and media_type == "image/png"
     return KINDS[kind](data, "image/apng" if is_animated else media_type)

@@ -11,6 +11,8 @@ from uuid import uuid4
 from grupo.core.errors import ConfigError
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.rollouts import RolloutFilter
+from grupo.storage.media_files import FIELDS, file_name, references_in
+from grupo.storage.media_files import FOLDER as MEDIA
 
 BATCH_ROWS = 4096  # rows in memory at once
 REWARD_TERM_PREFIX = "reward/"  # before the name of a reward term, as in the metrics
@@ -37,7 +39,8 @@ def write_parquet(
 
     The columns are those of the journal, and one `reward/<term>` per reward term. Missing values
     are null, as are the reward of a rollout that could not be scored and the advantage of one that
-    was not trained on. The journal is streamed twice and never held in memory.
+    was not trained on. A run with images, videos or audio has the column `media` with the files of
+    each rollout. The journal is streamed twice and never held in memory.
 
     Args:
         run_folder: the folder of the run.
@@ -55,32 +58,39 @@ def write_parquet(
         n for r in filter(rollout_filter, read_rollouts(run_folder)) for n in r["reward_terms"]
     )
     try:
-        count = _write(temporary, tuple(names), filter(rollout_filter, read_rollouts(run_folder)))
+        rollouts = filter(rollout_filter, read_rollouts(run_folder))
+        count = _write(temporary, tuple(names), rollouts, run_folder / MEDIA)
         os.replace(temporary, file)
     finally:
         temporary.unlink(missing_ok=True)
     return count
 
 
-def _write(file: Path, reward_terms: Sequence[str], rollouts: Iterator[Record]) -> int:
+def _write(
+    file: Path, reward_terms: Sequence[str], rollouts: Iterator[Record], folder: Path
+) -> int:
     import pyarrow
     from pyarrow import parquet
 
     columns = [*COLUMNS, *((f"{REWARD_TERM_PREFIX}{name}", "double") for name in reward_terms)]
-    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns])
+    fields = [(name, pyarrow.type_for_alias(kind)) for name, kind in columns]
+    if folder.is_dir():
+        names = [(name, pyarrow.string()) for name in FIELDS]
+        fields.append((MEDIA, pyarrow.list_(pyarrow.struct([*names, ("bytes", pyarrow.binary())]))))
+    schema = pyarrow.schema(fields)
     count = 0
     with parquet.ParquetWriter(file, schema) as writer:
         while rows := list(islice(rollouts, BATCH_ROWS)):
-            writer.write_table(_table(rows, schema))
+            writer.write_table(_table(rows, schema, folder))
             count += len(rows)
     return count
 
 
-def _table(rows: Iterable[Record], schema: Any) -> Any:
+def _table(rows: Iterable[Record], schema: Any, folder: Path) -> Any:
     import pyarrow
 
     try:
-        return pyarrow.Table.from_pylist([_row(row) for row in rows], schema)
+        return pyarrow.Table.from_pylist([_row(row) | _media(row, folder) for row in rows], schema)
     except (pyarrow.ArrowException, TypeError, ValueError) as error:
         raise ConfigError(
             f"parquet: the journal holds a value that does not fit its column: {error}."
@@ -95,6 +105,17 @@ def _row(rollout: Record) -> dict[str, Any]:
     row["advantage"] = None if row["advantage"] is None else float(row["advantage"])
     terms = rollout["reward_terms"].items()
     return row | {f"{REWARD_TERM_PREFIX}{name}": float(x) for name, x in terms}
+
+
+def _media(rollout: Record, folder: Path) -> dict[str, Any]:
+    """The images, videos and audio of prompt and turns, with their files; null if one is lost."""
+    if not folder.is_dir():
+        return {}
+    found = references_in([rollout["prompt"], rollout.get("turns", [])])
+    by_digest = {str(reference["digest"]): reference for reference in found}
+    files = {digest: folder / Path(file_name(x)).name for digest, x in by_digest.items()}
+    contents = {digest: x.read_bytes() if x.is_file() else None for digest, x in files.items()}
+    return {MEDIA: [{**by_digest[digest], "bytes": x} for digest, x in contents.items()]}
 
 
 def _utf8_text(value: Any) -> str | None:

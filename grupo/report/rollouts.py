@@ -17,6 +17,7 @@ from grupo.core.errors import ConfigError
 from grupo.report.escape import literal
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.step_line import format_number
+from grupo.storage.media_files import FOLDER, file_name, is_reference
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def _panel(rollout: Record) -> Panel:
         f"{rollout['length']} actions" + ", truncated" * rollout["truncated"],
     ]
     parts = [
-        _Part("prompt", _chat_text(rollout["prompt"]), "dim"),
+        _Part("prompt", chat_text(rollout["prompt"]), "dim"),
         _Part("reference answer", rollout.get("reference_answer", ""), "green"),
         *_turn_parts(rollout),
         _Part("not scored", rollout["error"], "red"),
@@ -138,7 +139,7 @@ class _Part(NamedTuple):
 def _turn_parts(rollout: Record) -> Iterator[_Part]:
     """The texts of the policy, and the observations between them."""
     for turn in rollout.get("turns") or [{"text": rollout["text"]}]:
-        yield _Part("environment", _chat_text(turn.get("observation", "")), "yellow")
+        yield _Part("environment", chat_text(turn.get("observation", "")), "yellow")
         yield _Part("policy", turn["text"])
 
 
@@ -147,8 +148,8 @@ def _advantage(rollout: Record) -> str:
     return "not trained on" if value is None else f"advantage {float(value):+.3f}"
 
 
-def _chat_text(prompt: Any) -> str:
-    """A chat as one message after another; content other than text as JSON."""
+def chat_text(prompt: Any) -> str:
+    """A chat as one message after another; of media the kinds and the files in the run's folder."""
     if isinstance(prompt, str):
         return prompt
     messages = prompt if isinstance(prompt, list) else [prompt]
@@ -156,4 +157,20 @@ def _chat_text(prompt: Any) -> str:
 
 
 def _content_text(content: object) -> str:
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        return "".join(map(_part_text, content))
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _part_text(part: Record) -> str:
+    r"""A text, the file of an image, video or audio, or another part as JSON.
+
+    >>> reference = {"media": "image/png", "kind": "image", "digest": "0f"}
+    >>> _part_text({"type": "image", "image": reference})
+    '[image media/0f.png]'
+    """
+    value = part.get(part.get("type", ""))
+    if is_reference(value):
+        return f"[{value['kind']} {FOLDER}/{file_name(value)}]"
+    text = part.get("text")
+    return text if isinstance(text, str) else json.dumps(part, ensure_ascii=False)

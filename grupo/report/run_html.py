@@ -10,9 +10,10 @@ from grupo.core import html
 from grupo.report.doctor import examine
 from grupo.report.html.recipe_source import as_code
 from grupo.report.read_run import read_metrics, read_summary
-from grupo.report.rollouts import RolloutFilter, select_rollouts
+from grupo.report.rollouts import RolloutFilter, chat_text, select_rollouts
 from grupo.report.step_line import count, format_duration, step_summary
 from grupo.report.tables import eval_rows
+from grupo.storage.media_files import data_url, references_in
 
 SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
 SHOWN_FIELDS = ("policy", "tasks", "env", "method")
@@ -66,7 +67,7 @@ def _rollouts(folder: Path, step: int) -> str:
     worst = select_rollouts(folder, last, worst=SHOWN_ROLLOUTS)
     records = {json.dumps(record, default=str): record for record in (*best, *worst)}.values()
     rows = [
-        (html.escape(_reward(record)), html.code(_prompt(record)), html.code(record["text"]))
+        (html.escape(_reward(record)), _prompt(record, folder), html.code(record["text"]))
         for record in records
     ]
     table = html.table(("reward", "prompt", "answer"), rows)
@@ -78,9 +79,14 @@ def _reward(record: Mapping[str, Any]) -> str:
     return f"{reward:.3g}" if isinstance(reward, int | float) else "not scored"
 
 
-def _prompt(record: Mapping[str, Any]) -> str:
-    prompt = record["prompt"]
-    return prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
+def _prompt(record: Mapping[str, Any], folder: Path) -> str:
+    """The prompt with its images, videos and audio."""
+    shown = [
+        html.media(reference["kind"], url)
+        for reference in references_in(record["prompt"])
+        if (url := data_url(folder, reference["digest"]))
+    ]
+    return "".join([html.code(chat_text(record["prompt"])), *shown])
 
 
 def _fields(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,13 +7,13 @@ is named by its content: it is written once, before the line that names it, and 
 import base64
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from grupo.core.media import Media
-from grupo.core.media_values import KINDS, interned
+from grupo.core.media_values import KINDS, TYPES_OF_KIND, interned
 from grupo.storage.atomic_files import fsync_dir, make_folder, write_new
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.syscalls import SyscallHook, direct_call
@@ -22,6 +22,7 @@ FOLDER = "media"  # in the folder of a run
 FIELDS = ("media", "kind", "digest")
 DATA = "data"  # the file in base64, of media that the receiver of JSON cannot have
 POINT = "media"
+TYPES = dict.fromkeys(x for types in TYPES_OF_KIND.values() for x in types)
 _EXTENSIONS = {"image/jpeg": "jpg", "audio/wav": "wav"}
 
 
@@ -46,9 +47,7 @@ def file_name(value: Mapping[str, Any]) -> str:
     >>> file_name({"media": "image/jpeg", "kind": "image", "digest": "0f"})
     '0f.jpg'
     """
-    media_type = str(value["media"])
-    extension = _EXTENSIONS.get(media_type, media_type.rpartition("/")[2])
-    return f"{value['digest']}.{extension}"
+    return f"{value['digest']}.{_extension(str(value['media']))}"
 
 
 def restored(value: Mapping[str, Any], read: Callable[[Mapping[str, Any]], bytes]) -> Media:
@@ -112,6 +111,35 @@ class MediaFiles:
             return path.read_bytes()
         except OSError as error:
             raise ValueError(f"{FOLDER}/{path.name}: {error.strerror}") from error
+
+
+def data_url(folder: Path, digest: str) -> str:
+    """The file of a run with a digest, as an address that holds its bytes; "" if it is missing.
+
+    Args:
+        folder: The folder of the run.
+        digest: Hexadecimal digits; other text has no file.
+    """
+    if not set(digest) <= set("0123456789abcdef"):
+        return ""
+    path = next((folder / FOLDER).glob(f"{digest}.*"), None)
+    media_type = path and next((x for x in TYPES if _extension(x) == path.suffix[1:]), None)
+    if not path or not media_type:
+        return ""
+    return f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def references_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The references in a JSON value, in order."""
+    if is_reference(value):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from references_in(inner)
+
+
+def _extension(media_type: str) -> str:
+    return _EXTENSIONS.get(media_type, media_type.rpartition("/")[2])
 
 
 def check_file(path: Path) -> None:

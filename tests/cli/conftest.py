@@ -176,6 +176,24 @@ def write_models(folder: Path) -> None:
     (folder / "pickled" / "model.safetensors").unlink()
 
 
+# a red pixel
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQ"
+    "DJ/pLvAAAAAElFTkSuQmCC"
+)
+PICTURED_ROWS = {
+    "picture": {"prompt": "?", "image": PIXEL},
+    "lost_picture": {"prompt": "?", "image": "lost.png"},
+    "broken_picture": {"prompt": "?", "image": "data:image/png;base64,iVBORw0KGgo="},
+    "web_picture": {"prompt": "?", "image": "https://example.org/a.png"},
+    "two_pictures": {
+        "prompt": [{"role": "user", "content": [{"type": "image"}]}],
+        "images": [PIXEL, PIXEL],
+    },
+    "no_frames": {"prompt": "?", "video": []},
+}
+
+
 def write_tasks(folder: Path) -> None:
     rows = [json.dumps({"prompt": f"{i} + 1 =", "answer": str(i + 1)}) for i in range(12)]
     tables = {
@@ -203,6 +221,7 @@ def write_tasks(folder: Path) -> None:
         "questions": [row.replace("prompt", "question") for row in rows],
         "long": [json.dumps({"prompt": "1 + " * 20 + "1 =", "answer": "21"}), *rows],
     }
+    tables |= {name: [json.dumps(row)] for name, row in PICTURED_ROWS.items()}
     for name, lines in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 

@@ -124,7 +124,7 @@ def test_chat_prompt_is_shown_message_by_message():
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": image}]
     output = rendered([rollout(prompt=chat)])
     assert "[system] Be brief." in output
-    assert '[user] [{"type": "image", "url": "x.png"}]' in output
+    assert '[user] {"type": "image", "url": "x.png"}' in output
 
 
 def test_control_characters_and_markup_are_escaped():

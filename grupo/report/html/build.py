@@ -1,6 +1,7 @@
 """The HTML report as one self-contained file: style, script and data are embedded."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -24,12 +25,14 @@ SCRIPTS = (
     "curves.js",
     "account.js",
     "calls.js",
+    "media.js",
     "actions.js",
     "tree.js",
     "groups.js",
     "group.js",
     "page.js",
 )
+DIGEST = re.compile(r'"digest":\s?"([0-9a-f]{32})"')  # of a reference to media
 GENERATOR_TAG = '<meta name="generator" content="grupo">'
 
 
@@ -93,7 +96,8 @@ def content_security_policy(connect_src: str) -> str:
     """
     return (
         f"default-src 'none'; script-src {_csp_hash(SCRIPTS)}; style-src {_csp_hash(STYLES)};"
-        f" img-src data:; connect-src {connect_src}; base-uri 'none'; form-action 'none'"
+        f" img-src data:; media-src data:; connect-src {connect_src}; base-uri 'none';"
+        " form-action 'none'"
     )
 
 
@@ -107,13 +111,22 @@ def _page_payload(runs: Sequence[RunView]) -> Any:
 
 
 def _group_elements(runs: Sequence[RunView]) -> Iterator[str]:
-    """Each group in an element of its own, the newest first: the page unpacks what it shows."""
+    """Each group in an element of its own, the newest first: the page unpacks what it shows.
+
+    After those of a run, each of its images, videos and sounds once.
+    """
     for index, run in enumerate(runs):
+        digests: dict[str, None] = {}
         for step, groups in reversed(run.journal_index.groups.items()):
             for place in range(len(groups)):
-                packed = packed_text(run.group_json(step, place) or "{}")
+                text = run.group_json(step, place) or "{}"
+                digests |= dict.fromkeys(DIGEST.findall(text))
+                packed = packed_text(text)
                 name = f"group-{index}-{step}-{place}"
                 yield f'<script type="text/plain" id="{name}">{packed}</script>\n'
+        for digest in digests:
+            if url := run.media_url(digest):
+                yield f'<script type="text/plain" id="media-{index}-{digest}">{url}</script>\n'
 
 
 def _escaped_json(data: Any) -> str:

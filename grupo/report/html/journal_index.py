@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+from grupo.core.message_content import content_text
 from grupo.report.html.tool_calls import MAY_CONTAIN_CALL, with_calls
 from grupo.report.read_run import Record
 from grupo.storage import strict_json
@@ -85,7 +86,7 @@ def prompt_preview(prompt: Any) -> str:
     """The beginning of a prompt, or of a chat's last message, in one line."""
     last = prompt[-1] if isinstance(prompt, list) and prompt else prompt
     content = last.get("content", "") if isinstance(last, dict) else last
-    return _one_line(content)
+    return _one_line(content_text(content) if isinstance(content, list) else content)
 
 
 def round_digits(number: Any) -> Any:

@@ -14,6 +14,7 @@ from grupo.report.html.journal_index import ByteRange, JournalIndex, join_journa
 from grupo.report.html.tail import JournalTail
 from grupo.report.read_run import crash_reason
 from grupo.storage import strict_json
+from grupo.storage.media_files import data_url
 
 T = TypeVar("T")
 JsonObject = Mapping[str, Any]
@@ -86,6 +87,10 @@ class RunView:
             return join_journals(self._lines("rollouts", rollouts), self._lines("actions", actions))
 
         return self._record_errors(f"step {step}, group {place}", "", read)
+
+    def media_url(self, digest: str) -> str:
+        """The image, video or audio with a digest as a data URL; "" if it cannot be read."""
+        return self._record_errors(f"media {digest}", "", lambda: data_url(self.folder, digest))
 
     @property
     def last_written_at(self) -> float:

@@ -125,6 +125,9 @@ class ReportServer(ThreadingTCPServer):
                     group = self.runs[int(run)].group_json(int(step), int(place))
                 if group:
                     return Content(group)
+            case ["run", run, "media", digest]:
+                if url := self.runs[int(run)].media_url(digest):
+                    return Content(json.dumps({"url": url}))
         raise LookupError(path_parts)
 
     def _run_payload(self, index: int, since: int, epoch: int) -> dict[str, Any]:

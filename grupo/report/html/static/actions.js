@@ -101,6 +101,8 @@ function messages(content, render = (text) => text) {
 
 function contentOf(part, render) {
   if (typeof part === "string") return el("span", {}, render(part));
+  const reference = referenceOfPart(part);
+  if (reference) return mediaOf(reference, part.type);
   const url = part?.url ?? part?.image ?? part?.image_url?.url;
   if (typeof url === "string" && url.startsWith(PNG)) return imageOf(url, "image of the prompt");
   return el("span", {}, typeof part?.text === "string" ? render(part.text) : JSON.stringify(part));
