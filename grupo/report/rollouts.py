@@ -169,7 +169,7 @@ def _part_text(part: Record) -> str:
     >>> _part_text({"type": "image", "image": reference})
     '[image media/0f.png]'
     """
-    value = part.get(part.get("type", ""))
+    value: Any = part.get(part.get("type", ""), {})
     if is_reference(value):
         return f"[{value['kind']} {FOLDER}/{file_name(value)}]"
     text = part.get("text")
