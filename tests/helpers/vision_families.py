@@ -160,7 +160,7 @@ def _gemma3(ids: dict[str, int], text: dict[str, Any]) -> PreTrainedConfig:
     )
 
 
-def _qwen_tokens(ids: dict[str, int]) -> dict[str, int]:
+def _qwen_tokens(ids: dict[str, int]) -> dict[str, Any]:
     return {
         "image_token_id": ids["<|image_pad|>"],
         "video_token_id": ids["<|video_pad|>"],
