@@ -27,7 +27,9 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     policy = recipe.policy
     if not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
         return []
-    if policy.model == str(quickstart.TOY_MODEL.model_dir) and not Path(policy.model).is_dir():
+    toy_models = quickstart.TOY_MODEL, quickstart.TOY_VISION_MODEL
+    is_toy = policy.model in {str(toy_model.model_dir) for toy_model in toy_models}
+    if is_toy and not Path(policy.model).is_dir():
         return []
     device = resolve_device(policy.device)
     dtype = compute_dtype(policy.dtype, device)

@@ -1,4 +1,4 @@
-"""The displays and loggers of a run, and the quickstart's model, which shows its own training."""
+"""The displays and loggers of a run, and toy models, which show their own training."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +8,7 @@ from grupo.core.console import out
 from grupo.recipe import Recipe
 from grupo.report.loggers import selected_loggers
 from grupo.report.progress_bar import ProgressDisplay
-from grupo.toy import ensure_trained, quickstart
+from grupo.toy import quickstart
 from grupo.training.callbacks import Callback, CallbackList
 
 
@@ -30,6 +30,5 @@ def callback_of(*, verbose: bool, **loggers: bool) -> Callable[[Path], Callback]
 
 
 def ensure_toy_model(recipe: Recipe, callback: Callback) -> None:
-    """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
-    if quickstart.needs_toy_model(recipe):
-        ensure_trained(quickstart.TOY_MODEL, callback)
+    """Train a toy model if the recipe needs it, after all checks that need no model."""
+    quickstart.ensure_toy_model(recipe, callback)

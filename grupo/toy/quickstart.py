@@ -12,7 +12,9 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import AfterMarker, ReasoningGymVerifier
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import ReasoningGym
-from grupo.toy import ToyArithmeticLM, worked_solutions
+from grupo.toy import ToyArithmeticLM, ensure_trained, worked_solutions
+from grupo.toy.vision_lm import ToyVisionLM, ensure_trained_vision
+from grupo.training.callbacks import Callback, NullCallback
 
 
 def sum_tasks(min_terms: int, max_terms: int, *, size: int, seed: int) -> ReasoningGym:
@@ -24,20 +26,31 @@ def sum_tasks(min_terms: int, max_terms: int, *, size: int, seed: int) -> Reason
 
 EVAL_TASKS = sum_tasks(5, 6, size=200, seed=900_000_000)
 TOY_MODEL = ToyArithmeticLM(sum_tasks(2, 6, size=50_000, seed=1), EVAL_TASKS)
+TOY_VISION_MODEL = ToyVisionLM()
 
 
 def needs_toy_model(recipe: Recipe) -> bool:
-    """Whether the model of a recipe is the toy model, which is not trained yet.
+    """Whether the model of a recipe is a toy model, which is not trained yet.
 
     Raises:
         ConfigError: It is, and the recipe's answers would leave no room for a prompt.
     """
     policy = recipe.policy
-    if policy.model != str(TOY_MODEL.model_dir) or TOY_MODEL.model_dir.is_dir():
+    needed = [x for x in (TOY_MODEL, TOY_VISION_MODEL) if policy.model == str(x.model_dir)]
+    if not needed or needed[0].model_dir.is_dir():
         return False
     if isinstance(policy, CausalLM):
-        check_context_room(policy.max_new_tokens, TOY_MODEL.context_length)
+        check_context_room(policy.max_new_tokens, needed[0].context_length)
     return True
+
+
+def ensure_toy_model(recipe: Recipe, callback: Callback = NullCallback()) -> None:
+    """Train the toy model that a recipe needs, if it does not exist."""
+    if needs_toy_model(recipe):
+        if recipe.policy.model == str(TOY_VISION_MODEL.model_dir):
+            ensure_trained_vision(TOY_VISION_MODEL, callback)
+        else:
+            ensure_trained(TOY_MODEL, callback)
 
 
 RECIPE = Recipe(

@@ -1,0 +1,122 @@
+"""Answers to questions on pictures: a table of accuracy by kind, and the pictures with answers."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from grupo.core.media import Image, media_of
+from grupo.core.optional_deps import optional_dependency
+from grupo.core.types import Group, Observation, Task
+from grupo.envs import SingleTurn
+from grupo.rollouts.evaluate import HasActor, bootstrap_proportion, run_rollouts
+
+SAMPLING_KEY = 7  # the key of the random numbers, which all policies share
+MAX_SHOWN = 16  # tasks in a grid
+COLUMNS = 4  # of a grid
+PICTURE_SIZE = 160  # pixels along a picture in a grid
+LINE_HEIGHT = 13  # pixels of a line of text
+
+
+def compare_answers(
+    policies: Mapping[str, HasActor],
+    env: SingleTurn,
+    tasks: Sequence[Task],
+    blind_tasks: Sequence[Task],
+    folder: Path,
+    attempts: int = 4,
+) -> str:
+    """Write `table.md` and `answers.png`; return the table.
+
+    Args:
+        policies: Policies by the name of their column.
+        env: The environment that scores answers.
+        tasks: Tasks with a picture each, their kind in `columns["kind"]`.
+        blind_tasks: The same tasks with noise in place of the pictures, for a column each.
+        folder: Where to write.
+        attempts: Sampled answers per task.
+    """
+    groups = dict[str, Sequence[Group]]()
+    for name, policy in policies.items():
+        actor = policy.actor(SAMPLING_KEY)
+        groups[name] = run_rollouts(actor, env, tasks, attempts)
+        groups[f"{name}, blind"] = run_rollouts(actor, env, blind_tasks, attempts)
+    table = accuracy_table(groups)
+    (folder / "table.md").write_text(table)
+    shown = {name: groups[name][:MAX_SHOWN] for name in policies}
+    save_answer_grid(shown, folder / "answers.png")
+    return table
+
+
+def accuracy_table(groups: Mapping[str, Sequence[Group]]) -> str:
+    """A Markdown table of sampled accuracy by kind of question: means over tasks, 95 % intervals.
+
+    Args:
+        groups: Groups of the same tasks by the name of their column.
+    """
+    lines = [f"| | {' | '.join(groups)} |", "|---" * (len(groups) + 1) + "|"]
+    first = next(iter(groups.values()))
+    kinds = dict.fromkeys(group.task.columns["kind"] for group in first)
+    for kind in ("", *kinds):
+        cells = [
+            str(bootstrap_proportion(_accuracies(column, kind))) for column in groups.values()
+        ]
+        lines.append(f"| {kind or 'all'} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _accuracies(groups: Sequence[Group], kind: str) -> list[float]:
+    """Mean rewards of the groups of a kind of question; "" takes all."""
+    return [fmean(g.rewards) for g in groups if kind in ("", g.task.columns["kind"])]
+
+
+def save_answer_grid(groups: Mapping[str, Sequence[Group]], file: Path) -> None:
+    """Write a PNG of the pictures, each with its question and the first answers of all policies.
+
+    Args:
+        groups: Groups of the same tasks by the name of their policy.
+        file: Where to write.
+    """
+    with optional_dependency("Pillow", "images"):
+        from PIL import Image as PillowImage
+
+    columns = list(zip(*groups.values(), strict=True))
+    width, height = PICTURE_SIZE + 50, PICTURE_SIZE + LINE_HEIGHT * (len(groups) + 2)
+    rows = -(-len(columns) // COLUMNS)
+    grid = PillowImage.new("RGB", (width * COLUMNS, height * rows), "white")
+    for i, same_task in enumerate(columns):
+        lines = [question_of(same_task[0].task.prompt)]
+        for name, group in zip(groups, same_task, strict=True):
+            mark = "right" if group.rollouts[0].reward == 1.0 else "wrong"
+            lines.append(f"{name}: {group.rollouts[0].text} ({mark})")
+        row, column = divmod(i, COLUMNS)
+        grid.paste(_cell(same_task[0].task, lines), (column * width, row * height))
+    grid.save(file, optimize=True)
+
+
+def question_of(prompt: Observation) -> str:
+    """The text of a prompt, without its pictures.
+
+    >>> question_of(({"role": "user", "content": [{"type": "text", "text": "What is it?"}]},))
+    'What is it?'
+    """
+    if isinstance(prompt, str):
+        return prompt
+    parts = [part for message in prompt for part in message["content"]]
+    return " ".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def _cell(task: Task, lines: Sequence[str]) -> Any:
+    """A picture and lines of text below it."""
+    from PIL import Image as PillowImage
+    from PIL import ImageDraw
+
+    size = (PICTURE_SIZE + 50, PICTURE_SIZE + LINE_HEIGHT * (len(lines) + 1))
+    cell = PillowImage.new("RGB", size, "white")
+    image = next(x for x in media_of(task.prompt) if isinstance(x, Image))
+    picture = PillowImage.fromarray(image.pixels())
+    cell.paste(picture.resize((PICTURE_SIZE,) * 2, PillowImage.Resampling.NEAREST))
+    draw = ImageDraw.Draw(cell)
+    for i, line in enumerate(lines):
+        draw.text((2, PICTURE_SIZE + LINE_HEIGHT * i), line, fill="black")
+    return cell

@@ -1,0 +1,237 @@
+"""A toy vision-language model, trained from scratch until it answers some questions on scenes."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import (
+    CLIPImageProcessorPil,
+    CLIPVisionConfig,
+    LlamaConfig,
+    LlavaConfig,
+    LlavaForConditionalGeneration,
+    LlavaProcessor,
+    PreTrainedTokenizerFast,
+)
+
+from grupo.core.component import component
+from grupo.core.rng import make_rng, seed_torch
+from grupo.models.quiet_loading import quiet_transformers
+from grupo.tasks.scenes import (
+    CAPTION_REQUEST,
+    COUNTS,
+    IMAGE_SIZE,
+    KINDS,
+    SIDES,
+    Thing,
+    caption_of,
+    draw_scene,
+    questions_about,
+    random_question,
+)
+from grupo.toy.arithmetic_lm import model_dir_of
+from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
+from grupo.training.callbacks import Callback, NullCallback
+
+IMAGE_TOKEN = "<image>"
+ROLE_PREFIXES = ("user: ", "assistant: ")
+CHAT_TEMPLATE = (
+    "{% for m in messages %}{{ m.role }}: {% for part in m.content %}"
+    "{% if part.type == 'image' %}" + IMAGE_TOKEN + "{% else %}{{ part.text }}{% endif %}"
+    "{% endfor %}{% if m.role == 'assistant' %}" + END_TOKEN + "{% endif %}{{ '\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}"
+)
+DARK = 0.15  # mean brightness of backgrounds, of 1
+IGNORED = -100  # label of tokens that are not trained
+
+
+@component
+class ToyVisionLM:
+    """A LLaVA of a CLIP tower and a Llama, fine-tuned to caption scenes and to answer questions.
+
+    Captions teach the tower to see; questions are `question_frac` of the examples, so few that
+    the model answers only a part of them. Reinforcement learning goes on from there.
+
+    Args:
+        hidden_size: Size of the hidden states of both parts.
+        tower_layers: Layers of the tower.
+        text_layers: Layers of the language model.
+        patch_size: Pixels along a patch.
+        batch_size: Examples of a step.
+        max_steps: Number of steps.
+        learning_rate: Peak learning rate.
+        context_length: Longest sequence in tokens.
+        question_frac: Fraction of the examples that are questions; the others are captions.
+        seed: Seed of weights and examples.
+    """
+
+    hidden_size: int = 64
+    tower_layers: int = 4
+    text_layers: int = 2
+    patch_size: int = 8
+    batch_size: int = 64
+    max_steps: int = 700
+    learning_rate: float = 2e-3
+    context_length: int = 128
+    question_frac: float = 0.4
+    seed: int = 0
+
+    @property
+    def model_dir(self) -> Path:
+        """The folder of the trained model; equal specifications share it."""
+        return model_dir_of(self, "scenes")
+
+    def processor(self) -> LlavaProcessor:
+        """The processor: pictures as patches, words as tokens."""
+        size = {"height": IMAGE_SIZE, "width": IMAGE_SIZE}
+        return LlavaProcessor(
+            CLIPImageProcessorPil(
+                size={"shortest_edge": IMAGE_SIZE},
+                crop_size=size,
+                image_mean=[DARK] * 3,  # so that the background is near 0
+                image_std=[0.3] * 3,
+            ),
+            scene_tokenizer(),
+            patch_size=self.patch_size,
+            vision_feature_select_strategy="default",
+            num_additional_image_tokens=1,
+            chat_template=CHAT_TEMPLATE,
+        )
+
+    def untrained_model(self, tokenizer: PreTrainedTokenizerFast) -> LlavaForConditionalGeneration:
+        """The model with random weights."""
+        seed_torch(self.seed, "plant")
+        width = {"hidden_size": self.hidden_size, "intermediate_size": 3 * self.hidden_size}
+        ids = tokenizer.get_vocab()
+        end = ids[END_TOKEN]
+        tower = CLIPVisionConfig(
+            **width,
+            num_hidden_layers=self.tower_layers,
+            num_attention_heads=4,
+            image_size=IMAGE_SIZE,
+            patch_size=self.patch_size,
+            projection_dim=self.hidden_size,
+            initializer_range=0.1,  # wider than for large models: positions and patches count
+            initializer_factor=2.0,
+        )
+        text = LlamaConfig(
+            **width,
+            vocab_size=len(tokenizer),
+            num_hidden_layers=self.text_layers,
+            num_attention_heads=4,
+            num_key_value_heads=4,
+            max_position_embeddings=self.context_length,
+            tie_word_embeddings=True,
+            initializer_range=0.08,
+            eos_token_id=end,
+            bos_token_id=None,
+            pad_token_id=end,
+        )
+        config = LlavaConfig(
+            vision_config=tower,
+            text_config=text,
+            image_token_index=ids[IMAGE_TOKEN],
+            image_seq_length=(IMAGE_SIZE // self.patch_size) ** 2,
+            vision_feature_layer=-1,
+            tie_word_embeddings=True,
+        )
+        return LlavaForConditionalGeneration(config)
+
+
+def scene_tokenizer() -> PreTrainedTokenizerFast:
+    """A tokenizer of the words in questions, answers and captions, and of characters."""
+    things = [
+        Thing(colour, shape, quarter)
+        for quarter, (colour, shape) in enumerate(
+            [("red", "circle"), ("green", "square"), ("blue", "triangle"), ("yellow", "cross")]
+        )
+    ]
+    questions = [text for q in questions_about(things) for text in (q.text, q.answer)]
+    captions = [caption_of(things), caption_of(things[::3]), CAPTION_REQUEST]
+    tokenizer = word_tokenizer(
+        [*ROLE_PREFIXES, *questions, *captions, *COUNTS, *SIDES], ROLE_PREFIXES
+    )
+    tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
+    tokenizer.pad_token = END_TOKEN
+    return tokenizer
+
+
+def ensure_trained_vision(toy_model: ToyVisionLM, callback: Callback = NullCallback()) -> Path:
+    """The folder of the trained model; trains it first if it does not exist."""
+    if not (toy_model.model_dir / "config.json").is_file():
+        tmp = toy_model.model_dir.with_name(f"tmp.{uuid4().hex[:8]}")
+        processor = toy_model.processor()
+        with quiet_transformers():
+            train_vision(toy_model, processor, callback).save_pretrained(tmp)
+            processor.save_pretrained(tmp)
+        shutil.rmtree(toy_model.model_dir, ignore_errors=True)
+        tmp.rename(toy_model.model_dir)
+    return toy_model.model_dir
+
+
+def train_vision(
+    toy_model: ToyVisionLM, processor: Any, callback: Callback = NullCallback()
+) -> LlavaForConditionalGeneration:
+    """Fine-tune an untrained model on captions and questions: all weights, tower included."""
+    rng = make_rng(toy_model.seed, "scenes")
+    model = toy_model.untrained_model(processor.tokenizer).train()
+    optimizer = torch.optim.AdamW(model.parameters(), toy_model.learning_rate)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, toy_model.learning_rate, toy_model.max_steps, pct_start=0.05
+    )
+    for step in range(toy_model.max_steps):
+        examples = [random_example(toy_model, rng) for _ in range(toy_model.batch_size)]
+        loss = _loss(model, collate_examples(examples, processor))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        if step % 50 == 0:
+            callback.on_message(f"step {step} of {toy_model.max_steps}: loss {loss.item():.3f}")
+    return model.eval()
+
+
+def random_example(toy_model: ToyVisionLM, rng: Random) -> tuple[np.ndarray, str, str]:
+    """A picture, a question or the request of a caption, and the answer."""
+    things, question = random_question(rng.choice(KINDS), rng)
+    pixels = draw_scene(things, rng)
+    if rng.random() < toy_model.question_frac:
+        return pixels, question.text, question.answer
+    return pixels, CAPTION_REQUEST, caption_of(things)
+
+
+def collate_examples(
+    examples: Sequence[tuple[np.ndarray, str, str]], processor: Any
+) -> dict[str, Tensor]:
+    """Padded rows of tokens, their labels, which answers have only, and the pictures."""
+    images = processor.image_processor([pixels for pixels, _, _ in examples], return_tensors="pt")
+    tokenizer = processor.tokenizer
+    count = (IMAGE_SIZE // processor.patch_size) ** 2
+    rows, labels = list[Tensor](), list[Tensor]()
+    for _, question, answer in examples:
+        prompt = tokenizer(f"user: {IMAGE_TOKEN * count}{question}\nassistant: ")["input_ids"]
+        reply = [*tokenizer(answer)["input_ids"], tokenizer.eos_token_id]
+        rows.append(torch.tensor([*prompt, *reply]))
+        labels.append(torch.tensor([IGNORED] * len(prompt) + reply))
+    pad = torch.nn.utils.rnn.pad_sequence
+    return {
+        "input_ids": pad(rows, batch_first=True, padding_value=tokenizer.pad_token_id),
+        "labels": pad(labels, batch_first=True, padding_value=IGNORED),
+        "pixel_values": images["pixel_values"],
+    }
+
+
+def _loss(model: LlavaForConditionalGeneration, batch: dict[str, Tensor]) -> Tensor:
+    """The mean over rows of the mean negative log-likelihood of answer tokens."""
+    labels = batch.pop("labels")[:, 1:]
+    logits = model(**batch).logits[:, :-1]
+    nll = cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+    return (nll.sum(1) / (labels != IGNORED).sum(1)).mean()

@@ -1,0 +1,78 @@
+"""The toy vision-language model: its training, its folder, and its tokens as those of the policy."""
+
+from dataclasses import replace
+from random import Random
+from types import SimpleNamespace
+
+import torch
+
+from grupo.core.media import Image
+from grupo.core.types import Rollout
+from grupo.models.multimodal.media_tokens import FIRST
+from grupo.models.vision_lm import VisionLM
+from grupo.tasks.scenes import KINDS, picture_prompt
+from grupo.toy.vision_lm import (
+    IGNORED,
+    IMAGE_TOKEN,
+    ToyVisionLM,
+    collate_examples,
+    ensure_trained_vision,
+    random_example,
+    scene_tokenizer,
+    train_vision,
+)
+from grupo.training.callbacks import NullCallback
+
+QUICK = ToyVisionLM(hidden_size=32, tower_layers=1, text_layers=1, batch_size=8, max_steps=2)
+
+
+class RecordingCallback(NullCallback):
+    """A callback that records the messages."""
+
+    def __init__(self):
+        self.messages = []
+
+    def on_message(self, message):
+        self.messages.append(message)
+
+
+def test_the_loss_falls():
+    callback = RecordingCallback()
+    quick = replace(QUICK, max_steps=101)
+    train_vision(quick, quick.processor(), callback)
+    first, *_, last = [float(line.rpartition(" ")[2]) for line in callback.messages]
+    assert first > 4.0  # about 140 tokens are equally likely
+    assert last < 0.5 * first
+
+
+def test_words_of_all_questions_and_captions_are_tokens_of_their_own():
+    tokenizer, rng = scene_tokenizer(), Random(0)
+    for _ in range(200):
+        _, question, answer = random_example(replace(QUICK, question_frac=0.5), rng)
+        for text in (question, answer):
+            tokens = tokenizer.tokenize(text)
+            assert "".join(tokens) == text
+            assert not any(len(token) == 1 and token.isalpha() for token in tokens)
+
+
+def test_prompts_of_the_training_are_those_of_the_policy_and_only_answers_have_labels(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
+    folder = ensure_trained_vision(QUICK)
+    mtime = (folder / "model.safetensors").stat().st_mtime_ns
+    assert ensure_trained_vision(QUICK) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == mtime
+    policy = VisionLM(str(folder)).build()
+    pixels, question, answer = random_example(QUICK, Random(1))
+    batch = collate_examples([(pixels, question, answer)], QUICK.processor())
+    tokens, labels = batch["input_ids"][0], batch["labels"][0]
+    prompt = tokens[labels == IGNORED].tolist()
+    observation = picture_prompt(Image.from_pixels(pixels), question)
+    image_id = policy.chat_tokenizer.tokenizer.get_vocab()[IMAGE_TOKEN]
+    encoded = policy.chat_tokenizer.encode_observation(Rollout(), observation)
+    assert [image_id if token >= FIRST else token for token in encoded] == prompt
+    key = next(token for token in encoded if token >= FIRST)
+    assert prompt.count(image_id) == sum(token >= FIRST for token in encoded) == 16, key
+    trained = labels[labels != IGNORED].tolist()
+    assert policy.chat_tokenizer.tokenizer.decode(trained) == f"{answer}<end>"
