@@ -58,9 +58,7 @@ def accuracy_table(groups: Mapping[str, Sequence[Group]]) -> str:
     first = next(iter(groups.values()))
     kinds = dict.fromkeys(group.task.columns["kind"] for group in first)
     for kind in ("", *kinds):
-        cells = [
-            str(bootstrap_proportion(_accuracies(column, kind))) for column in groups.values()
-        ]
+        cells = [str(bootstrap_proportion(_accuracies(column, kind))) for column in groups.values()]
         lines.append(f"| {kind or 'all'} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -30,9 +30,7 @@ EVAL_TASKS = SceneQuestions(400, seed=900_000_000)
 BLIND_TASKS = SceneQuestions(400, seed=900_000_000, blind=True)
 ENV = SingleTurn((RewardTerm("correct", ExactMatch()),))
 RECIPE = Recipe(
-    policy=VisionLM(
-        str(TOY_VISION_MODEL.model_dir), max_new_tokens=4, tokens_per_microbatch=8192
-    ),
+    policy=VisionLM(str(TOY_VISION_MODEL.model_dir), max_new_tokens=4, tokens_per_microbatch=8192),
     env=ENV,
     tasks=SceneQuestions(50_000, seed=500_000_000),
     eval_tasks=EVAL_TASKS,

@@ -1,16 +1,13 @@
-"""The toy vision-language model: its training, its folder, and its tokens as those of the policy."""
+"""The toy vision-language model: its training, its folder, and its tokens."""
 
 from dataclasses import replace
 from random import Random
-from types import SimpleNamespace
-
-import torch
 
 from grupo.core.media import Image
 from grupo.core.types import Rollout
 from grupo.models.multimodal.media_tokens import FIRST
 from grupo.models.vision_lm import VisionLM
-from grupo.tasks.scenes import KINDS, picture_prompt
+from grupo.tasks.scenes import picture_prompt
 from grupo.toy.vision_lm import (
     IGNORED,
     IMAGE_TOKEN,
