@@ -15,6 +15,7 @@ SAMPLING_KEY = 7  # the key of the random numbers, which all policies share
 MAX_SHOWN = 16  # tasks in a grid
 COLUMNS = 4  # of a grid
 PICTURE_SIZE = 160  # pixels along a picture in a grid
+MARGIN = 100  # pixels beside a picture, for its text
 LINE_HEIGHT = 13  # pixels of a line of text
 
 
@@ -79,7 +80,7 @@ def save_answer_grid(groups: Mapping[str, Sequence[Group]], file: Path) -> None:
         from PIL import Image as PillowImage
 
     columns = list(zip(*groups.values(), strict=True))
-    width, height = PICTURE_SIZE + 50, PICTURE_SIZE + LINE_HEIGHT * (len(groups) + 2)
+    width, height = PICTURE_SIZE + MARGIN, PICTURE_SIZE + LINE_HEIGHT * (len(groups) + 2)
     rows = -(-len(columns) // COLUMNS)
     grid = PillowImage.new("RGB", (width * COLUMNS, height * rows), "white")
     for i, same_task in enumerate(columns):
@@ -109,7 +110,7 @@ def _cell(task: Task, lines: Sequence[str]) -> Any:
     from PIL import Image as PillowImage
     from PIL import ImageDraw
 
-    size = (PICTURE_SIZE + 50, PICTURE_SIZE + LINE_HEIGHT * (len(lines) + 1))
+    size = (PICTURE_SIZE + MARGIN, PICTURE_SIZE + LINE_HEIGHT * (len(lines) + 1))
     cell = PillowImage.new("RGB", size, "white")
     image = next(x for x in media_of(task.prompt) if isinstance(x, Image))
     picture = PillowImage.fromarray(image.pixels())

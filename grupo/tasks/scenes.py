@@ -73,7 +73,7 @@ class SceneQuestions:
     >>> [part["type"] for part in task.prompt[0]["content"]]
     ['image', 'text']
     >>> task.prompt[0]["content"][1]["text"], task.reference_answer, task.columns["kind"]
-    ('What colour is the triangle?', 'yellow', 'colour')
+    ('What colour is the cross?', 'blue', 'colour')
     """
 
     size: PositiveInt = 4000

@@ -35,11 +35,11 @@ RECIPE = Recipe(
     tasks=SceneQuestions(50_000, seed=500_000_000),
     eval_tasks=EVAL_TASKS,
     method=grpo(group_size=8, kl_coef=0.0),
-    max_steps=40,
+    max_steps=100,
     prompts_per_step=32,
-    learning_rate=Warmup(0.1, Linear(1e-3, 1e-4)),
+    learning_rate=Warmup(0.1, Linear(2e-3, 2e-4)),
     evaluation=Evaluation(attempts=2, success=SuccessCriterion("correct")),
-    save_every=20,
+    save_every=100,
 )
 
 

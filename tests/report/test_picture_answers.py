@@ -8,6 +8,7 @@ from PIL import Image as PillowImage
 from grupo.core.types import Action, Group, Rollout
 from grupo.report.picture_answers import (
     LINE_HEIGHT,
+    MARGIN,
     PICTURE_SIZE,
     accuracy_table,
     save_answer_grid,
@@ -16,7 +17,7 @@ from grupo.tasks.scenes import SceneQuestions
 
 
 def group(task, rewards):
-    turns = ((task.prompt, Action((1,), text="blue")),)
+    turns = ((task.prompt, Action((1,), (-0.5,), text="blue")),)
     return Group(task, tuple(Rollout(turns, reward=reward) for reward in rewards))
 
 
@@ -37,10 +38,10 @@ def test_the_grid_shows_each_picture_with_text_below_it(tmp_path):
     save_answer_grid({"after": [group(task, [1.0]) for task in tasks]}, tmp_path / "grid.png")
     grid = np.asarray(PillowImage.open(tmp_path / "grid.png"))
     height = PICTURE_SIZE + 3 * LINE_HEIGHT
-    assert grid.shape == (2 * height, 4 * (PICTURE_SIZE + 50), 3)
+    assert grid.shape == (2 * height, 4 * (PICTURE_SIZE + MARGIN), 3)
     shown = grid[: PICTURE_SIZE : PICTURE_SIZE // 32, : PICTURE_SIZE : PICTURE_SIZE // 32]
     pixels = np.asarray(tasks[0].prompt[0]["content"][0]["image"].pixels())
     assert np.array_equal(shown, pixels)
     text = grid[PICTURE_SIZE:height, :PICTURE_SIZE]
     assert bool((text.mean(-1) < 128).any())  # ink below the picture
-    assert bool((grid[height:, PICTURE_SIZE + 50 :] == 255).all())  # the fifth is the last
+    assert bool((grid[height:, PICTURE_SIZE + MARGIN :] == 255).all())  # the fifth is the last

@@ -60,7 +60,7 @@ def test_prompts_of_the_training_are_those_of_the_policy_and_only_answers_have_l
     mtime = (folder / "model.safetensors").stat().st_mtime_ns
     assert ensure_trained_vision(QUICK) == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == mtime
-    policy = VisionLM(str(folder)).build()
+    policy = VisionLM(str(folder), max_new_tokens=4).build()
     pixels, question, answer = random_example(QUICK, Random(1))
     batch = collate_examples([(pixels, question, answer)], QUICK.processor())
     tokens, labels = batch["input_ids"][0], batch["labels"][0]
