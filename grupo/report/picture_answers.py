@@ -114,7 +114,7 @@ def _cell(task: Task, lines: Sequence[str]) -> Any:
     cell = PillowImage.new("RGB", size, "white")
     image = next(x for x in media_of(task.prompt) if isinstance(x, Image))
     picture = PillowImage.fromarray(image.pixels())
-    cell.paste(picture.resize((PICTURE_SIZE,) * 2, PillowImage.Resampling.NEAREST))
+    cell.paste(picture.resize((PICTURE_SIZE, PICTURE_SIZE), PillowImage.Resampling.NEAREST))
     draw = ImageDraw.Draw(cell)
     for i, line in enumerate(lines):
         draw.text((2, PICTURE_SIZE + LINE_HEIGHT * i), line, fill="black")

@@ -49,7 +49,7 @@ class Thing:
 
 
 @dataclass(frozen=True)
-class Question:
+class SceneQuestion:
     """A question about a scene, its kind (one of `KINDS`) and its answer."""
 
     kind: str
@@ -98,7 +98,7 @@ def picture_prompt(image: Image, text: str) -> tuple[dict[str, object], ...]:
     return ({"role": "user", "content": content},)
 
 
-def random_question(kind: str, rng: Random) -> tuple[Sequence[Thing], Question]:
+def random_question(kind: str, rng: Random) -> tuple[Sequence[Thing], SceneQuestion]:
     """A random scene and a question of a kind that has one answer there."""
     while True:
         things = random_things(rng)
@@ -113,32 +113,32 @@ def random_things(rng: Random) -> Sequence[Thing]:
     return [Thing(rng.choice([*COLOURS]), rng.choice(SHAPES), quarter) for quarter in quarters]
 
 
-def questions_about(things: Sequence[Thing]) -> list[Question]:
+def questions_about(things: Sequence[Thing]) -> list[SceneQuestion]:
     """All questions about a scene that have one answer.
 
     >>> scene = [Thing("red", "circle", 0), Thing("blue", "cross", 1)]
     >>> [q for q in questions_about(scene) if q.kind == "side"][0]
-    Question(kind='side', text='Where is the red circle from the blue cross?', answer='left')
+    SceneQuestion(kind='side', text='Where is the red circle from the blue cross?', answer='left')
     """
     colours = Counter(thing.colour for thing in things)
     shapes = Counter(thing.shape for thing in things)
     names = Counter(map(str, things))
     questions = [
-        Question("colour", f"What colour is the {x.shape}?", x.colour)
+        SceneQuestion("colour", f"What colour is the {x.shape}?", x.colour)
         for x in things
         if shapes[x.shape] == 1
     ]
     questions += [
-        Question("shape", f"What shape is {x.colour}?", x.shape)
+        SceneQuestion("shape", f"What shape is {x.colour}?", x.shape)
         for x in things
         if colours[x.colour] == 1
     ]
     questions += [
-        Question("count", f"How many things are {colour}?", COUNTS[colours[colour]])
+        SceneQuestion("count", f"How many things are {colour}?", COUNTS[colours[colour]])
         for colour in COLOURS
     ]
     questions += [
-        Question("side", f"Where is the {a} from the {b}?", side)
+        SceneQuestion("side", f"Where is the {a} from the {b}?", side)
         for a, b in permutations(things, 2)
         if names[str(a)] == names[str(b)] == 1 and (side := side_of(a, b))
     ]
@@ -156,7 +156,7 @@ def side_of(a: Thing, b: Thing) -> str:
 
 
 def caption_of(things: Sequence[Thing]) -> str:
-    """What is in each quarter, in reading order.
+    """The caption of a scene: its things and empty quarters, in reading order.
 
     >>> caption_of([Thing("red", "circle", 0), Thing("blue", "cross", 3)])
     'red circle, nothing, nothing, blue cross'

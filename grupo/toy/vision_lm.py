@@ -108,7 +108,10 @@ class ToyVisionLM:
     def untrained_model(self, tokenizer: PreTrainedTokenizerFast) -> LlavaForConditionalGeneration:
         """The model with random weights."""
         seed_torch(self.seed, "plant")
-        width = {"hidden_size": self.hidden_size, "intermediate_size": 3 * self.hidden_size}
+        width: dict[str, Any] = {
+            "hidden_size": self.hidden_size,
+            "intermediate_size": 3 * self.hidden_size,
+        }
         ids = tokenizer.get_vocab()
         end = ids[END_TOKEN]
         tower = CLIPVisionConfig(

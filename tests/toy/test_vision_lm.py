@@ -1,13 +1,16 @@
 """The toy vision-language model: its training, its folder, and its tokens."""
 
+import json
 from dataclasses import replace
 from random import Random
 
+from grupo.core.importing import load_module_file
 from grupo.core.media import Image
 from grupo.core.types import Rollout
 from grupo.models.multimodal.media_tokens import FIRST
 from grupo.models.vision_lm import VisionLM
-from grupo.tasks.scenes import picture_prompt
+from grupo.tasks.scenes import SceneQuestions, picture_prompt
+from grupo.toy import quickstart
 from grupo.toy.vision_lm import (
     IGNORED,
     IMAGE_TOKEN,
@@ -19,6 +22,8 @@ from grupo.toy.vision_lm import (
     train_vision,
 )
 from grupo.training.callbacks import NullCallback
+from grupo.training.trainer import train
+from tests.helpers.paths import ROOT
 
 QUICK = ToyVisionLM(hidden_size=32, tower_layers=1, text_layers=1, batch_size=8, max_steps=2)
 
@@ -73,3 +78,18 @@ def test_prompts_of_the_training_are_those_of_the_policy_and_only_answers_have_l
     assert prompt.count(image_id) == sum(token >= FIRST for token in encoded) == 16, key
     trained = labels[labels != IGNORED].tolist()
     assert policy.chat_tokenizer.tokenizer.decode(trained) == f"{answer}<end>"
+
+
+def test_a_recipe_of_the_toy_model_makes_it_first_and_trains_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
+    monkeypatch.setattr(quickstart, "TOY_VISION_MODEL", QUICK)
+    recipe = load_module_file(ROOT / "recipes" / "vision" / "shapes.py").RECIPE
+    assert quickstart.needs_toy_model(recipe)
+    quickstart.ensure_toy_model(recipe)
+    assert not quickstart.needs_toy_model(recipe)
+    short = recipe.replace(
+        max_steps=2, prompts_per_step=2, eval_tasks=SceneQuestions(2, seed=5), save_every=2
+    )
+    train(short, tmp_path / "run")
+    rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(row)["step"] for row in rows if '"reward/mean"' in row] == [1, 2]
