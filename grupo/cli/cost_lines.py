@@ -11,6 +11,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
 from grupo.models.token_statistics import logits_per_chunk_of
+from grupo.models.vision_lm import VisionLM
 from grupo.recipe import Recipe
 from grupo.toy import quickstart
 
@@ -18,7 +19,7 @@ from grupo.toy import quickstart
 def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     """The estimates; none for policies other than language models.
 
-    Models in memory, and those that are not made yet, are not estimated either.
+    Models in memory, those that are not made yet, and multimodal ones are not estimated either.
 
     Args:
         recipe: The recipe.
@@ -26,6 +27,8 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     """
     policy = recipe.policy
     if not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
+        return []
+    if isinstance(policy, VisionLM):  # the estimates know no towers
         return []
     toy_models = quickstart.TOY_MODEL, quickstart.TOY_VISION_MODEL
     is_toy = policy.model in {str(toy_model.model_dir) for toy_model in toy_models}

@@ -13,7 +13,11 @@ from grupo.models.config_file import check_config_file
 from grupo.models.loaded import LoadedModel
 from grupo.models.masked.denoiser import special_tokens
 from grupo.models.masked_diffusion import MaskedDiffusion
+from grupo.models.multimodal.processor import MediaProcessor
+from grupo.models.multimodal.processor_loading import load_processor
+from grupo.models.multimodal.tokenizer import MultimodalTokenizer
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.models.vision_lm import VisionLM
 
 
 def read_prompt_limit(policy: object) -> PromptLimit | None:
@@ -38,6 +42,9 @@ def _causal(spec: CausalLM) -> PromptLimit:
     eos_token_ids = loading.eos_token_ids(generation, tokenizer)
     context_length = loading.context_length_of(config)
     chat_tokenizer = make_chat_tokenizer(spec, tokenizer, eos_token_ids, context_length)
+    if isinstance(spec, VisionLM) and isinstance(spec.model, str):
+        processor = MediaProcessor(load_processor(spec.model), config, spec.model)
+        chat_tokenizer = MultimodalTokenizer(**vars(chat_tokenizer), processor=processor)
     return language_model_limit(chat_tokenizer, context_length, spec.max_new_tokens)
 
 

@@ -8,6 +8,7 @@ from grupo.core.importing import load_module_file
 from grupo.core.media import Image
 from grupo.core.types import Rollout
 from grupo.models.multimodal.media_tokens import FIRST
+from grupo.models.prompt_limit import read_prompt_limit
 from grupo.models.vision_lm import VisionLM
 from grupo.tasks.scenes import SceneQuestions, picture_prompt
 from grupo.toy import quickstart
@@ -93,3 +94,13 @@ def test_a_recipe_of_the_toy_model_makes_it_first_and_trains_it(tmp_path, monkey
     train(short, tmp_path / "run")
     rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["step"] for row in rows if '"reward/mean"' in row] == [1, 2]
+
+
+def test_prompts_with_pictures_are_measured_before_the_policy_is_built(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
+    spec = VisionLM(str(ensure_trained_vision(QUICK)), max_new_tokens=4)
+    limit = read_prompt_limit(spec)
+    task = SceneQuestions(1, seed=5).load()[0]
+    tokens = spec.build().chat_tokenizer.encode_observation(Rollout(), task.prompt)
+    assert limit is not None
+    assert len(limit.encode(Rollout(), task.prompt)) == len(tokens) > 16
