@@ -82,6 +82,11 @@ class Video(Media):
         with decoding(self):
             return np.stack(frames_of(open_picture(self.data)))
 
+    @cached_property
+    def images(self) -> "tuple[Image, ...]":
+        """The frames as images."""
+        return tuple(map(Image.from_pixels, self.frames()))
+
     @property
     def fps(self) -> float:
         """Frames per second."""

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.ranges import PositiveInt
 from grupo.core.types import Rollout
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM, CausalPolicy
@@ -30,16 +31,19 @@ PROJECTOR_NAMES = "projector", "connector", "merger", "aligner"  # in names of t
 class VisionLM(CausalLM):
     """A vision-language or audio-language model of transformers.
 
-    Its prompts are messages whose content holds images or audio, {"type": "image", "image": …}.
+    Its prompts are messages whose content holds images, videos or audio, such as
+    {"type": "image", "image": …}.
 
     Args:
         train_tower: train the vision or audio tower, too. Default: it is frozen, so that the
             features of a picture are computed once.
         train_projector: train the layers between the tower and the language model, too.
+        max_frames: frames of a video that the model reads, as images at equal distances.
     """
 
     train_tower: bool = False
     train_projector: bool = False
+    max_frames: PositiveInt = 8
 
     def check(self) -> None:
         """Raise `ConfigError` for fields that a multimodal model cannot have."""
@@ -84,7 +88,14 @@ class VisionPolicy(CausalPolicy):
 
     def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> MultimodalTokenizer:
         plain = super()._make_chat_tokenizer(tokenizer)
-        return MultimodalTokenizer(**vars(plain), processor=self.processor)
+        return MultimodalTokenizer(
+            plain.tokenizer,
+            plain.eos_token_ids,
+            plain.stop_strings,
+            plain.apply_chat_template,
+            processor=self.processor,
+            max_frames=self.spec.max_frames,
+        )
 
     @property
     def saveable(self) -> Saveable:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForMultimodalLM
 
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.media import media_of
+from grupo.core.media import Image, Video, media_of
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.inference.vllm import Vllm
@@ -278,6 +279,22 @@ def test_asynchronous_generation_reads_pictures(folders):
 def test_fields_that_cannot_work_are_refused_before_loading(fields, words):
     with pytest.raises(ConfigError, match=words):
         VisionLM("nowhere", **fields).check()
+
+
+@pytest.mark.parametrize(("frames", "read"), [(3, [0, 1, 2]), (9, [0, 3, 5, 8]), (1, [0])])
+def test_a_video_is_read_as_frames_at_equal_distances(folders, frames, read):
+    policy = policy_of(folders["qwen2_vl"], max_frames=4)
+    pixels = np.stack([np.full((32, 32, 3), 20 * i, dtype=np.uint8) for i in range(frames)])
+    clip = {"type": "video", "video": Video.from_frames(pixels, 2.0)}
+    images = [{"type": "image", "image": Image.from_pixels(pixels[i])} for i in read]
+    text = {"type": "text", "text": "What moves?"}
+    video, stills = (({"role": "user", "content": [*parts, text]},) for parts in ([clip], images))
+    expected = policy.encode_observation(Rollout(), stills)
+    assert policy.encode_observation(Rollout(), video) == expected
+    (rollout,) = answers(policy, [video], attempts=1)
+    batch = batch_of(policy, [rollout])
+    off = (policy.signals(batch).logp - batch.old_logp)[batch.mask]
+    assert off.abs().max() < 2e-5
 
 
 def test_a_placeholder_in_the_text_is_refused(folders):

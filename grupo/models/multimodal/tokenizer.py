@@ -1,11 +1,11 @@
 """Conversion between chat messages with media and tokens."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from grupo.core.media import Media, media_of
+from grupo.core.media import Media, Video, media_of
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.multimodal.media_tokens import register_media
@@ -18,9 +18,11 @@ class MultimodalTokenizer(ChatTokenizer):
 
     Args:
         processor: processor of the model.
+        max_frames: frames of a video that the model reads, as images.
     """
 
     processor: MediaProcessor
+    max_frames: int = 8
 
     def encode_observation(
         self,
@@ -36,10 +38,21 @@ class MultimodalTokenizer(ChatTokenizer):
         """Make the media of rollouts known, which another process may have generated."""
         for rollout in rollouts:
             for observation, _ in rollout.turns:
-                register_media(media_of(observation))
+                register_media(self._read_media(observation))
+
+    def _read_media(self, observation: Observation) -> Iterator[Media]:
+        """The images and sounds that the model reads: of a video, some of its frames."""
+        for media in media_of(observation):
+            yield from self._frames(media) if isinstance(media, Video) else (media,)
+
+    def _frames(self, video: Video) -> Sequence[Media]:
+        """Frames at equal distances, the first and the last one among them."""
+        last = len(video.images) - 1
+        count = min(self.max_frames, last + 1)
+        return [video.images[round(i * last / max(1, count - 1))] for i in range(count)]
 
     def _tokenize_messages(self, text: str, messages: Sequence[Message]) -> tuple[int, ...]:
-        media = tuple(media_of(tuple(messages)))
+        media = tuple(self._read_media(tuple(messages)))
         if not media:
             return super()._tokenize_messages(text, messages)
         return self._cached_media_tokens(text, media)
@@ -57,13 +70,18 @@ class MultimodalTokenizer(ChatTokenizer):
         prompt: bool = False,
         prefill: bool = False,
     ) -> str:
-        parts = [{**message, "content": _content_parts(message)} for message in messages]
+        parts = [{**message, "content": self._content_parts(message)} for message in messages]
         return super()._render(parts, tools, prompt=prompt, prefill=prefill)
 
+    def _content_parts(self, message: Message) -> list[dict[str, Any]]:
+        """The content as a list of parts, as templates of multimodal models read it."""
+        content = message.get("content") or ""
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        return [new for part in content for new in self._parts_without_media(part)]
 
-def _content_parts(message: Message) -> list[dict[str, Any]]:
-    """The content as a list of parts, as templates of multimodal models read it, without media."""
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [{name: x for name, x in part.items() if not isinstance(x, Media)} for part in content]
+    def _parts_without_media(self, part: Mapping[str, Any]) -> list[dict[str, Any]]:
+        video = part.get("video")
+        if isinstance(video, Video):
+            return [{"type": "image"} for _ in self._frames(video)]
+        return [{name: x for name, x in part.items() if not isinstance(x, Media)}]
