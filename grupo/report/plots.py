@@ -39,10 +39,14 @@ def plot_run(run_folder: Path, out: Path) -> Path:
     summary = read_summary(run_folder)
     if not steps:
         raise ConfigError(f"run: {str(run_folder)!r} has no step yet.")
-    fig = figure(9, 3.4)
-    left, right = fig.subplots(1, 2)
-    _plot_reward(left, steps)
-    _plot_eval_scores(right, summary)
+    scores = eval_scores_by_step(summary)
+    has_nll = any("nll" in score for score in scores.values())
+    fig = figure(9 + 4.5 * has_nll, 3.4)
+    axes = fig.subplots(1, 2 + has_nll)
+    _plot_reward(axes[0], steps)
+    _plot_eval_scores(axes[1], scores)
+    if has_nll:
+        _plot_eval_nll(axes[2], scores)
     return save_figure(fig, out)
 
 
@@ -62,8 +66,7 @@ def _plot_reward(axes: Any, steps: tuple[Mapping[str, float], ...]) -> None:
     _label(axes, "training reward", "mean reward of a step")
 
 
-def _plot_eval_scores(axes: Any, summary: Record) -> None:
-    scores = eval_scores_by_step(summary)
+def _plot_eval_scores(axes: Any, scores: Mapping[int, Mapping[str, Any]]) -> None:
     for name, color, label in _EVAL_CURVES:
         scored = {step: score for step, score in scores.items() if name in score}
         low = [score["intervals"][name][0] for score in scored.values()]
@@ -74,6 +77,12 @@ def _plot_eval_scores(axes: Any, summary: Record) -> None:
     axes.set_ylim(-0.02, 1.02)
     axes.legend(frameon=False)
     _label(axes, "held-out tasks (95 % intervals)", "fraction solved")
+
+
+def _plot_eval_nll(axes: Any, scores: Mapping[int, Mapping[str, Any]]) -> None:
+    nll = {step: score["nll"] for step, score in scores.items() if "nll" in score}
+    axes.plot([*nll], [*nll.values()], color=ORANGE, marker="o", linewidth=2)
+    _label(axes, "held-out demonstrations", "negative log-likelihood (nats per token)")
 
 
 def _label(axes: Any, title: str, y: str) -> None:

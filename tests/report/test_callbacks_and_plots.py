@@ -1,5 +1,6 @@
 """The TensorBoard logger, optional dependencies, and plots of a run."""
 
+import json
 import sys
 
 import pytest
@@ -79,6 +80,15 @@ def test_plot_has_readable_labels_and_is_reproducible(real_run, tmp_path):
 def test_run_in_progress_can_be_plotted(write_run, tmp_path):
     run = write_run(metrics=[{"step": s, "reward/mean": s / 2} for s in (1, 2, 3)], end='{"st')
     assert plot_run(run, tmp_path / "a.svg").stat().st_size > 1000
+
+
+def test_plot_has_the_nll_of_held_out_demonstrations_if_there_are_any(write_run, tmp_path):
+    run = write_run(metrics=[{"step": 1, "loss": 1.0}])
+    title = b"<!-- held-out demonstrations -->"
+    for scores, is_drawn in (({"nll": 2.5}, True), ({}, False)):
+        held_out = {"before": {"nll": 3.0}, "after": scores} if is_drawn else {"before": scores}
+        (run / "summary.json").write_text(json.dumps({"steps": 1, "held_out": held_out}))
+        assert (title in plot_run(run, tmp_path / "a.svg").read_bytes()) is is_drawn
 
 
 def test_run_without_steps_and_unknown_format_are_rejected(write_run, tmp_path):

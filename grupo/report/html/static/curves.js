@@ -15,6 +15,12 @@ function metricSpec(name, go) {
     high: metricDefinition?.high ?? null, lines, go };
 }
 
+/* The negative log-likelihood of held-out demonstrations, after each evaluated step. */
+function heldOutNllSpec() {
+  const { range, ...spec } = heldOutSpec("nll");
+  return { ...spec, unit: "nats per token", note: "negative log-likelihood of held-out demonstrations" };
+}
+
 /* The fraction of held-out tasks solved, after each evaluated step. */
 function heldOutSpec(name) {
   const done = (run, when) => (when === "before" ? 0 : when === "after"
@@ -48,6 +54,7 @@ function layCurves(names, go) {
   const first = MAIN_METRICS.filter((name) => names.includes(name));
   const cards = [...first.slice(0, 1).map((name) => chartCard(() => metricSpec(name, go))),
     ...scored.slice(0, 1).map((name) => chartCard(() => heldOutSpec(name))),
+    ...heldOutNllSpec().lines.slice(0, 1).map(() => chartCard(heldOutNllSpec)),
     ...first.slice(1).map((name) => chartCard(() => metricSpec(name, go)))];
   const all = [...sections].map(([section, inside]) => lazyCharts(section, inside, go));
   return fill(body, axisChoice(go), el("div", { class: "charts" }, cards),
