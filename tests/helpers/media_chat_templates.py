@@ -1,4 +1,4 @@
-"""Chat templates of multimodal models, as their repositories have them (without tools)."""
+"""Chat templates for tiny multimodal models, in the form of those of their families, without tools."""
 
 LLAVA = (
     "{% for message in messages %}{% if message['role'] != 'system' %}"
