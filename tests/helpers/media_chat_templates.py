@@ -1,4 +1,4 @@
-"""Chat templates for tiny multimodal models, in the form of those of their families, without tools."""
+"""Chat templates for tiny multimodal models, in the form of those of their families."""
 
 LLAVA = (
     "{% for message in messages %}{% if message['role'] != 'system' %}"
