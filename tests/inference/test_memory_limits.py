@@ -23,7 +23,7 @@ BACKENDS = ("native", "modules")
 def policy(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch) -> CausalPolicy:
     """A Llama policy, by its own kernels or by the modules of transformers, as on a GPU."""
     if request.param == "modules":
-        monkeypatch.setattr("grupo.models.evaluator.native_backend", lambda model: None)
+        monkeypatch.setattr("grupo.models.evaluator.native_backend", lambda model, positions: None)
     return policy_of(tmp_path, "llama")
 
 

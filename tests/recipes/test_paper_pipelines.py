@@ -267,6 +267,7 @@ def test_every_question_is_answered_by_the_sheet_that_is_retrieved(load, tmp_pat
     assert all(task.reference_answer in retrieve(task).split() for task in tasks)
 
 
+@pytest.mark.slow
 def test_preflexor_runs(load, tmp_path):
     preflexor = load("preflexor")
     sheets: Any = sys.modules["fact_sheets"]
@@ -312,6 +313,7 @@ def test_thoughts_against_the_rules_or_beside_the_topic_are_dropped(load):
     assert kept == ["tea refuse"]
 
 
+@pytest.mark.slow
 def test_aidsafe_runs(load, tmp_path):
     aidsafe = load("aidsafe")
     root = run_short(aidsafe.pipeline(str(aidsafe.save_model(tmp_path, steps=150))), tmp_path)

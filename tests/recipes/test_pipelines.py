@@ -58,6 +58,7 @@ def test_the_reward_of_tulu_3(text, truncated, reward, load):
     assert total == reward
 
 
+@pytest.mark.slow
 def test_tulu_3_runs(load, tmp_path):
     tulu3 = load("tulu3")
     model = sys.modules["shifted_digits"].save_model(tmp_path / "model")
@@ -80,6 +81,7 @@ def test_the_length_reward_of_light_r1(load):
     torch.testing.assert_close(shaped.float(), torch.tensor([1.0, 0.9, 0.0, 0.0]))
 
 
+@pytest.mark.slow
 def test_light_r1_runs(load, tmp_path):
     light_r1 = load("light_r1")
     model = sys.modules["shifted_digits"].save_model(tmp_path / "model")
