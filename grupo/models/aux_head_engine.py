@@ -47,10 +47,10 @@ class AuxHeadEngine:
         length = torch.tensor([len(request.tokens) for request in requests])
         rows = [torch.tensor(request.tokens) for request in requests]
         token = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        values = torch.zeros(len(requests))
+        values = torch.zeros(len(requests), dtype=torch.float64)  # holds every type of a head
         for batch in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
             head_names = [requests[i].aux_head for i in batch.tolist()]
-            values[batch] = self._predict_batch(token[batch], length[batch], head_names)
+            values[batch] = self._predict_batch(token[batch], length[batch], head_names).double()
         return values.tolist()
 
     def _predict_batch(self, token: Tensor, length: Tensor, head_names: Sequence[str]) -> Tensor:
