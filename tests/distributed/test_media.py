@@ -7,7 +7,7 @@ from grupo.core.types import Action, Group, Rollout, Task
 from grupo.distributed.exchange import exchange_groups, exchange_json
 from grupo.testing.thread_ranks import run_ranks
 
-SIZE = 64
+SIZE = 160  # 77 kB: zlib does not find the copies of a picture, which lie further apart than 32 kB
 
 
 def picture(seed):
