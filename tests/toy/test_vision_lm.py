@@ -1,10 +1,10 @@
 """The toy vision-language model: its training, its folder, and its tokens."""
 
 import json
+import runpy
 from dataclasses import replace
 from random import Random
 
-from grupo.core.importing import load_module_file
 from grupo.core.media import Image
 from grupo.core.types import Rollout
 from grupo.models.multimodal.media_tokens import FIRST
@@ -84,7 +84,7 @@ def test_prompts_of_the_training_are_those_of_the_policy_and_only_answers_have_l
 def test_a_recipe_of_the_toy_model_makes_it_first_and_trains_it(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     monkeypatch.setattr(quickstart, "TOY_VISION_MODEL", QUICK)
-    recipe = load_module_file(ROOT / "recipes" / "vision" / "shapes.py").RECIPE
+    recipe = runpy.run_path(str(ROOT / "recipes" / "vision" / "shapes.py"))["RECIPE"]
     assert quickstart.needs_toy_model(recipe)
     quickstart.ensure_toy_model(recipe)
     assert not quickstart.needs_toy_model(recipe)
