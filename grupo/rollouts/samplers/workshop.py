@@ -21,8 +21,8 @@ PAPER = Paper(
     checked=("golden", "run"),
     source=Source("abstract", "arXiv:2408.08688, abstract; the catalogue's row"),
     missing=(
-        "Juries and debaters that are language models: theirs are functions here, and PairwiseJudge"
-        " asks one model.",
+        "Juries and debaters that are language models: those of the recipe are functions, and"
+        " PairwiseJudge asks one model.",
     ),
     deviations=("The texts of the prompts are our choice.",),
     shown=("docs/pipelines_shown.md#the-fellowship-of-the-llms",),
