@@ -87,15 +87,15 @@ class SceneQuestions:
         rng = make_rng(self.seed, "scene", index)
         things, question = random_question(KINDS[index % len(KINDS)], rng)
         pixels = noise_pixels(rng) if self.blind else draw_scene(things, rng)
-        prompt = picture_prompt(Image.from_pixels(pixels), question.text)
+        prompt = picture_prompt([Image.from_pixels(pixels)], question.text)
         columns = {"kind": question.kind}
         return Task(task_key(prompt), prompt, question.answer, "scenes", columns)
 
 
-def picture_prompt(image: Image, text: str) -> tuple[dict[str, object], ...]:
-    """A message of the user with a picture and a text."""
-    content = [{"type": "image", "image": image}, {"type": "text", "text": text}]
-    return ({"role": "user", "content": content},)
+def picture_prompt(images: Sequence[Image], text: str) -> tuple[dict[str, object], ...]:
+    """A message of the user with pictures and a text behind them."""
+    pictures = [{"type": "image", "image": image} for image in images]
+    return ({"role": "user", "content": [*pictures, {"type": "text", "text": text}]},)
 
 
 def random_question(kind: str, rng: Random) -> tuple[Sequence[Thing], SceneQuestion]:

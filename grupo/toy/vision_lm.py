@@ -3,11 +3,9 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -24,19 +22,8 @@ from transformers import (
 from grupo.core.component import component
 from grupo.core.rng import make_rng, seed_torch
 from grupo.models.quiet_loading import quiet_transformers
-from grupo.tasks.scenes import (
-    CAPTION_REQUEST,
-    COUNTS,
-    IMAGE_SIZE,
-    KINDS,
-    SIDES,
-    Thing,
-    caption_of,
-    draw_scene,
-    questions_about,
-    random_question,
-)
 from grupo.toy.arithmetic_lm import model_dir_of
+from grupo.toy.picture_examples import PictureExample, PictureExamples, SceneExamples
 from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
 from grupo.training.callbacks import Callback, NullCallback
 
@@ -54,12 +41,13 @@ IGNORED = -100  # label of tokens that are not trained
 
 @component
 class ToyVisionLM:
-    """A LLaVA of a CLIP tower and a Llama, fine-tuned to caption scenes and to answer questions.
+    """A LLaVA of a CLIP tower and a Llama, fine-tuned on examples until it answers some of them.
 
-    Captions teach the tower to see; questions are `question_frac` of the examples, so few that
+    The default has captions of scenes, which teach the tower to see, and so few questions that
     the model answers only a part of them. Reinforcement learning goes on from there.
 
     Args:
+        examples: Pictures with prompts and answers.
         hidden_size: Size of the hidden states of both parts.
         tower_layers: Layers of the tower.
         text_layers: Layers of the language model.
@@ -68,10 +56,10 @@ class ToyVisionLM:
         max_steps: Number of steps.
         learning_rate: Peak learning rate.
         context_length: Longest sequence in tokens.
-        question_frac: Fraction of the examples that are questions; the others are captions.
         seed: Seed of weights and examples.
     """
 
+    examples: PictureExamples = SceneExamples()
     hidden_size: int = 64
     tower_layers: int = 4
     text_layers: int = 2
@@ -80,30 +68,41 @@ class ToyVisionLM:
     max_steps: int = 700
     learning_rate: float = 2e-3
     context_length: int = 128
-    question_frac: float = 0.4
     seed: int = 0
+
+    @property
+    def picture_tokens(self) -> int:
+        """Tokens of a picture."""
+        return (self.examples.image_size // self.patch_size) ** 2
 
     @property
     def model_dir(self) -> Path:
         """The folder of the trained model; equal specifications share it."""
-        return model_dir_of(self, "scenes")
+        return model_dir_of(self, "pictures")
 
     def processor(self) -> LlavaProcessor:
         """The processor: pictures as patches, words as tokens."""
-        size = {"height": IMAGE_SIZE, "width": IMAGE_SIZE}
+        pixels = self.examples.image_size
         return LlavaProcessor(
             CLIPImageProcessorPil(
-                size={"shortest_edge": IMAGE_SIZE},
-                crop_size=size,
+                size={"shortest_edge": pixels},
+                crop_size={"height": pixels, "width": pixels},
                 image_mean=[DARK] * 3,  # so that the background is near 0
                 image_std=[0.3] * 3,
             ),
-            scene_tokenizer(),
+            self.tokenizer(),
             patch_size=self.patch_size,
             vision_feature_select_strategy="default",
             num_additional_image_tokens=1,
             chat_template=CHAT_TEMPLATE,
         )
+
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """A tokenizer of the words of the examples, and of characters."""
+        tokenizer = word_tokenizer([*ROLE_PREFIXES, *self.examples.texts()], ROLE_PREFIXES)
+        tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
+        tokenizer.pad_token = END_TOKEN
+        return tokenizer
 
     def untrained_model(self, tokenizer: PreTrainedTokenizerFast) -> LlavaForConditionalGeneration:
         """The model with random weights."""
@@ -118,7 +117,7 @@ class ToyVisionLM:
             **width,
             num_hidden_layers=self.tower_layers,
             num_attention_heads=4,
-            image_size=IMAGE_SIZE,
+            image_size=self.examples.image_size,
             patch_size=self.patch_size,
             projection_dim=self.hidden_size,
             initializer_range=0.1,  # wider than for large models: positions and patches count
@@ -141,29 +140,11 @@ class ToyVisionLM:
             vision_config=tower,
             text_config=text,
             image_token_index=ids[IMAGE_TOKEN],
-            image_seq_length=(IMAGE_SIZE // self.patch_size) ** 2,
+            image_seq_length=self.picture_tokens,
             vision_feature_layer=-1,
             tie_word_embeddings=True,
         )
         return LlavaForConditionalGeneration(config)
-
-
-def scene_tokenizer() -> PreTrainedTokenizerFast:
-    """A tokenizer of the words in questions, answers and captions, and of characters."""
-    things = [
-        Thing(colour, shape, quarter)
-        for quarter, (colour, shape) in enumerate(
-            [("red", "circle"), ("green", "square"), ("blue", "triangle"), ("yellow", "cross")]
-        )
-    ]
-    questions = [text for q in questions_about(things) for text in (q.text, q.answer)]
-    captions = [caption_of(things), caption_of(things[::3]), CAPTION_REQUEST]
-    tokenizer = word_tokenizer(
-        [*ROLE_PREFIXES, *questions, *captions, *COUNTS, *SIDES], ROLE_PREFIXES
-    )
-    tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
-    tokenizer.pad_token = END_TOKEN
-    return tokenizer
 
 
 def ensure_trained_vision(toy_model: ToyVisionLM, callback: Callback = NullCallback()) -> Path:
@@ -182,7 +163,7 @@ def ensure_trained_vision(toy_model: ToyVisionLM, callback: Callback = NullCallb
 def train_vision(
     toy_model: ToyVisionLM, processor: Any, callback: Callback = NullCallback()
 ) -> LlavaForConditionalGeneration:
-    """Fine-tune an untrained model on captions and questions: all weights, tower included."""
+    """Fine-tune an untrained model on the examples: all weights, tower included."""
     rng = make_rng(toy_model.seed, "scenes")
     model = toy_model.untrained_model(processor.tokenizer).train()
     optimizer = torch.optim.AdamW(model.parameters(), toy_model.learning_rate)
@@ -190,8 +171,8 @@ def train_vision(
         optimizer, toy_model.learning_rate, toy_model.max_steps, pct_start=0.05
     )
     for step in range(toy_model.max_steps):
-        examples = [random_example(toy_model, rng) for _ in range(toy_model.batch_size)]
-        loss = _loss(model, collate_examples(examples, processor))
+        examples = [toy_model.examples.draw(rng) for _ in range(toy_model.batch_size)]
+        loss = _loss(model, collate_examples(examples, processor, toy_model.picture_tokens))
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -202,33 +183,30 @@ def train_vision(
     return model.eval()
 
 
-def random_example(toy_model: ToyVisionLM, rng: Random) -> tuple[np.ndarray, str, str]:
-    """A picture, a question or the request of a caption, and the answer."""
-    things, question = random_question(rng.choice(KINDS), rng)
-    pixels = draw_scene(things, rng)
-    if rng.random() < toy_model.question_frac:
-        return pixels, question.text, question.answer
-    return pixels, CAPTION_REQUEST, caption_of(things)
-
-
 def collate_examples(
-    examples: Sequence[tuple[np.ndarray, str, str]], processor: Any
+    examples: Sequence[PictureExample], processor: Any, picture_tokens: int
 ) -> dict[str, Tensor]:
-    """Padded rows of tokens, their labels, which answers have only, and the pictures."""
-    images = processor.image_processor([pixels for pixels, _, _ in examples], return_tensors="pt")
+    """Padded rows of tokens, their labels, which answers have only, and the pictures.
+
+    Args:
+        examples: The rows.
+        processor: The processor of the model.
+        picture_tokens: Tokens of a picture.
+    """
+    pictures = [pixels for example in examples for pixels in example.pictures]
     tokenizer = processor.tokenizer
-    count = (IMAGE_SIZE // processor.patch_size) ** 2
     rows, labels = list[Tensor](), list[Tensor]()
-    for _, question, answer in examples:
-        prompt = tokenizer(f"user: {IMAGE_TOKEN * count}{question}\nassistant: ")["input_ids"]
-        reply = [*tokenizer(answer)["input_ids"], tokenizer.eos_token_id]
+    for example in examples:
+        images = IMAGE_TOKEN * (picture_tokens * len(example.pictures))
+        prompt = tokenizer(f"user: {images}{example.prompt}\nassistant: ")["input_ids"]
+        reply = [*tokenizer(example.answer)["input_ids"], tokenizer.eos_token_id]
         rows.append(torch.tensor([*prompt, *reply]))
         labels.append(torch.tensor([IGNORED] * len(prompt) + reply))
     pad = torch.nn.utils.rnn.pad_sequence
     return {
         "input_ids": pad(rows, batch_first=True, padding_value=tokenizer.pad_token_id),
         "labels": pad(labels, batch_first=True, padding_value=IGNORED),
-        "pixel_values": images["pixel_values"],
+        "pixel_values": processor.image_processor(pictures, return_tensors="pt")["pixel_values"],
     }
 
 

@@ -5,6 +5,8 @@ import runpy
 from dataclasses import replace
 from random import Random
 
+import pytest
+
 from grupo.core.media import Image
 from grupo.core.types import Rollout
 from grupo.models.multimodal.media_tokens import FIRST
@@ -12,14 +14,13 @@ from grupo.models.prompt_limit import read_prompt_limit
 from grupo.models.vision_lm import VisionLM
 from grupo.tasks.scenes import SceneQuestions, picture_prompt
 from grupo.toy import quickstart
+from grupo.toy.picture_examples import SceneExamples
 from grupo.toy.vision_lm import (
     IGNORED,
     IMAGE_TOKEN,
     ToyVisionLM,
     collate_examples,
     ensure_trained_vision,
-    random_example,
-    scene_tokenizer,
     train_vision,
 )
 from grupo.training.callbacks import NullCallback
@@ -49,17 +50,18 @@ def test_the_loss_falls():
 
 
 def test_words_of_all_questions_and_captions_are_tokens_of_their_own():
-    tokenizer, rng = scene_tokenizer(), Random(0)
+    tokenizer, examples, rng = QUICK.tokenizer(), SceneExamples(question_frac=0.5), Random(0)
     for _ in range(200):
-        _, question, answer = random_example(replace(QUICK, question_frac=0.5), rng)
-        for text in (question, answer):
+        example = examples.draw(rng)
+        for text in (example.prompt, example.answer):
             tokens = tokenizer.tokenize(text)
             assert "".join(tokens) == text
             assert not any(len(token) == 1 and token.isalpha() for token in tokens)
 
 
+@pytest.mark.parametrize("pictures", [1, 2])
 def test_prompts_of_the_training_are_those_of_the_policy_and_only_answers_have_labels(
-    tmp_path, monkeypatch
+    pictures, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     folder = ensure_trained_vision(QUICK)
@@ -67,18 +69,19 @@ def test_prompts_of_the_training_are_those_of_the_policy_and_only_answers_have_l
     assert ensure_trained_vision(QUICK) == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == mtime
     policy = VisionLM(str(folder), max_new_tokens=4).build()
-    pixels, question, answer = random_example(QUICK, Random(1))
-    batch = collate_examples([(pixels, question, answer)], QUICK.processor())
+    drawn = QUICK.examples.draw(Random(1))
+    example = replace(drawn, pictures=drawn.pictures * pictures)
+    batch = collate_examples([example], QUICK.processor(), QUICK.picture_tokens)
     tokens, labels = batch["input_ids"][0], batch["labels"][0]
     prompt = tokens[labels == IGNORED].tolist()
-    observation = picture_prompt(Image.from_pixels(pixels), question)
+    observation = picture_prompt([*map(Image.from_pixels, example.pictures)], example.prompt)
     image_id = policy.chat_tokenizer.tokenizer.get_vocab()[IMAGE_TOKEN]
     encoded = policy.chat_tokenizer.encode_observation(Rollout(), observation)
     assert [image_id if token >= FIRST else token for token in encoded] == prompt
     key = next(token for token in encoded if token >= FIRST)
-    assert prompt.count(image_id) == sum(token >= FIRST for token in encoded) == 16, key
+    assert prompt.count(image_id) == sum(token >= FIRST for token in encoded) == 16 * pictures, key
     trained = labels[labels != IGNORED].tolist()
-    assert policy.chat_tokenizer.tokenizer.decode(trained) == f"{answer}<end>"
+    assert policy.chat_tokenizer.tokenizer.decode(trained) == f"{example.answer}<end>"
 
 
 def test_a_recipe_of_the_toy_model_makes_it_first_and_trains_it(tmp_path, monkeypatch):
