@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -60,6 +60,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "portions-ahead": {"max_staleness": 4, "tokens_per_step": 64},
 }
 CALIBRATION = ("calibration", "calibration-stale")
+COPIES = (2, 4)  # independent runs at the same time, which calibrate the contention
 MEASURED = tuple(name for name in SETTINGS if name not in CALIBRATION)
 RUNS = {1: CALIBRATION + MEASURED, 2: MEASURED, 4: MEASURED[:2]}
 COLUMNS = (
@@ -82,6 +83,7 @@ the last column: the predicted seconds are those on the processors that were lef
 {table}
 """
 Step = dict[str, float]  # its metrics
+Process = subprocess.Popen[str]
 LOAD = "load.jsonl"  # what other programs did during the steps of a run
 PROCESSORS = len(os.sched_getaffinity(0))
 
@@ -124,37 +126,52 @@ def make_recipe(setting: str) -> Recipe:
     return base.replace(max_steps=STEPS, save_every=10_000, **SETTINGS[setting])
 
 
-def train_settings(ranks: int, folder: Path) -> None:
-    """Train each setting of a number of ranks, as one of them."""
-    for setting in RUNS[ranks]:
+def train_settings(settings: Sequence[str], folder: Path) -> None:
+    """Train each setting, as one of the ranks."""
+    for setting in settings:
         run = folder / setting
         train(make_recipe(setting), run, LoadRecorder(folder / f"{setting}.{LOAD}"))
 
 
-def measure(ranks: int, folder: Path) -> None:
-    """Start the ranks and wait for them."""
+def measure(folder: Path) -> None:
+    """Run every setting at every number of ranks, and the copies."""
+    for ranks, settings in RUNS.items():
+        command = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"]
+        _wait(_start(folder / f"ranks-{ranks}", settings, command if ranks > 1 else []))
+    for copies in COPIES:
+        folders = [folder / f"copies-{copies}" / str(i) for i in range(copies)]
+        _wait(*[_start(copy, CALIBRATION[:1]) for copy in folders])
+
+
+def _start(folder: Path, settings: Sequence[str], launcher: Sequence[str] = ()) -> Process:
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "benchmarks.simulate", "--rank-of", str(ranks), str(folder)]
-    if ranks > 1:
-        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-        command[1:1] = torchrun
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
+    arguments = ["benchmarks.simulate", "--train", str(folder), *settings]
+    return subprocess.Popen(
+        [sys.executable, "-m", *launcher, *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
-def measured_runs(folder: Path, ranks: int, setting: str) -> list[list[Step]]:
+def _wait(*processes: Process) -> None:
+    messages = [process.communicate()[1] for process in processes]
+    if any(process.returncode for process in processes):
+        raise RuntimeError("\n".join(messages))
+
+
+def measured_runs(folder: Path, processes: str, setting: str) -> list[list[Step]]:
     """The steps of each repeat of a run."""
     runs = []
-    for path in sorted(folder.glob(f"repeat-*/ranks-{ranks}")):
+    for path in sorted(folder.glob(f"repeat-*/{processes}")):
         loads = (path / f"{setting}.{LOAD}").read_text().splitlines()
         metrics = (path / setting / "metrics.jsonl").read_text().splitlines()
         runs.append([json.loads(x) | json.loads(y) for x, y in zip(metrics, loads, strict=True)])
     return runs
 
 
-def fitted_costs(folder: Path) -> Costs:
+def fitted_costs(folder: Path, contention: float) -> Costs:
     """The costs, by the functions of the command, without the time that other programs took."""
     run, stale_run = (next(folder.glob(f"repeat-*/ranks-1/{name}")) for name in CALIBRATION)
     lengths = measured_lengths(run)
@@ -168,11 +185,11 @@ def fitted_costs(folder: Path) -> Costs:
 
     def update_share(step: Step) -> float:
         generated = stale_lengths.get(int(step["step"]) + 1, [0])  # meanwhile
-        generation = costs.decode_step * max(generated) + costs.decode_row * sum(generated)
+        generation = costs.generation(generated) * (1 + contention)
         return (step["work"] - generation) / step["seconds"]
 
     stale_steps = _steps(folder, CALIBRATION[1], update_share)
-    return fit_stale_costs(costs, stale_steps, stale_lengths)
+    return fit_stale_costs(costs, stale_steps, stale_lengths, contention)
 
 
 def _share(step: Step) -> float:
@@ -187,7 +204,7 @@ def _steps(folder: Path, setting: str, share: Callable[[Step], float]) -> list[S
         setting: The name of the run.
         share: The share of a processor that the thread had whose phases are timed.
     """
-    runs = measured_runs(folder, 1, setting)
+    runs = measured_runs(folder, "ranks-1", setting)
     steps = [runs[0][0], *(step for run in runs for step in run[1:])]
     return [_with_share(step, share(step)) for step in steps]
 
@@ -198,33 +215,46 @@ def _with_share(step: Step, share: float) -> Step:
     return step | phases
 
 
+def measured_contention(folder: Path) -> float:
+    """What the work of a run takes longer beside each other run, by least squares."""
+    alone = _step_work(folder, "ranks-1")
+    more = [_step_work(folder, f"copies-{n}/0") / n / alone - 1 for n in COPIES]
+    others = [n - 1 for n in COPIES]
+    return sum(a * b for a, b in zip(more, others, strict=True)) / sum(n * n for n in others)
+
+
+def _step_work(folder: Path, processes: str) -> float:
+    runs = measured_runs(folder, processes, CALIBRATION[0])
+    return fmean(step["work"] for run in runs for step in run[WARMUP:-1])
+
+
 def table(folder: Path) -> str:
     """Predicted and measured seconds of a step, and seconds of the processors."""
-    costs = fitted_costs(folder)
+    contention = measured_contention(folder)
+    costs = fitted_costs(folder, contention)
     rows = [HEAD]
     for ranks, settings in RUNS.items():
+        machine = Machine(ranks, cores=PROCESSORS, contention=contention)
         for setting in settings:
             if setting in MEASURED:
-                rows.append(_row(folder, costs, ranks, setting))
+                rows.append(_row(folder, costs, machine, setting))
     return "\n".join(rows)
 
 
-def _row(folder: Path, costs: Costs, ranks: int, setting: str) -> str:
+def _row(folder: Path, costs: Costs, machine: Machine, setting: str) -> str:
     lengths = measured_lengths(next(folder.glob(f"repeat-*/ranks-1/{CALIBRATION[0]}")))
     drawn = MeasuredLengths([n for step in lengths.values() for n in step], WORKLOAD.max_new_tokens)
     job = Workload(WORKLOAD.prompts, WORKLOAD.group_size, drawn, **SETTINGS[setting])
     counted = slice(WARMUP + job.later_steps, STEPS - job.steps_ahead)
-    repeats = list(
-        zip(*(run[counted] for run in measured_runs(folder, ranks, setting)), strict=True)
+    runs = measured_runs(folder, f"ranks-{machine.trainers}", setting)
+    steps = [step for run in runs for step in run[counted]]
+    seconds, others, work = (
+        fmean(step[x] for step in steps) for x in ("time/step", "others", "work")
     )
-    steps = [min(step, key=lambda repeat: repeat["time/step"]) for step in repeats]
-    seconds = fmean(step["time/step"] for step in steps)
-    others = fmean(step["others"] for step in steps)
-    work = fmean(repeat["work"] for step in repeats for repeat in step)
-    machine = Machine(ranks, cores=PROCESSORS * (1 - others))
+    machine = replace(machine, cores=PROCESSORS * (1 - others))
     predicted = Simulation(costs, machine, job).run(SIMULATED_STEPS)
     cells = (
-        str(ranks),
+        str(machine.trainers),
         str(job.max_staleness),
         str(job.tokens_per_step or "-"),
         *(f"{predicted.seconds:.3f} s", f"{seconds:.3f} s"),
@@ -238,8 +268,8 @@ def _row(folder: Path, costs: Costs, ranks: int, setting: str) -> str:
 
 def main() -> None:
     """Measure and print, or train as one of the processes that are measured."""
-    if sys.argv[1:2] == ["--rank-of"]:
-        train_settings(int(sys.argv[2]), Path(sys.argv[3]))
+    if sys.argv[1:2] == ["--train"]:
+        train_settings(sys.argv[3:], Path(sys.argv[2]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=None)
@@ -251,8 +281,7 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         first = len(list(folder.glob("repeat-*")))
         for repeat in range(first, first + options.repeats):
-            for ranks in RUNS:
-                measure(ranks, folder / f"repeat-{repeat}" / f"ranks-{ranks}")
+            measure(folder / f"repeat-{repeat}")
         page = PAGE.format(
             date=time.strftime("%Y-%m-%d"),
             repeats=len(list(folder.glob("repeat-*"))),

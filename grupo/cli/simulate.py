@@ -30,6 +30,9 @@ def simulate(
     cores: Annotated[
         int, Option(help="Processors that all processes share; 0: each has its own.")
     ] = 0,
+    contention: Annotated[
+        float, Option(help="How much longer work takes beside each other busy process of --cores.")
+    ] = 0.0,
     max_staleness: Annotated[list[int] | None, Option(help="As in a recipe; repeatable.")] = None,
     tokens_per_step: Annotated[
         list[int] | None, Option(help="Tokens of a rollout within one step; 0: all; repeatable.")
@@ -74,9 +77,13 @@ def simulate(
 
     _check_counts({"trainers": (trainers, 1), "servers": (servers, 0)})
     _check_counts({"max-staleness": (max_staleness, 0), "tokens-per-step": (tokens_per_step, 0)})
+    if contention < 0 or (contention and not cores):
+        raise ConfigError(
+            f"contention: {contention}, cores: {cores}. Allowed: 0, or more with cores above 0."
+        )
     lengths = measured_lengths(run)
     encode, decode = exchange_seconds()
-    measured = costs_of_run(run, lengths, stale_run)
+    measured = costs_of_run(run, lengths, stale_run, contention)
     costs = _changed(
         replace(measured, encode_token=encode, decode_token=decode),
         decode_step=decode_step,
@@ -96,7 +103,7 @@ def simulate(
     rows = []
     settings = (trainers or [1], servers or [0], max_staleness or [0], tokens_per_step or [0])
     for ranks, engines, staleness, tokens in product(*settings):
-        machine = Machine(ranks, engines, cores)
+        machine = Machine(ranks, engines, cores, contention)
         chosen = replace(job, max_staleness=staleness, tokens_per_step=tokens)
         rows.append((machine, chosen, Simulation(costs, machine, chosen).run(STEPS)))
     print_line(_describe(costs))

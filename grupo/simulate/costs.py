@@ -56,6 +56,10 @@ class Costs:
     meeting: float = 0.0
     weight_transfer: float = 0.0
 
+    def generation(self, lengths: Sequence[int]) -> float:
+        """Seconds in which one process generates rollouts of these lengths in tokens."""
+        return self.decode_step * max(lengths) + self.decode_row * sum(lengths)
+
 
 def measured_lengths(run: Path) -> dict[int, list[int]]:
     """Tokens of each rollout of a run, by step."""
@@ -65,13 +69,16 @@ def measured_lengths(run: Path) -> dict[int, list[int]]:
     return lengths
 
 
-def costs_of_run(run: Path, lengths: Lengths, stale_run: Path | None = None) -> Costs:
+def costs_of_run(
+    run: Path, lengths: Lengths, stale_run: Path | None = None, contention: float = 0.0
+) -> Costs:
     """Costs fitted to the steps of a run of one process.
 
     Args:
         run: The folder of the run.
         lengths: Tokens of each rollout, by step.
         stale_run: A run of the same recipe with `max_staleness` above 0.
+        contention: How much longer updates took while rollouts were generated beside them.
 
     Raises:
         ConfigError: A run has too few steps, the first one has a `max_staleness`, or the other has
@@ -99,7 +106,7 @@ def costs_of_run(run: Path, lengths: Lengths, stale_run: Path | None = None) -> 
             f"stale-run: {str(stale_run)!r} has no rollouts older than the weights that it updated."
             " Allowed: a run with max_staleness above 0."
         )
-    return fit_stale_costs(costs, stale_steps, stale_lengths)
+    return fit_stale_costs(costs, stale_steps, stale_lengths, contention)
 
 
 def _check_steps(run: Path, steps: Sequence[object]) -> None:
@@ -138,18 +145,21 @@ def fit_costs(steps: Steps, lengths: Lengths) -> Costs:
     )
 
 
-def fit_stale_costs(costs: Costs, steps: Steps, lengths: Lengths) -> Costs:
+def fit_stale_costs(costs: Costs, steps: Steps, lengths: Lengths, contention: float = 0.0) -> Costs:
     """The costs with those of a run whose rollouts were older than the weights that it updated.
 
     Args:
         costs: Those of a run without `max_staleness`.
         steps: The metrics of each step of a run with it.
         lengths: Tokens of each of its rollouts, by step.
+        contention: How much longer updates took while rollouts were generated beside them.
     """
     used = list(steps)[WARMUP:]
-    tokens = sum(sum(lengths[int(step["step"])]) for step in used)
+    own = [lengths[int(step["step"])] for step in used]
+    tokens = sum(map(sum, own))
     phases = ("time/update", "time/logprobs")
     seconds = sum(step[phase] for step in used for phase in phases)
+    seconds -= contention * sum(costs.generation(n) for n in own)
     more = seconds - costs.update_step * len(used) - costs.update_token * tokens
     forward = sum(step["time/logprobs"] for step in used) / tokens
     return replace(costs, stale_token=max(0.0, more / tokens), forward_token=forward)

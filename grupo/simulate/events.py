@@ -29,11 +29,22 @@ class Machine:
         trainers: Processes that update the policy together.
         servers: Processes that generate; 0: the trainers generate.
         cores: Processors that all processes share; 0: each process has its own.
+        contention: How much longer work takes beside each other busy process or thread, because
+            they share caches and the bandwidth of the memory: 0.1 is a tenth. With `cores` only.
     """
 
     trainers: int
     servers: int = 0
     cores: float = 0.0
+    contention: float = 0.0
+
+    def share(self, jobs: int) -> float:
+        """Share of a processor that each of so many jobs at the same time has."""
+        return min(1.0, self.cores / jobs) if self.cores and jobs else 1.0
+
+    def slowdown(self, jobs: int) -> float:
+        """Processor seconds of work beside others, relative to those alone."""
+        return 1.0 + self.contention * max(0, jobs - 1) if self.cores else 1.0
 
     @property
     def generators(self) -> int:
@@ -192,14 +203,14 @@ class Simulation:
         """Go on to the next event."""
         generating = self.generators.active
         jobs = int(generating.sum()) + self.trainers.active_ranks
-        cores = self.machine.cores
-        speed = min(1.0, cores / jobs) if cores and jobs else 1.0
+        share = self.machine.share(jobs)
+        speed = share / self.machine.slowdown(jobs)
         only_waits = self.current is not None and not generating.any()
         waiting = self.wait_left if only_waits else np.inf
         events = (waiting, self.generators.until_event(speed), self.trainers.until_event(speed))
         seconds = min(events)
         self.now += seconds
-        self.processor_seconds += jobs * speed * seconds
+        self.processor_seconds += jobs * share * seconds
         self.generators.advance(seconds, speed)
         if only_waits:
             self.wait_left -= seconds

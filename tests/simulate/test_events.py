@@ -72,6 +72,23 @@ def test_one_processor_does_the_work_of_both():
     assert predict(machine=Machine(1, cores=2), job=job).seconds == pytest.approx(10)
 
 
+def test_busy_processes_on_the_same_processors_slow_each_other_down():
+    costs = Costs(decode_step=0.0, decode_row=1.0, update_step=1.0, update_token=0.1)
+    alone = predict(costs, Machine(2)).seconds
+    for machine in (Machine(2, contention=0.1), Machine(2, cores=2), Machine(1, 1, 2, 0.1)):
+        assert (
+            predict(costs, machine).seconds
+            == predict(costs, replace(machine, contention=0)).seconds
+        )
+    contended = predict(costs, Machine(2, cores=2, contention=0.1))
+    assert contended.seconds == pytest.approx(1.1 * alone)
+    assert contended.processor_seconds == pytest.approx(2 * 1.1 * alone)
+    # four on two processors: each has half of one, and three others beside it
+    four = replace(JOB, prompts=4)
+    seconds = predict(costs, Machine(4, cores=2, contention=0.1), four).seconds
+    assert seconds == pytest.approx(predict(costs, Machine(4), four).seconds * 2 * 1.3)
+
+
 def test_rows_are_shared_by_the_ranks():
     costs = Costs(decode_step=0.0, decode_row=1.0, update_step=1.0, update_token=0.1)
     # 6 rollouts of 10 tokens; a rank has 3 of them
@@ -215,6 +232,22 @@ def test_stale_costs_are_what_a_token_takes_longer_in_a_stale_run():
     assert fit_stale_costs(costs, steps, lengths) == replace(
         costs, stale_token=pytest.approx(0.003), forward_token=pytest.approx(0.002)
     )
+
+
+def test_stale_costs_do_not_contain_the_contention_that_they_were_measured_with():
+    costs = replace(COSTS, decode_step=0.01, decode_row=0.001, update_step=0.2, update_token=0.003)
+    lengths = {n: [10 * n, 5] for n in range(1, 7)}
+    generation = {n: 0.01 * 10 * n + 0.001 * sum(own) for n, own in lengths.items()}
+    steps = [
+        {
+            "step": n,
+            "time/update": 0.2 + 0.005 * sum(own) + 0.1 * generation[n],
+            "time/logprobs": 0.0,
+        }
+        for n, own in lengths.items()
+    ]
+    fitted = fit_stale_costs(costs, steps, lengths, contention=0.1)
+    assert fitted.stale_token == pytest.approx(0.002)
 
 
 def write_run(folder, staleness):
