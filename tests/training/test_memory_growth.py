@@ -22,7 +22,7 @@ from tests.helpers.resource_use import (
     resource_use,
 )
 
-MAX_KB_PER_STEP = 1.0
+MAX_KB_PER_STEP = 2.0  # half a planted leak: a process that ran other tests has noise of 1 kB
 
 
 @pytest.fixture(scope="module")
