@@ -13,6 +13,8 @@ from grupo.core.terminal_text import escape_controls, shorten
 MAX_TEXT = 600  # characters of an untrusted text that are shown
 CURVE_WIDTH = 240
 CURVE_HEIGHT = 40
+ANSWER_COLOUR, REFERENCE_COLOUR = "#d55e00", "#009e73"
+DASHED = 'stroke-dasharray="6 4"'
 _CELL = "text-align:left;vertical-align:top;padding:2px 8px"
 
 
@@ -35,6 +37,40 @@ def media(kind: str, data_url: str) -> str:
     if kind == "audio":
         return f'<audio controls src="{escape(data_url)}"></audio>'
     return f'<img alt="{escape(kind)}" style="max-width:16em" src="{escape(data_url)}">'
+
+
+def boxed_image(
+    data_url: str,
+    size: tuple[int, int],
+    boxes: Iterable[Sequence[float]],
+    reference_boxes: Iterable[Sequence[float]] = (),
+) -> str:
+    """An image with boxes (left, top, right, bottom) in its pixels; those of a reference dashed.
+
+    Args:
+        data_url: The file of the image.
+        size: Its width and height in pixels.
+        boxes: Boxes of an answer.
+        reference_boxes: Boxes of the reference answer.
+    """
+    width, height = size
+    drawn = [
+        *(_rectangle(box, f'stroke="{REFERENCE_COLOUR}" {DASHED}') for box in reference_boxes),
+        *(_rectangle(box, f'stroke="{ANSWER_COLOUR}"') for box in boxes),
+    ]
+    image = f'<image href="{escape(data_url)}" width="{width}" height="{height}"'
+    return (
+        f'<svg role="img" aria-label="picture with boxes" viewBox="0 0 {width} {height}"'
+        f' style="width:16em;display:block">{image} style="image-rendering:pixelated"/>'
+        f"{''.join(drawn)}</svg>"
+    )
+
+
+def _rectangle(box: Sequence[float], stroke: str) -> str:
+    left, top, right, bottom = box
+    place = f'x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}"'
+    style = 'fill="none" stroke-width="3" vector-effect="non-scaling-stroke"'
+    return f"<rect {place} {style} {stroke}/>"
 
 
 def paragraph(content: str) -> str:

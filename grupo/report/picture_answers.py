@@ -1,10 +1,11 @@
 """Answers to questions on pictures: a table of accuracy by kind, and the pictures with answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
+from grupo.core.boxes import BoundingBox, find_boxes
 from grupo.core.media import Image, media_of
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.types import Group, Observation, Task
@@ -17,6 +18,9 @@ COLUMNS = 4  # of a grid
 PICTURE_SIZE = 160  # pixels along a picture in a grid
 MARGIN = 100  # pixels beside a picture, for its text
 LINE_HEIGHT = 13  # pixels of a line of text
+INK = "black"
+COLOURS = ("#d55e00", "#0072b2", "#b0508a", "#9a6a00")  # of policies whose answers have boxes
+REFERENCE_COLOUR = "#009e73"
 
 
 def compare_answers(
@@ -84,13 +88,31 @@ def save_answer_grid(groups: Mapping[str, Sequence[Group]], file: Path) -> None:
     rows = -(-len(columns) // COLUMNS)
     grid = PillowImage.new("RGB", (width * COLUMNS, height * rows), "white")
     for i, same_task in enumerate(columns):
-        lines = [question_of(same_task[0].task.prompt)]
-        for name, group in zip(groups, same_task, strict=True):
-            mark = "right" if group.rollouts[0].reward == 1.0 else "wrong"
-            lines.append(f"{name}: {group.rollouts[0].text} ({mark})")
         row, column = divmod(i, COLUMNS)
-        grid.paste(_cell(same_task[0].task, lines), (column * width, row * height))
+        cell = _cell(same_task[0].task, _lines(groups, same_task))
+        grid.paste(cell, (column * width, row * height))
     grid.save(file, optimize=True)
+
+
+class _Line(NamedTuple):
+    """A line of text below a picture, and the boxes of the same colour on the picture."""
+
+    text: str
+    colour: str = INK
+    boxes: Sequence[BoundingBox] = ()
+
+
+def _lines(names: Iterable[str], same_task: Sequence[Group]) -> Iterator[_Line]:
+    """The question, and the first answer of each policy; policies with boxes have colours."""
+    task = same_task[0].task
+    truth = find_boxes(str(task.reference_answer))
+    yield _Line(question_of(task.prompt), REFERENCE_COLOUR if truth else INK, truth)
+    for i, (name, group) in enumerate(zip(names, same_task, strict=True)):
+        first = group.rollouts[0]
+        boxes = find_boxes(first.text)
+        mark = f"{first.reward:.2f}" if truth else ("wrong", "right")[first.reward == 1.0]
+        colour = COLOURS[i % len(COLOURS)] if boxes else INK
+        yield _Line(f"{name}: {first.text} ({mark})", colour, boxes)
 
 
 def question_of(prompt: Observation) -> str:
@@ -105,17 +127,24 @@ def question_of(prompt: Observation) -> str:
     return " ".join(part["text"] for part in parts if part["type"] == "text")
 
 
-def _cell(task: Task, lines: Sequence[str]) -> Any:
-    """A picture and lines of text below it."""
+def _cell(task: Task, lines: Iterable[_Line]) -> Any:
+    """A picture with boxes, and lines of text below it."""
     from PIL import Image as PillowImage
     from PIL import ImageDraw
 
+    lines = list(lines)
     size = (PICTURE_SIZE + MARGIN, PICTURE_SIZE + LINE_HEIGHT * (len(lines) + 1))
     cell = PillowImage.new("RGB", size, "white")
     image = next(x for x in media_of(task.prompt) if isinstance(x, Image))
     picture = PillowImage.fromarray(image.pixels())
-    cell.paste(picture.resize((PICTURE_SIZE, PICTURE_SIZE), PillowImage.Resampling.NEAREST))
+    large = picture.resize((PICTURE_SIZE, PICTURE_SIZE), PillowImage.Resampling.NEAREST)
+    scale = [PICTURE_SIZE / side for side in picture.size] * 2
+    on_picture = ImageDraw.Draw(large)
     draw = ImageDraw.Draw(cell)
     for i, line in enumerate(lines):
-        draw.text((2, PICTURE_SIZE + LINE_HEIGHT * i), line, fill="black")
+        for box in line.boxes:
+            place = [side * factor for side, factor in zip(box, scale, strict=True)]
+            on_picture.rectangle(place, outline=line.colour, width=2)
+        draw.text((2, PICTURE_SIZE + LINE_HEIGHT * i), line.text, fill=line.colour)
+    cell.paste(large)
     return cell

@@ -1,5 +1,6 @@
 """The folder of a run as HTML, for notebooks."""
 
+import base64
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core import html
+from grupo.core.boxes import find_boxes
+from grupo.core.media import open_picture
 from grupo.report.doctor import examine
 from grupo.report.html.recipe_source import as_code
 from grupo.report.read_run import read_metrics, read_summary
@@ -16,6 +19,7 @@ from grupo.report.tables import eval_rows
 from grupo.storage.media_files import data_url, references_in
 
 SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
+MAX_BOXES = 50  # drawn on one picture
 SHOWN_FIELDS = ("policy", "tasks", "env", "method")
 
 
@@ -67,7 +71,7 @@ def _rollouts(folder: Path, step: int) -> str:
     worst = select_rollouts(folder, last, worst=SHOWN_ROLLOUTS)
     records = {json.dumps(record, default=str): record for record in (*best, *worst)}.values()
     rows = [
-        (html.escape(_reward(record)), _prompt(record, folder), html.code(record["text"]))
+        (html.escape(_reward(record)), _prompt(record, folder), _answer(record, folder))
         for record in records
     ]
     table = html.table(("reward", "prompt", "answer"), rows)
@@ -87,6 +91,24 @@ def _prompt(record: Mapping[str, Any], folder: Path) -> str:
         if (url := data_url(folder, reference["digest"]))
     ]
     return "".join([html.code(chat_text(record["prompt"])), *shown])
+
+
+def _answer(record: Mapping[str, Any], folder: Path) -> str:
+    """The answer, and its boxes on the first picture of the prompt."""
+    text = html.code(record["text"])
+    boxes = find_boxes(record["text"])
+    pictures = (x for x in references_in(record["prompt"]) if x["kind"] == "image")
+    first = next(pictures, None)
+    url = data_url(folder, first["digest"]) if first and boxes else ""
+    if not url:
+        return text
+    truth = find_boxes(str(record.get("reference_answer", "")))
+    return text + html.boxed_image(url, _size(url), boxes[:MAX_BOXES], truth[:MAX_BOXES])
+
+
+def _size(data_url: str) -> tuple[int, int]:
+    """Width and height of an image in pixels."""
+    return open_picture(base64.b64decode(data_url.partition(",")[2])).size
 
 
 def _fields(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

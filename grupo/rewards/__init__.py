@@ -14,7 +14,8 @@ from grupo.rewards.base import (
 )
 from grupo.rewards.behaviours import BehaviourCounts
 from grupo.rewards.block_answer import BlockAnswer, FactMatch
-from grupo.rewards.by_column import ByColumn, Route
+from grupo.rewards.boxes import BoxCenterHit, BoxCloseness, BoxIoU
+from grupo.rewards.by_column import ByColumn, ColumnNumber, Route
 from grupo.rewards.closed_answers import (
     CheckedSolutions,
     MultipleChoice,
@@ -31,6 +32,13 @@ from grupo.rewards.extract_answer import (
     final_answer,
     last_boxed,
     whole_text,
+)
+from grupo.rewards.grounded_thoughts import (
+    BoxBeforeTag,
+    FewRepetitions,
+    SingleTag,
+    ThoughtTags,
+    UnigramBleu,
 )
 from grupo.rewards.information import InformationConsistency
 from grupo.rewards.instruction_following import InstructionFollowing, all_met, share_met
@@ -68,18 +76,24 @@ __all__ = [
     "AnswerList",
     "BehaviourCounts",
     "BlockAnswer",
+    "BoxBeforeTag",
+    "BoxCenterHit",
+    "BoxCloseness",
+    "BoxIoU",
     "BudgetBand",
     "BudgetTriangle",
     "ByColumn",
     "CellShare",
     "ChatEndpoint",
     "CheckedSolutions",
+    "ColumnNumber",
     "CosineReward",
     "CountdownExpression",
     "Debate",
     "ExactMatch",
     "Extractor",
     "FactMatch",
+    "FewRepetitions",
     "FunctionReward",
     "ImportedReward",
     "InformationConsistency",
@@ -112,9 +126,12 @@ __all__ = [
     "SameData",
     "SelfTimedReward",
     "SetOfSolutions",
+    "SingleTag",
     "Statement",
     "TRLReward",
     "TagFormat",
+    "ThoughtTags",
+    "UnigramBleu",
     "VerlBatchReward",
     "VerlReward",
     "WhereFormatted",

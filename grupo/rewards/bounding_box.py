@@ -1,6 +1,6 @@
 """Similarities of a predicted bounding box on an image or a screen to the true one."""
 
-BoundingBox = tuple[float, float, float, float]  # left, top, right, bottom
+from grupo.core.boxes import BoundingBox
 
 
 def iou(predicted: BoundingBox, truth: BoundingBox) -> float:

@@ -1,4 +1,4 @@
-"""A reward for each value of a task's column: mixtures of several domains, as in GURU."""
+"""Rewards that read a column of the task: a reward for each value, as in GURU, or its number."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -135,3 +135,24 @@ def final_route(reward: Callable[..., Any], task: Task) -> Route | None:
 
 def _resolved(reward: Callable[..., Any]) -> Callable[..., Any]:
     return reward.resolve() if isinstance(reward, ImportedReward) else reward
+
+
+@component
+class ColumnNumber(PerRolloutReward):
+    """The number in a column of the task, the same for all rollouts: a term of weight 0.
+
+    Methods read it by the term's name, such as the weight of a target in `gui_g1`.
+
+    Args:
+        column: Name of the column.
+
+    >>> ColumnNumber("area")(Task("k", "?", columns={"area": 3}), [Rollout()])
+    [3.0]
+    """
+
+    column: NonEmptyString
+
+    def score(self, task: Task, rollout: Rollout) -> float:
+        if self.column not in task.columns:
+            raise ConfigError(f"Task {task.key}: no column {self.column!r}.")
+        return float(task.columns[self.column])

@@ -26,6 +26,7 @@ SCRIPTS = (
     "account.js",
     "calls.js",
     "media.js",
+    "boxes.js",
     "actions.js",
     "tree.js",
     "groups.js",

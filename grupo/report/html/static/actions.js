@@ -154,7 +154,8 @@ const appearing = new IntersectionObserver((entries) => {
 function cardOf(rollout, index, look) {
   const advantage = isNumber(rollout.advantage) ? `advantage ${signed(rollout.advantage)}` : "not trained on";
   const own = { ...look, isDialogue: turnsOf(rollout) > 1 };
-  const content = () => (rollout.actions.length ? rollout.actions.flatMap((action, turn) => actionOf(action, turn, own)) : textOf(rollout, own));
+  const turns = () => (rollout.actions.length ? rollout.actions.flatMap((action, turn) => actionOf(action, turn, own)) : textOf(rollout, own));
+  const content = () => [...turns(), boxedPicture(look.picture, rollout.text, look.reference)];
   const text = el("div", { class: "rollout-text", tabindex: "0", role: "group", "aria-label": `text of rollout ${index}` });
   text.addEventListener("keydown", (event) => moveToken(event, text));
   const card = el("article", { class: `card${index === look.rollout ? " selected" : ""}${rollout.error ? " failed" : ""}` },

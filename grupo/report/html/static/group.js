@@ -44,8 +44,9 @@ function sharedObservation(rollouts) {
 function groupOf(group, other) {
   const own = withIndices(group), others = other ? withIndices(other) : [], rewards = rewardsOf(own);
   const boxes = [el("div", { class: "shown" }), el("div", { class: "shown" })], scale = el("span", { class: "scale" });
+  const picture = pictureOf(sharedObservation(own) ?? group.prompt);
   const lay = () => {
-    const look = lookAt([...own, ...others]);
+    const look = { ...lookAt([...own, ...others]), picture, reference: group.reference_answer };
     fill(scale, scaleOf([...own, ...others], look));
     [own, others].forEach((rollouts, i) => fill(boxes[i], laidOut(rollouts, look)));
   };

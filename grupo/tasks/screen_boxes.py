@@ -1,0 +1,171 @@
+"""Boxes on drawn screens: "Click the red button." answered with the box of the widget.
+
+A screen of 32 x 32 pixels has a title bar and three or four widgets of different kinds, sizes and
+colours. No two have both the same colour and the same kind.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+
+import numpy as np
+from jaxtyping import UInt8
+
+from grupo.core.boxes import box_text
+from grupo.core.component import component
+from grupo.core.media import Image
+from grupo.core.ranges import PositiveInt
+from grupo.core.rng import make_rng
+from grupo.core.types import Task
+from grupo.tasks.base import LazyTasks, task_key
+from grupo.tasks.scene_boxes import PixelBox, touch
+from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, noise_pixels, picture_prompt
+
+TITLE_BAR = 4  # pixels of height
+WIDTHS: Mapping[str, tuple[int, int]] = {  # smallest and largest, in pixels
+    "button": (10, 15),
+    "field": (14, 22),
+    "icon": (5, 6),
+    "switch": (8, 9),
+}
+HEIGHTS: Mapping[str, tuple[int, int]] = {
+    "button": (6, 8),
+    "field": (5, 7),
+    "icon": (5, 6),
+    "switch": (4, 5),
+}
+PAPER_SHADE, INK_SHADE = 200, 20  # brightness of the window and of glyphs
+MAX_TRIES = 100  # places of a widget before the screen is drawn anew
+
+
+@dataclass(frozen=True)
+class Widget:
+    """A part of a screen and its box in pixels; right and bottom are exclusive."""
+
+    colour: str
+    kind: str
+    box: PixelBox
+
+    @property
+    def name(self) -> str:
+        """Colour and kind."""
+        return f"{self.colour} {self.kind}"
+
+    @property
+    def area(self) -> int:
+        """Pixels of the box."""
+        left, top, right, bottom = self.box
+        return (right - left) * (bottom - top)
+
+    def __str__(self) -> str:
+        return f"{self.name} {box_text(self.box)}"
+
+
+@component
+class ScreenBoxes:
+    """Requests to click a widget of a drawn screen.
+
+    A prompt is a message with the picture and "Click the red button."; the reference answer is the
+    box as text. Columns: `kind` of the widget, and `area` of its box in pixels.
+
+    Args:
+        size: Number of tasks.
+        seed: Seed of screens and requests.
+        blind: Whether noise takes the place of each picture, for the accuracy of a policy that
+            cannot see.
+
+    >>> task = ScreenBoxes(size=1).load()[0]
+    >>> task.prompt[0]["content"][1]["text"], task.reference_answer, task.columns["area"]
+    ('Click the yellow button.', '[15, 20, 25, 26]', 60)
+    """
+
+    size: PositiveInt = 4000
+    seed: int = 0
+    blind: bool = False
+
+    def load(self) -> Sequence[Task]:
+        return LazyTasks(self.size, self._task)
+
+    def _task(self, index: int) -> Task:
+        rng = make_rng(self.seed, "screen boxes", index)
+        widgets = random_widgets(rng)
+        target = rng.choice(widgets)
+        pixels = noise_pixels(rng) if self.blind else draw_screen(widgets, rng)
+        prompt = picture_prompt([Image.from_pixels(pixels)], click_request(target))
+        columns = {"kind": target.kind, "area": target.area}
+        return Task(task_key(prompt), prompt, box_text(target.box), "screen boxes", columns)
+
+
+def click_request(widget: Widget) -> str:
+    """The request to click a widget."""
+    return f"Click the {widget.name}."
+
+
+def random_widgets(rng: Random) -> Sequence[Widget]:
+    """Three or four widgets with different names that do not touch one another."""
+    names = rng.sample([*product(COLOURS, WIDTHS)], rng.randint(3, 4))
+    while True:
+        widgets = list[Widget]()
+        for colour, kind in names:
+            tries = (random_place(kind, rng) for _ in range(MAX_TRIES))
+            free = (box for box in tries if not any(touch(box, x.box) for x in widgets))
+            if box := next(free, None):
+                widgets.append(Widget(colour, kind, box))
+        if len(widgets) == len(names):
+            return widgets
+
+
+def random_place(kind: str, rng: Random) -> PixelBox:
+    """A random box of a kind of widget, below the title bar."""
+    width, height = rng.randint(*WIDTHS[kind]), rng.randint(*HEIGHTS[kind])
+    x = rng.randint(0, IMAGE_SIZE - width)
+    y = rng.randint(TITLE_BAR + 1, IMAGE_SIZE - height)
+    return (x, y, x + width, y + height)
+
+
+def draw_screen(widgets: Sequence[Widget], rng: Random) -> UInt8[np.ndarray, "32 32 3"]:
+    """A picture of a window with a title bar and widgets."""
+    noise = np.random.default_rng(rng.getrandbits(32))
+    pixels = noise.normal(PAPER_SHADE, 4.0, (IMAGE_SIZE, IMAGE_SIZE, 3))
+    pixels[:TITLE_BAR] = rng.randint(60, 120)
+    for widget in widgets:
+        left, top, right, bottom = widget.box
+        PAINTERS[widget.kind](pixels[top:bottom, left:right], COLOURS[widget.colour])
+    return np.clip(pixels, 0, 255).astype(np.uint8)
+
+
+Colour = tuple[int, int, int]
+
+
+def _paint_button(place: np.ndarray, colour: Colour) -> None:
+    """A filled rectangle with a dark line as its caption."""
+    place[:] = colour
+    middle = place.shape[0] // 2
+    place[middle, 2:-2] = INK_SHADE
+
+
+def _paint_field(place: np.ndarray, colour: Colour) -> None:
+    """A white rectangle with a frame."""
+    place[:] = colour
+    place[1:-1, 1:-1] = 255
+
+
+def _paint_icon(place: np.ndarray, colour: Colour) -> None:
+    """A square with a dark dot."""
+    place[:] = colour
+    place[2:-2, 2:-2] = INK_SHADE
+
+
+def _paint_switch(place: np.ndarray, colour: Colour) -> None:
+    """A rectangle whose right half is dark."""
+    place[:] = colour
+    place[:, place.shape[1] // 2 :] = INK_SHADE
+
+
+PAINTERS: Mapping[str, Callable[[np.ndarray, Colour], None]] = {
+    "button": _paint_button,
+    "field": _paint_field,
+    "icon": _paint_icon,
+    "switch": _paint_switch,
+}

@@ -1,0 +1,64 @@
+"""Boxes of things in drawn scenes and of widgets on drawn screens."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from grupo.core.boxes import find_boxes
+from grupo.core.errors import ConfigError
+from grupo.tasks.scene_boxes import SceneBoxes, draw_things, place_things, touch
+from grupo.tasks.scenes import COLOURS
+from grupo.tasks.screen_boxes import ScreenBoxes, draw_screen, random_widgets
+from grupo.toy.scene_box_examples import LIST_REQUEST, SceneBoxExamples
+
+
+def pixels_of_colour(pixels, colour):
+    """The box around the pixels of a colour."""
+    rows, columns = np.nonzero((pixels == COLOURS[colour]).all(-1))
+    return (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_box_of_a_thing_is_the_box_of_its_pixels(seed):
+    (thing,) = place_things(1, Random(seed))
+    assert pixels_of_colour(draw_things([thing], Random(0)), thing.colour) == thing.box
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_things_and_widgets_have_different_names_and_do_not_touch(seed):
+    for parts in (place_things(4, Random(seed)), random_widgets(Random(seed))):
+        assert len({x.name for x in parts}) == len(parts)
+        pairs = [(a, b) for i, a in enumerate(parts) for b in parts[:i]]
+        assert not any(touch(a.box, b.box) for a, b in pairs)
+
+
+def test_the_box_of_a_widget_is_the_box_of_its_pixels():
+    widgets = random_widgets(Random(1))
+    field = next((x for x in widgets if x.kind in ("field", "button", "icon")), widgets[0])
+    assert pixels_of_colour(draw_screen([field], Random(0)), field.colour) == field.box
+
+
+def test_blind_tasks_differ_in_the_picture_only():
+    for source in (SceneBoxes(3), ScreenBoxes(3)):
+        blind = type(source)(3, blind=True)
+        for task, noise in zip(source.load(), blind.load(), strict=True):
+            assert task.reference_answer == noise.reference_answer
+            assert task.columns == noise.columns
+            assert task.prompt[0]["content"][1] == noise.prompt[0]["content"][1]
+            assert task.prompt[0]["content"][0] != noise.prompt[0]["content"][0]
+
+
+def test_the_number_of_things_is_checked():
+    with pytest.raises(ConfigError, match=r"things: \(0, 2\)"):
+        SceneBoxes(things=(0, 2))
+
+
+def test_examples_answer_with_boxes():
+    examples = SceneBoxExamples(question_frac=0.5)
+    drawn = [examples.draw(Random(seed)) for seed in range(20)]
+    lists = [x for x in drawn if x.prompt == LIST_REQUEST]
+    questions = [x for x in drawn if x.prompt != LIST_REQUEST]
+    assert lists
+    assert all(len(find_boxes(x.answer)) >= 1 for x in lists)
+    assert all(len(find_boxes(x.answer)) == 1 for x in questions)
