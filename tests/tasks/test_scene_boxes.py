@@ -19,6 +19,12 @@ def pixels_of_colour(pixels, colour):
     return (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
 
 
+def content_of(task):
+    """The picture and the text of a prompt."""
+    (message,) = task.prompt
+    return message["content"]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_box_of_a_thing_is_the_box_of_its_pixels(seed):
     (thing,) = place_things(1, Random(seed))
@@ -45,8 +51,9 @@ def test_blind_tasks_differ_in_the_picture_only():
         for task, noise in zip(source.load(), blind.load(), strict=True):
             assert task.reference_answer == noise.reference_answer
             assert task.columns == noise.columns
-            assert task.prompt[0]["content"][1] == noise.prompt[0]["content"][1]
-            assert task.prompt[0]["content"][0] != noise.prompt[0]["content"][0]
+            (picture, text), (noise_picture, noise_text) = content_of(task), content_of(noise)
+            assert text == noise_text
+            assert picture != noise_picture
 
 
 def test_the_number_of_things_is_checked():
