@@ -4,12 +4,11 @@
 
 A small Llama with random weights, whose answers end at different lengths, is trained with one
 thread per process. Two runs of one process calibrate the simulator, with and without
-`max_staleness`; the others are predicted. Runs with the same seed repeat the same steps: of each
-step the fastest repeat counts, because other programs only make steps slower. Predictions are for
-the processors that other programs left to these steps. Processor seconds, the work of all processes
-in a step, depend on other programs the least; they are means of all repeats, and so are the costs,
-which are fitted to phases times the share of a processor that their thread had. `--folder` keeps
-the runs: a later call adds repeats. `--repeats 0` only writes the table.
+`max_staleness`; 2 and 4 independent copies of the first, at the same time, calibrate how much
+longer work takes beside other busy processes. The other runs are predicted, for the processors that
+other programs left to their steps. Processor seconds are the work of all processes in a step. Costs
+are fitted to phases times the share of a processor that their thread had. `--folder` keeps the
+runs: a later call adds repeats. `--repeats 0` only writes the table.
 """
 
 import argparse
@@ -75,10 +74,11 @@ PAGE = """# The simulator against runs
 `python -m benchmarks.simulate`, {date}: a Llama of 4.2 million parameters with random weights,
 float32, 8 prompts with 8 answers of 25 tokens on average and at most 256, runs of {steps} steps,
 one thread per process, two processors. Costs are those of two runs of one process, with and
-without `max_staleness`, without the time that other programs took. Seconds are means of a step, of
-each step the fastest of {repeats} repeats; processor seconds are the work of all processes in a
-step, without waiting, means of the repeats. Other programs used the processors at the same time, by
-the last column: the predicted seconds are those on the processors that were left.
+without `max_staleness`, without the time that other programs took. Beside each other independent
+run at the same time, a run takes {contention:.1%} more processor time. Seconds are means of a step
+over {repeats} repeats; processor seconds are the work of all processes in a step, without waiting.
+Other programs used the processors at the same time, by the last column: the predicted seconds are
+those on the processors that were left.
 
 {table}
 """
@@ -286,6 +286,7 @@ def main() -> None:
             date=time.strftime("%Y-%m-%d"),
             repeats=len(list(folder.glob("repeat-*"))),
             steps=STEPS,
+            contention=measured_contention(folder),
             table=table(folder),
         )
     options.results.write_text(page)

@@ -103,6 +103,7 @@ def test_an_answer_ends_at_its_first_stop(nano):
         assert row == [True] * stop + [False] * (nano.ANSWER_LENGTH - stop)
 
 
+@pytest.mark.slow
 def test_it_learns_and_negated_advantages_do_not(nano):
     lines = []
     rewards = nano.train(max_steps=30, log=lines.append)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import socket, sys
 from dataclasses import replace
@@ -38,6 +40,7 @@ def run(folder, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_training_opens_no_connection(tmp_path):
     done = run(tmp_path)
     assert done.stdout.strip().endswith("quiet"), done.stderr

@@ -51,6 +51,7 @@ def is_expected(line: str, arguments: list[str]) -> bool:
 
 
 @pytest.mark.usefixtures("small_quickstart", "short_smoke_training")
+@pytest.mark.slow
 def test_every_command_of_the_page_succeeds(grupo, home, tmp_path, monkeypatch):
     folder = tmp_path / "home"
     shutil.copytree(home, folder)

@@ -89,6 +89,7 @@ def test_toy_models_include_the_quickstart_model(in_home):
     assert TOY_MODEL in ExperimentArgs((), ("grpo",), budget="steps=2")(Path("c")).toy_models
 
 
+@pytest.mark.slow
 def test_comparison_is_estimated_trained_and_continued(grupo, tmp_path):
     out = str(tmp_path / "compared")
     methods = ["--method", "grpo", "--method", "method.py:half"]

@@ -79,6 +79,7 @@ def failures(run_case, cases):
     return [f"{case}: {o.failure}" for case, o in outcomes if o.failure], slow
 
 
+@pytest.mark.slow
 def test_malformed_inputs_end_in_our_errors_only(run_case, inputs):
     failed, _ = failures(run_case, generate_cases(inputs, FAST_COUNT))
     assert failed == [], "\n".join(failed)

@@ -100,6 +100,7 @@ def test_commands_are_printed_and_servers_answer_until_they_are_ended(serving, t
     assert not list(tmp_path.glob("grupo-serve-*"))
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_is_started_again_while_the_other_one_goes_on(serving):
     first, second = serving.server_pids()
     for restarts in (1, 2):
@@ -116,6 +117,7 @@ def test_a_server_that_ends_is_started_again_while_the_other_one_goes_on(serving
     assert becomes_true(serving.have_ended)
 
 
+@pytest.mark.slow
 def test_all_servers_end_if_one_ends_before_it_answered(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_STARTUP_ERROR", "no memory")
     process = start_serving(tmp_path)[0]

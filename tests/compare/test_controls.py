@@ -69,6 +69,7 @@ def test_recipes_of_controls(recipe):
     assert RepeatedControl().apply(recipe) == recipe.replace(seed=recipe.seed + 1_000_003)
 
 
+@pytest.mark.slow
 def test_controls_are_trained_and_reported(comparison, tmp_path):
     small = replace(comparison, seeds=1, controls=CONTROLS, metric="reward")
     with runs_in_process():

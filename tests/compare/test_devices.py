@@ -130,6 +130,7 @@ def is_alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_training_runs_see_one_device_each_and_a_crash_frees_it(comparison, fake_gpus, tmp_path):
     fake_gpus("0", "5")
     (tmp_path / "rewards.py").write_text(REWARDS)

@@ -116,6 +116,7 @@ def test_every_file_of_the_report_is_written(finished):
         assert f"<!-- {label} -->" in svg
 
 
+@pytest.mark.slow
 def test_interrupted_comparison_resumes_bit_identically(
     comparison, finished, tmp_path, monkeypatch
 ):
@@ -133,6 +134,7 @@ def test_interrupted_comparison_resumes_bit_identically(
         assert metrics_without_times(run.folder) == metrics_without_times(expected[str(run)])
 
 
+@pytest.mark.slow
 def test_runs_end_when_the_queue_process_is_killed(comparison, tmp_path):
     manifest.save_comparison(replace(single_recipe(comparison), seeds=1), tmp_path)
     program = (
@@ -153,6 +155,7 @@ def test_runs_end_when_the_queue_process_is_killed(comparison, tmp_path):
     assert statuses(one, tmp_path) == ["finished"]
 
 
+@pytest.mark.slow
 def test_crashed_run_is_reported_and_others_continue(comparison, failing, tmp_path):
     recipes = {"grpo": comparison.recipes["grpo"].replace(eval_tasks=0), "failing": failing}
     both = replace(comparison, recipes=recipes, seeds=1, metric="reward")
@@ -209,6 +212,7 @@ def test_an_estimate_without_finished_runs_trains_nothing(comparison, tmp_path, 
     assert estimate.lines()[-1].startswith("Nothing was measured yet: `--trial` trains two steps")
 
 
+@pytest.mark.slow
 def test_cost_is_estimated_from_a_trial_without_leaving_files(comparison, failing, tmp_path):
     recipes = {"grpo": comparison.recipes["grpo"].replace(eval_tasks=0), "failing": failing}
     both = replace(comparison, recipes=recipes, metric="reward")

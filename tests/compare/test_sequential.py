@@ -71,6 +71,7 @@ def test_processes_of_runs_after_the_verdict_are_not_started(short, tmp_path):
     assert statuses(short, tmp_path)[12:] == ["waiting"] * 4
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_continues_to_the_same_decisions(short, tmp_path):
     with runs_in_process():
         with pytest.raises(KeyboardInterrupt):

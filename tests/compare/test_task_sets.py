@@ -49,6 +49,7 @@ def folder(several, tmp_path_factory) -> Iterator:
     return out, result
 
 
+@pytest.mark.slow
 def test_every_method_is_trained_on_every_task_set(several, folder):
     out, _ = folder
     runs = run_specs(several, out)

@@ -8,6 +8,7 @@ import pytest
 
 from grupo.training.trainer import train
 from tests.helpers import training_recipes
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_components import save_models
 
 
@@ -28,15 +29,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FAST = (
-    *("grpo", "kl", "async", "lora", "bfloat16", "aux models", "turns", "roles async", "ema"),
-    *("masked", "soft", "flow", "flow deviations"),
-)
+FAST = ("grpo", "async", "lora", "aux models", "masked", "flow")
 
 
 @pytest.mark.parametrize(
     "name",
-    [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in training_recipes.CHANGES],
+    fast_cases(FAST, training_recipes.CHANGES),
 )
 def test_a_recipe_trains_on_cuda(name: str, models: Path, tmp_path: Path):
     recipe = training_recipes.recipe(name, str(models))

@@ -4,12 +4,13 @@ import pytest
 
 from grupo.storage.fault_injection import SAVE_POINTS, STEP_POINTS
 from tests.distributed.conftest import Written, largest_difference
+from tests.helpers.fast_cases import fast_cases
 
 STEPS_OF_ALL = [  # that every rank passes; only the first one writes
     name for name in STEP_POINTS if not name.startswith(("run/summary", "step/logging", "run/b"))
 ]
 LAST_POINTS = ("save/removing:1",)  # of the last save
-FAST_POINTS = ("step/tasks_drawn:2", "step/accumulated:3")
+FAST_POINTS = ("step/accumulated:3",)
 
 
 def points(*fast):
@@ -46,7 +47,7 @@ def test_a_killed_rank_is_named_and_the_run_goes_on_with_the_same_bits(
         assert largest_difference(resumed.weights, uninterrupted.weights) == 0
 
 
-@pytest.mark.parametrize("point", ["step/tasks_drawn:2", "step/accumulated:1"])
+@pytest.mark.parametrize("point", fast_cases(1, ["step/accumulated:1", "step/tasks_drawn:2"]))
 def test_a_rank_that_hangs_is_named_with_its_last_phase(rank_processes, tmp_path, point):
     results = signalled_run(rank_processes, tmp_path / "run", point, 1, signal="SIGSTOP")
     message = results[0]["error"]
@@ -55,7 +56,7 @@ def test_a_rank_that_hangs_is_named_with_its_last_phase(rank_processes, tmp_path
     assert results[0]["seconds"] < 15
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 4), (4, 2)])
+@pytest.mark.parametrize(("before", "after"), fast_cases(1, [(2, 1), (1, 4), (4, 2)]))
 @pytest.mark.parametrize("recipe", ["kl", "async"])
 def test_a_run_is_resumed_at_another_number_of_ranks(
     rank_processes, tmp_path, recipe, before, after

@@ -5,9 +5,10 @@ import math
 import pytest
 
 from tests.distributed.conftest import largest_difference
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_recipes import CHANGES
 
-FAST = ("grpo", "kl", "async", "lora", "dapo", "epochs", "replay", "turns", "aux models", "tree")
+FAST = ("kl", "async", "lora", "turns")
 FLOAT32 = ("masked", "soft", "roles", "flow")  # policies that compute in float32 only
 IN_FLOAT64 = [name for name in CHANGES if name.split()[0] not in FLOAT32]
 
@@ -26,10 +27,10 @@ def same_number(a, b, tolerance):
     return (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1.0, abs(b))
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", fast_cases(1, [2, 4]))
 @pytest.mark.parametrize(
     "recipe",
-    [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in IN_FLOAT64],
+    fast_cases(FAST, IN_FLOAT64),
 )
 def test_tokens_rewards_metrics_and_weights_are_those_of_one_process(rank_processes, recipe, ranks):
     alone, together = (rank_processes.trained(recipe, n) for n in (1, ranks))
@@ -43,6 +44,7 @@ def test_tokens_rewards_metrics_and_weights_are_those_of_one_process(rank_proces
                 assert same_number(metrics[name], expected[name], 1e-5), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["masked", "soft", "roles", "flow", "flow branches"])
 def test_one_step_in_float32_is_that_of_one_process(rank_processes, recipe):
     changes = {"max_steps": 1}

@@ -99,6 +99,7 @@ def test_torchrun_restarts_and_the_run_goes_on(folder):
     assert texts(folder / "restarted") == texts(folder / "once")
 
 
+@pytest.mark.slow
 def test_a_bad_input_is_refused_once(folder):
     code, _, err = execute(
         folder, "grupo", "train", "recipe.py:RECIPE", "--ranks", "2", "--steps", "0"
@@ -124,6 +125,7 @@ def test_variables_of_a_launcher_are_checked(changes, message):
     assert message in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_named(folder):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -2,13 +2,14 @@
 
 import pytest
 
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import pipeline_outcome
 from tests.helpers.run_outcomes import differences
 
 
 @pytest.mark.parametrize(
     ("name", "point", "rank"),
-    [("merged", "merge/written:1", 0), ("surveyed", "step/accumulated:3", 1)],
+    fast_cases(1, [("merged", "merge/written:1", 0), ("surveyed", "step/accumulated:3", 1)]),
 )
 def test_a_pipeline_of_two_ranks_goes_on_with_the_same_bits(
     rank_processes, tmp_path, name, point, rank

@@ -65,6 +65,7 @@ def test_a_finished_run_shows_where_its_ranks_ended(rank_processes, grupo):
     assert len({place["process"] for place in data["ranks"]}) == 2
 
 
+@pytest.mark.slow
 def test_a_run_whose_rank_was_killed_is_stopped(rank_processes, tmp_path, grupo, monkeypatch):
     run = tmp_path / "run"
     options = {"recipe": "kl", "at": "step/accumulated:3", "signalled": 1, "patience": 3}

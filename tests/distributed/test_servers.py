@@ -7,6 +7,7 @@ import pytest
 
 from tests.distributed.conftest import Written, largest_difference
 from tests.helpers.fake_vllm import FakeServer, Handler, completion
+from tests.helpers.fast_cases import fast_cases
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def salts(server: FakeServer) -> list[str]:
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "async"])
-@pytest.mark.parametrize("transfer", ["file", "gloo"])
+@pytest.mark.parametrize("transfer", fast_cases(1, ["file", "gloo"]))
 def test_two_ranks_generate_with_two_servers_what_one_process_generates(
     rank_processes, tmp_path, fakes, recipe, transfer
 ):
@@ -69,6 +70,7 @@ def test_ranks_with_sharded_weights_hand_whole_ones_to_servers(rank_processes, f
     assert largest_difference(sharded.weights, whole.weights) < 1e-10
 
 
+@pytest.mark.slow
 def test_ranks_go_on_without_a_server_that_died(rank_processes, tmp_path, fakes):
     urls = [fake.url for fake in fakes]
     whole = rank_processes.trained("grpo", 2, "both servers", urls=urls)
@@ -103,6 +105,7 @@ def test_servers_that_ranks_would_start_themselves_are_refused(rank_processes, t
         )
 
 
+@pytest.mark.slow
 def test_a_run_with_servers_is_resumed(rank_processes, tmp_path, fakes):
     urls = [fake.url for fake in fakes]
     run = tmp_path / "run"

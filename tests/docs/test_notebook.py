@@ -42,6 +42,7 @@ def cell_with(cells, text):
     return next(cell for cell in cells[1] if text in cell.source)
 
 
+@pytest.mark.slow
 def test_training_updates_one_output_of_the_cell(cells):
     cell = cell_with(cells, "run = train(recipe)")
     shown = [output for output in cell.outputs if output.output_type == "display_data"]

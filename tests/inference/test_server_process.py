@@ -113,6 +113,7 @@ def test_server_killed_between_calls_is_restarted(python):
     engine.close()
 
 
+@pytest.mark.slow
 def test_server_that_hangs_is_killed_and_restarted(python):
     engine = managed_engine(python)
     process = engine.pool.servers[0].process

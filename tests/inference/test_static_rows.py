@@ -98,6 +98,7 @@ def test_later_turns_continue_from_the_saved_keys_and_values(policy):
     assert pair[0].prefix_cache.children.keys() == pair[1].prefix_cache.children.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_batches(seed, policy):
     rng = random.Random(seed)

@@ -15,6 +15,7 @@ from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import THREAD, VllmEngine
 from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.faulty_vllm import TRANSIENT_FAULTS, die, fail
 from tests.helpers.paths import ROOT
 from tests.helpers.vllm_fixtures import (
@@ -38,7 +39,7 @@ def fake() -> Iterator[FakeServer]:
 
 
 @pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
-@pytest.mark.parametrize("number", [0, 17, 39])
+@pytest.mark.parametrize("number", fast_cases([17], [0, 17, 39]))
 def test_after_one_fault_only_missing_requests_are_sent_again(fake, fault, number, caplog):
     behaviour, message = TRANSIENT_FAULTS[fault]
     engine = engine_of(fake, request_timeout=timeout_for(fault))

@@ -158,6 +158,7 @@ def test_a_sender_that_is_killed_leaves_the_worker_without_version():
     assert worker.grupo_version == ""
 
 
+@pytest.mark.slow
 def test_the_program_ends_without_an_error_while_weights_are_served():
     receive = """
 published = transfer.publish(weights)
@@ -177,6 +178,7 @@ list(vllm_worker.receive_tensors(*published.args, published.version, cpu, digest
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_sender_that_does_not_exist_is_an_interrupted_transfer(monkeypatch):
     monkeypatch.setattr(vllm_worker, "TRANSFER_TIMEOUT", vllm_worker.timedelta(seconds=1))
     worker = Worker()

@@ -84,6 +84,7 @@ def training_metrics(turned: bool = False, steps: int = 40) -> list[dict[str, fl
     return [learner.step().metrics for _ in range(steps)]
 
 
+@pytest.mark.slow
 def test_training_with_pruning_raises_the_reward_and_with_flipped_sign_does_not():
     rises, falls = training_metrics(), training_metrics(turned=True)
 

@@ -108,6 +108,7 @@ def training_rewards(estimator, steps: int = 30) -> list[float]:
     return [learner.step().metrics["reward/mean"] for _ in range(steps)]
 
 
+@pytest.mark.slow
 def test_training_raises_the_reward_and_with_flipped_sign_does_not():
     rises, falls = training_rewards(None), training_rewards(negate)
     assert sum(rises[-5:]) / 5 > rises[0] + 0.2

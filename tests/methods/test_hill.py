@@ -224,6 +224,7 @@ def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
     return before, success_rate(trainer.policy, trainer, HINTS), signal
 
 
+@pytest.mark.slow
 def test_trains_to_hint_and_flipped_sign_does_not(pretrained_model):
     before, after, signal = good_hints(pretrained_model, HILL)
     same, flipped, _ = good_hints(pretrained_model, FLIPPED)
@@ -252,6 +253,7 @@ def both_roles(folder, method, steps=25) -> list[tuple[float, float]]:
     return list(zip(before, after, strict=True))
 
 
+@pytest.mark.slow
 def test_trains_hinter_and_reasoner_and_flipped_sign_does_not(pretrained_model):
     (reasoner, follows), (hinter, hints) = both_roles(pretrained_model, HILL)
     assert follows > reasoner + 0.2

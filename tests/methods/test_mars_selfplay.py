@@ -176,6 +176,7 @@ def test_games_depend_on_task_key_only():
     assert [r.reward_terms["seat"] for r in alone.rollouts] == [0, 1] * 4
 
 
+@pytest.mark.slow
 def test_trains_by_self_play_and_flipped_sign_trains_to_lose():
     method = mars_selfplay(kl_coef=0.0)
     before, after = win_rates(method)

@@ -75,12 +75,14 @@ def test_mean_iterate_of_inpo_is_near_the_nash_policy(seed):
     assert distance_from_nash(mean) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.1, 0.3, 1.0])
 def test_dpo_on_pairs_of_the_reference_policy_is_far_from_it(beta):
     fitted = play(dpo(beta), rounds=1, updates=1_500, rate=2.0, groups=512, size=2)
     assert distance_from_nash(fitted) > 0.25
 
 
+@pytest.mark.slow
 def test_mean_iterate_of_dpo_on_its_own_pairs_depends_on_beta():
     """A strong pull to the reference keeps it away, a weak one does not: not Nash by design."""
     strong, weak = (play(dpo_on_pairs(beta), groups=128, size=2) for beta in (1.0, 0.1))

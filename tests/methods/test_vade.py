@@ -86,6 +86,7 @@ def mixed_fraction(curriculum, seed=0, steps=50, count=64):
     return sum(shares[-5:]) / 5
 
 
+@pytest.mark.slow
 def test_selection_increases_fraction_of_mixed_groups():
     assert mixed_fraction(vade().curriculum) > 0.8
     assert mixed_fraction(next_tasks) < 0.25

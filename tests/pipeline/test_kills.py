@@ -7,6 +7,7 @@ import pytest
 
 from grupo.storage.fault_injection import PIPELINE_POINTS
 from grupo.storage.pipeline_dirs import PIPELINE
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import pipeline_outcome
 from tests.helpers.run_outcomes import differences
 
@@ -52,6 +53,7 @@ def assert_same_bits(training_process, uninterrupted, tmp_path):
     return check
 
 
+@pytest.mark.slow
 def test_pipelines_pass_every_kill_point_of_a_pipeline(uninterrupted):
     names = ("merged", "surveyed", "collected")
     points = Counter(point for name in names for point in uninterrupted(name)[0].points)
@@ -66,37 +68,43 @@ def test_stages_have_different_weights(uninterrupted):
 
 @pytest.mark.parametrize(
     "kill",
-    [
-        *(f"{name}:1" for name in BEGIN),
-        "stage/begin:1",
-        "step/updated:1",
-        "save/renamed:2",
-        "run/summary/written:1",
-        "run/ended:1",
-        "stage/ended:1",
-        "stage/begin:2",
-        "begin/recipe/synced:2",
-        "begin/recipe/renamed:2",
-        "step/updated:3",
-        "save/latest/renamed:4",
-        "run/summary/renamed:2",
-        "stage/ended:2",
-    ],
+    fast_cases(
+        ["step/updated:1", "stage/ended:1", "stage/begin:2", "step/updated:3"],
+        [
+            *(f"{name}:1" for name in BEGIN),
+            "stage/begin:1",
+            "step/updated:1",
+            "save/renamed:2",
+            "run/summary/written:1",
+            "run/ended:1",
+            "stage/ended:1",
+            "stage/begin:2",
+            "begin/recipe/synced:2",
+            "begin/recipe/renamed:2",
+            "step/updated:3",
+            "save/latest/renamed:4",
+            "run/summary/renamed:2",
+            "stage/ended:2",
+        ],
+    ),
 )
 def test_a_chain_killed_in_or_between_stages(kill, assert_same_bits):
     assert_same_bits("chain", kill)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MERGE)
 def test_a_pipeline_killed_while_it_merges(name, assert_same_bits):
     assert_same_bits("merged", f"{name}:1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA)
 def test_a_pipeline_killed_while_it_writes_a_survey(name, assert_same_bits):
     assert_same_bits("surveyed", f"{name}:1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", ["data/begun:2", "data/written:2", "data/renamed:2"])
 def test_a_pipeline_killed_while_it_exports_a_model(kill, assert_same_bits):
     assert_same_bits("exported", kill)

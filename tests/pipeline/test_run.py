@@ -35,6 +35,7 @@ from grupo.tasks import split_tasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.load_run import load_policy
 from grupo.training.run_dir import MERGED, RunFolder
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import LORA, exported, short, with_lora
 from tests.helpers.training_components import env_with_reward, same
 from tests.helpers.training_recipes import METHOD
@@ -93,6 +94,7 @@ def test_the_reference_policy_of_a_stage_is_its_start(recipe, tmp_path):
     assert abs(first) < 1e-6 < second
 
 
+@pytest.mark.slow
 def test_a_value_model_starts_from_the_model_that_a_stage_exported(model, tmp_path):
     root = run_pipeline(exported(model), tmp_path / "run")
     head = RunFolder.open(root / "rl").recipe.method.advantage.value_head
@@ -104,6 +106,7 @@ def test_a_value_model_starts_from_the_model_that_a_stage_exported(model, tmp_pa
     assert heads["score.weight"].abs().sum() > 0
 
 
+@pytest.mark.slow
 def test_an_exported_model_that_was_changed_is_refused(model, tmp_path):
     root = run_pipeline(exported(model), tmp_path / "run")
     (root / "exported" / "model" / "config.json").write_text("{}")
@@ -138,6 +141,7 @@ def test_a_merge_of_a_run_with_itself_has_its_bits(recipe, tmp_path):
     assert_equal(start_weights(root / "b"), final_weights(root / "a"))
 
 
+@pytest.mark.slow
 def test_a_round_starts_from_the_last_stage_of_the_round_before_with_another_seed(recipe, tmp_path):
     pipeline = Pipeline((Stage("a", recipe), Stage("b", recipe)), rounds=2)
     root = run_pipeline(pipeline, tmp_path / "run")
@@ -206,7 +210,7 @@ class ParametersOfStages(NullCallback):
 WEIGHTS = (torch.nn.Parameter, torch.optim.Adam, torch.optim.AdamW)
 
 
-@pytest.mark.parametrize("changes", [{}, {"max_staleness": 1}, {"lora": LORA}])
+@pytest.mark.parametrize("changes", fast_cases(1, [{"max_staleness": 1}, {}, {"lora": LORA}]))
 def test_models_of_finished_stages_are_released(changes, recipe, tmp_path):
     changes = dict(changes)
     recipe = with_lora(recipe) if changes.pop("lora", None) else recipe
@@ -230,6 +234,7 @@ def test_solved_rollouts_are_collected_for_supervised_training(recipe, tmp_path)
     assert all(solves)
 
 
+@pytest.mark.slow
 def test_rounds_of_star_train_the_own_policy_on_its_solved_rollouts(recipe, tmp_path):
     """STaR: each round fine-tunes the first policy on what the newest one solves."""
     tasks = CollectedTasks("solved")

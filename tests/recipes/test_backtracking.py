@@ -37,6 +37,7 @@ def test_held_out_prompts_are_not_trained_on():
     assert len({task.prompt for task in tasks}) == len(tasks) == SCRIPT.HELD_OUT + SCRIPT.TRAINING
 
 
+@pytest.mark.slow
 def test_a_seed_writes_both_stages_of_all_styles(monkeypatch, tmp_path):
     monkeypatch.setattr(SCRIPT, "SFT_STEPS", 2)
     monkeypatch.setattr(SCRIPT, "STEPS", 1)

@@ -220,6 +220,7 @@ def test_demonstrated_texts_state_constraints_that_solutions_meet(load):
     assert 0 < sum(score == 3.0 for score in kept) < len(kept)
 
 
+@pytest.mark.slow
 def test_raif_runs(load, tmp_path):
     raif = load("raif")
     model = str(raif.save_model(tmp_path, steps=40))
@@ -375,6 +376,7 @@ def test_held_out_statements_have_other_shapes(load):
     assert not trained & held_out
 
 
+@pytest.mark.slow
 def test_dianjin_r1_runs(load, tmp_path):
     dianjin = load("dianjin_r1")
     run_short(dianjin.pipeline(str(dianjin.save_model(tmp_path / "model"))), tmp_path)
@@ -383,6 +385,7 @@ def test_dianjin_r1_runs(load, tmp_path):
 # The Fellowship of the LLMs
 
 
+@pytest.mark.slow
 def test_a_workflow_writes_both_data_sets(load, tmp_path):
     fellowship = load("fellowship")
     sums: Any = sys.modules["reviewed_sums"]

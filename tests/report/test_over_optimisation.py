@@ -83,6 +83,7 @@ def first_alarm(entropy: list[float], mass: list[float]) -> int:
     return next((end - 1 for end in ends if fall_together(entropy[:end], mass[:end])), 0)
 
 
+@pytest.mark.slow
 def test_alarms_of_long_and_short_preference_runs():
     """The claim does not hold here: quality falls in five long runs, none of which has an alarm.
 

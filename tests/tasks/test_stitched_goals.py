@@ -150,6 +150,7 @@ def attempt(counts, rng: Random) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_goals_of_other_walks_are_reached_when_stitched():
     plain, stitched = ([success(prob, seed) for seed in range(3)] for prob in (0.0, 0.5))
     assert max(plain) < 0.2  # measured: 0.09 to 0.11 and 0.80 to 0.83

@@ -33,6 +33,7 @@ def test_a_trained_toy_model_loads_with_transformers(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]  # no temporary files remain
 
 
+@pytest.mark.slow
 def test_equal_seeds_train_equal_models_and_other_seeds_others(tmp_path):
     toy_models = {"a": SMALL, "b": SMALL, "c": replace(SMALL, seed=1)}
     folders = [train_toy_model(model, tmp_path / name) for name, model in toy_models.items()]

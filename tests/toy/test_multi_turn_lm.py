@@ -3,6 +3,7 @@
 from dataclasses import replace
 from random import Random
 
+import pytest
 from transformers import AutoTokenizer
 
 from grupo.core.event_loop import run_coroutine
@@ -83,6 +84,7 @@ def test_it_is_trained_once_and_its_tokenizer_has_a_chat_template(tmp_path, monk
     assert tokenizer.tokenize(text) == ["user", ": ", "how ", "often", "?", "\n", "assistant", ": "]
 
 
+@pytest.mark.slow
 def test_it_reproduces_the_demonstrations(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     from grupo import CausalLM

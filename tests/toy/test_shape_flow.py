@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+import pytest
 import torch
 
 from grupo.models.flow import Flow
@@ -25,6 +26,7 @@ class RecordingCallback(NullCallback):
         self.messages.append(message)
 
 
+@pytest.mark.slow
 def test_the_loss_falls_and_equal_seeds_train_equal_models():
     quick = replace(QUICK, max_steps=5)
     first, second = train_flow(quick), train_flow(quick)

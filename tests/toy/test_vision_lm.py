@@ -84,6 +84,7 @@ def test_prompts_of_the_training_are_those_of_the_policy_and_only_answers_have_l
     assert policy.chat_tokenizer.tokenizer.decode(trained) == f"{example.answer}<end>"
 
 
+@pytest.mark.slow
 def test_a_recipe_of_the_toy_model_makes_it_first_and_trains_it(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     monkeypatch.setattr(quickstart, "TOY_VISION_MODEL", QUICK)

@@ -23,6 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_runs_depend_neither_on_hash_seeds_nor_on_a_kill(tmp_path):
     expected = outcomes(tmp_path, 1, 2, FAST)
     with training_process(tmp_path, 3) as process:  # "flow" depended on whether it is 1 or 3

@@ -66,6 +66,7 @@ def test_every_file_of_an_intact_run_is_checked_and_none_is_changed(run):
     assert files(run) == before
 
 
+@pytest.mark.slow
 def test_a_change_of_any_byte_of_any_file_is_reported(run):
     """Every byte of journals, summary and pointer; every 97th of the other files."""
     for name, content in files(run).items():

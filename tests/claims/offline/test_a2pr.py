@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 import torch
 
 from grupo.claims.offline.a2pr import (
@@ -96,6 +97,7 @@ def test_targets_by_hand():
     assert weight.tolist() == [2.0, 2.0, 0.0]
 
 
+@pytest.mark.slow
 def test_against_cloning_and_a_policy_gradient_without_a_constraint():
     """Higher returns than cloning in 6 of 8 seeds, than weighted cloning in 5, than free in 7.
 

@@ -52,6 +52,7 @@ def choice(seed: int) -> int:
     return int(tables.best_policy(log_)[0].argmax())
 
 
+@pytest.mark.slow
 def test_the_sure_arm_is_chosen_and_the_return_conditioned_policy_gambles():
     conditioned = [return_conditioned_policy(gambling_bandit(seed), 15.0) for seed in SEEDS]
     assert [int(policy[0].argmax()) for policy in conditioned] == [GAMBLE] * 10

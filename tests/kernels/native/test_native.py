@@ -180,6 +180,7 @@ def test_with_a_read_only_cache_folder_the_library_is_compiled_each_time(cache, 
     assert cached_files(cache) == []
 
 
+@pytest.mark.slow
 def test_concurrent_processes_all_get_a_library(cache, compiler):
     compiler.set_script('sleep 0.3; exec cc "$@"')
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -32,6 +32,7 @@ from grupo.training.learner import Learner
 from grupo.training.load_run import load_policy
 from grupo.training.trainer import resume, train
 from tests.helpers import tiny_flow
+from tests.helpers.fast_cases import fast_cases
 
 
 def is_redder(task, first, second):
@@ -89,7 +90,7 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", fast_cases(1, METHODS))
 def test_method_learns_and_with_negated_advantages_it_does_not(name, recipe, tmp_path):
     method = METHODS[name].replace(updates=TWO_MINIBATCHES)
     negated = method.replace(advantage=chain(method.advantage, tiny_flow.negate))

@@ -98,6 +98,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
         ReplyCache(tmp_path / "file" / "replies.sqlite")
 
 
+@pytest.mark.slow
 def test_processes_that_write_the_same_keys_agree_on_every_reply(path):
     writers = [start_writer(path, name, 40) for name in ("one", "two")]
     for process, _ in writers:

@@ -41,6 +41,7 @@ def shares(tmp_path_factory):
     return [labels[1000 * i :][:1000].count("Y") / 1000 for i in range(3)]
 
 
+@pytest.mark.slow
 def test_a_tag_selects_the_rare_class_and_without_tags_it_stays_rare(shares):
     without, tagged, other = shares
     assert tagged > 0.9

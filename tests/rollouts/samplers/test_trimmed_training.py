@@ -66,6 +66,7 @@ def measured(tmp_path_factory):
     return measure(before), measure(after)
 
 
+@pytest.mark.slow
 def test_thinking_becomes_shorter_and_accuracy_falls_slightly(measured):
     """Segments fall from 3.0 to 1.1, and accuracy from 0.96 to 0.90: it is not kept, as claimed.
 

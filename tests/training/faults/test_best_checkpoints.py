@@ -26,6 +26,7 @@ def summary(run: Path) -> dict:
     return json.loads((run / "summary.json").read_text())
 
 
+@pytest.mark.slow
 def test_the_step_with_the_best_evaluation_is_kept_and_named_in_the_summary(run):
     held_out = summary(run)["held_out"]
     (best,) = best_steps(held_out, 5, "eval/sampled", 1)
@@ -55,6 +56,7 @@ def test_a_damaged_best_checkpoint_is_not_replaced_by_another_one(run):
         load_checkpoint(run, recipe, "best")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "point", ["save/removing", "save/renamed", "save/committed", "step/logged"]
 )

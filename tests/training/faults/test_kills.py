@@ -29,6 +29,7 @@ def run_program(*command: object, **environment: str) -> tuple[int, list[dict]]:
     return process.returncode, [json.loads(line) for line in process.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_save_killed_at_any_point_loses_nothing_and_the_next_save_succeeds(tmp_path):
     code, lines = run_program(sys.executable, SAVER, "killed", tmp_path)
     commit = fault_injection.SAVE_POINTS.index("save/latest/renamed")

@@ -28,6 +28,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_run_resumed_from_the_older_checkpoint_ends_with_the_same_bits(
     damage, killed_run, training_process

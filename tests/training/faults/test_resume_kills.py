@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from grupo.storage import fault_injection
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.paths import ROOT
 from tests.helpers.resumed_runs import assert_same_outcome
 from tests.helpers.run_outcomes import differences, outcome
@@ -34,6 +35,10 @@ PRIORITY = (
     "save/ended",
 )
 CONFIGURATIONS = [name for name in CHANGES if name not in ("grpo", "long", "other seed")]
+FAST_CONFIGURATIONS = (
+    *("kl", "async", "tokens per step async", "lora", "replay async", "turns", "aux models"),
+    *("masked", "roles async", "flow", "pictures replayed"),
+)
 slow = pytest.mark.slow
 
 
@@ -67,13 +72,9 @@ def test_the_docs_state_the_number_of_points_and_configurations():
     ("name", "which"),
     [
         *((name, "first") for name in NAMES if name in ONCE),
-        *((name, "middle") for name in OFTEN),
-        *((name, which) for name in PRIORITY for which in ("first", "last")),
-        *(
-            pytest.param(name, which, marks=slow)
-            for name in OFTEN
-            if name not in PRIORITY
-            for which in ("first", "last")
+        *fast_cases(
+            [(name, "middle") for name in PRIORITY],
+            [(name, which) for name in OFTEN for which in ("first", "middle", "last")],
         ),
     ],
 )
@@ -92,7 +93,7 @@ def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
 
 
 @pytest.mark.parametrize("name", fault_injection.MEDIA_POINTS)
-@pytest.mark.parametrize("which", ["first", "last"])
+@pytest.mark.parametrize("which", fast_cases(1, ["first", "last"]))
 def test_a_run_with_pictures_killed_at_a_point_ends_with_the_same_bits(
     name, which, training_process, tmp_path
 ):
@@ -101,7 +102,7 @@ def test_a_run_with_pictures_killed_at_a_point_ends_with_the_same_bits(
     assert list((tmp_path / "run" / "media").iterdir())
 
 
-@pytest.mark.parametrize("recipe", CONFIGURATIONS)
+@pytest.mark.parametrize("recipe", fast_cases(FAST_CONFIGURATIONS, CONFIGURATIONS))
 def test_every_configuration_resumes_with_the_same_bits(recipe, training_process, tmp_path):
     last = training_process.uninterrupted(recipe).points.count("step/collated") or 1
     point = f"step/generated:{max(1, last - 1)}"
@@ -154,6 +155,7 @@ def test_a_run_stopped_by_a_signal_resumes_with_the_same_bits(by, training_proce
     assert_same_outcome(training_process, tmp_path / "run", "long")
 
 
+@pytest.mark.slow
 def test_a_run_resumed_in_other_processes_ends_with_the_same_bits(training_process, tmp_path):
     """Started in one process and resumed in two others, whose sets have another order."""
     run = tmp_path / "run"
