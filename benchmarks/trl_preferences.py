@@ -94,6 +94,18 @@ DPO_CASES: Sequence[tuple[str, str, str, Mapping[str, float]]] = (
         "discopop",
         {"beta": 0.5, "discopop_tau": 0.05},
     ),
+    (
+        "preference_losses",
+        "dpo().replace(loss=PairedQuantiles(Logistic(0.5, 0.1)))",
+        "aot",
+        {"beta": 0.5, "label_smoothing": 0.1},
+    ),
+    (
+        "preference_losses",
+        "dpo().replace(loss=UnpairedQuantiles(LogRatio(), Logistic(0.5, 0.1)))",
+        "aot_unpaired",
+        {"beta": 0.5, "label_smoothing": 0.1},
+    ),
 )
 
 

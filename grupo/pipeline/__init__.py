@@ -8,6 +8,7 @@ from grupo.pipeline.role_chains import JoinedRoleChains
 from grupo.pipeline.run import resume_pipeline, run_pipeline
 from grupo.pipeline.sources import CollectedTasks, SurveyedTasks
 from grupo.pipeline.stages import CollectStage, ExportStage, Stage, SurveyStage
+from grupo.pipeline.verified_pairs import VerifiedPairs
 
 __all__ = [
     "CollectStage",
@@ -22,6 +23,7 @@ __all__ = [
     "Stage",
     "SurveyStage",
     "SurveyedTasks",
+    "VerifiedPairs",
     "best_against_worst",
     "best_against_worst_in_context",
     "linear",

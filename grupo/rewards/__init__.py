@@ -67,6 +67,7 @@ from grupo.rewards.structured_answers import (
     without_case,
 )
 from grupo.rewards.text import ExactMatch, LengthPenalty, RegexAnswer, RegexMatch, TagFormat
+from grupo.rewards.thought_checks import ConclusionMatch, EnoughWords, VariedThoughts
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 
 __all__ = [
@@ -87,9 +88,11 @@ __all__ = [
     "ChatEndpoint",
     "CheckedSolutions",
     "ColumnNumber",
+    "ConclusionMatch",
     "CosineReward",
     "CountdownExpression",
     "Debate",
+    "EnoughWords",
     "ExactMatch",
     "Extractor",
     "FactMatch",
@@ -132,6 +135,7 @@ __all__ = [
     "TagFormat",
     "ThoughtTags",
     "UnigramBleu",
+    "VariedThoughts",
     "VerlBatchReward",
     "VerlReward",
     "WhereFormatted",

@@ -23,7 +23,7 @@ from grupo.tasks.puzzles import TREE, AlphameticTasks, SudokuTasks
 from grupo.tasks.python import FromFunction, FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
 from grupo.tasks.repeated import Repeated
-from grupo.tasks.selected import Between, Highest, Lowest, Selected
+from grupo.tasks.selected import Between, Highest, Lowest, Selected, ThinnedAbove
 from grupo.tasks.split import EvalShare, TrainingTasks, check_disjoint, split_tasks
 from grupo.tasks.stitched_goals import StitchedGoals
 
@@ -57,6 +57,7 @@ __all__ = [
     "SudokuTasks",
     "TaskMixture",
     "TaskSource",
+    "ThinnedAbove",
     "TrainingTasks",
     "as_task_source",
     "check_disjoint",

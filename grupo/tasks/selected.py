@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from grupo.core.component import check_field, component
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.ranges import PositiveInt
+from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.types import Task
 from grupo.core.user_paths import parse_path
 from grupo.tasks.base import LazyTasks, TaskSource
@@ -90,6 +90,30 @@ class Lowest:
 
     def __call__(self, values: Sequence[float]) -> Sequence[int]:
         return Highest(self.column, self.count)([-value for value in values])
+
+
+@component
+class ThinnedAbove:
+    """All rows but a share of those whose value is at least a threshold, evenly left out.
+
+    Args:
+        column: Column of the survey, such as `pass_rate`.
+        threshold: Smallest value of the rows of which a share is left out.
+        share: The share that is left out; the number that stays is rounded up.
+
+    >>> ThinnedAbove("pass_rate", 1.0, share=0.5)([1.0, 0.5, 1.0, float("nan"), 1.0])
+    [0, 1, 2, 3]
+    """
+
+    column: str
+    threshold: float
+    share: Probability
+
+    def __call__(self, values: Sequence[float]) -> Sequence[int]:
+        above = [i for i, value in enumerate(values) if value >= self.threshold]
+        count = math.ceil(round(len(above) * (1 - self.share), 9))
+        kept = {above[i * len(above) // count] for i in range(count)}
+        return [i for i in range(len(values)) if i not in set(above) or i in kept]
 
 
 @component

@@ -15,7 +15,15 @@ from grupo.survey import TaskSurvey, survey_tasks, write_survey
 from grupo.survey.measure import task_survey
 from grupo.survey.parquet import METADATA, check_new_file
 from grupo.survey.table import survey_table
-from grupo.tasks import Between, FromFunction, Highest, InMemoryTasks, Lowest, Selected
+from grupo.tasks import (
+    Between,
+    FromFunction,
+    Highest,
+    InMemoryTasks,
+    Lowest,
+    Selected,
+    ThinnedAbove,
+)
 from grupo.testing.smoke.echo_env import EchoEnv, EchoTasks
 from grupo.testing.smoke.run import echo_recipe
 
@@ -147,6 +155,7 @@ def survey(tmp_path) -> str:
         (Highest("reward_std", 1), [2]),
         (Lowest("pass_rate", 2), [0, 1]),
         (Highest("pass_rate", 9), [0, 1, 2, 3]),
+        (ThinnedAbove("pass_rate", 0.0, share=0.8), [0]),
     ],
 )
 def test_selected_tasks_are_in_the_order_of_the_source(survey, selection, expected):

@@ -15,6 +15,7 @@ entropy_aware          losses that depend on the entropy of each token
 masking                a loss on a subset of actions or rollouts
 contrastive            comparison of the correct and the incorrect rollouts of a group
 preference             pairs of rollouts compared by one score: DPO, SimPO, IPO, ORPO and others
+quantiles              pairs of equal rank in the batch: AOT
 pairs                  which rollouts of a group are a pair
 scores                 scores of a rollout: log-ratios, likelihoods, odds
 links                  the loss of a pair by its score difference
@@ -96,6 +97,7 @@ from grupo.algo.losses.preference import (
     Preference,
     RewardMargin,
 )
+from grupo.algo.losses.quantiles import PairedQuantiles, UnpairedQuantiles
 from grupo.algo.losses.regularizers import (
     JSD,
     KL,
@@ -172,6 +174,7 @@ __all__ = [
     "NormalisedWeight",
     "OrderPreserving",
     "OutcomeValueLoss",
+    "PairedQuantiles",
     "ParetoTarget",
     "PerSourceMean",
     "PolicyShaping",
@@ -199,6 +202,7 @@ __all__ = [
     "TopTokenMetrics",
     "TruncatedIS",
     "TrustRegion",
+    "UnpairedQuantiles",
     "ValueLoss",
     "WeightedReinforce",
     "WhereLoss",
