@@ -85,6 +85,12 @@ def mass_top10_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[
     return top_mass(logp, 10)
 
 
+def top2_margin_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
+    """Difference of the two largest probabilities; 1 is certain. Wang et al., arXiv:2505.23727."""
+    top = logp.topk(min(2, logp.shape[1])).values.exp()
+    return top[:, 0] - top[:, 1:].sum(-1)
+
+
 TOKEN_SIGNALS = {
     "logp": logp_of,
     "entropy": entropy_of,
@@ -93,6 +99,7 @@ TOKEN_SIGNALS = {
     "entropy_top10": entropy_top10_of,
     "mass_top10": mass_top10_of,
     "top1": top1_of,
+    "top2_margin": top2_margin_of,
 }
 DIVERGENCES = {"reverse_kl": reverse_kl, "forward_kl": forward_kl, "jsd": jsd}
 

@@ -1,7 +1,7 @@
 """Referring boxes: "Where is the red circle?" about a drawn scene, answered with its box.
 
-A scene of 32 x 32 pixels has things of random size anywhere, none touching another. No two have
-both the same colour and the same shape.
+A scene of 32 x 32 pixels has things of 8 or 12 pixels, which do not overlap, at places on a grid of
+4 pixels. No two have both the same colour and the same shape.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,8 @@ from grupo.tasks.scenes import (
 )
 
 MAX_THINGS = 4
-MIN_SIZE, MAX_SIZE = 7, 12  # pixels along a thing
+GRID = 4  # pixels; small models learn few coordinates faster
+SIZES = (8, 12)  # pixels along a thing
 PixelBox = tuple[int, int, int, int]  # left, top, right, bottom
 
 
@@ -67,7 +68,7 @@ class SceneBoxes:
 
     >>> task = SceneBoxes(size=1).load()[0]
     >>> task.prompt[0]["content"][1]["text"], task.reference_answer, task.columns["things"]
-    ('Where is the yellow square?', '[0, 22, 9, 31]', 3)
+    ('Where is the yellow cross?', '[16, 4, 24, 12]', 3)
     """
 
     size: PositiveInt = 4000
@@ -98,29 +99,29 @@ def box_question(thing: PlacedThing) -> str:
 
 
 def place_things(count: int, rng: Random) -> Sequence[PlacedThing]:
-    """Random things with different names that do not touch one another."""
+    """Random things with different names that do not overlap."""
     names = rng.sample([*product(COLOURS, SHAPES)], count)
     while True:
         boxes = [random_box(rng) for _ in names]
-        if not any(touch(a, b) for i, a in enumerate(boxes) for b in boxes[:i]):
+        if not any(overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]):
             pairs = zip(names, boxes, strict=True)
             return [PlacedThing(colour, shape, box) for (colour, shape), box in pairs]
 
 
 def random_box(rng: Random) -> PixelBox:
-    """A random square inside the picture."""
-    size = rng.randint(MIN_SIZE, MAX_SIZE)
-    x, y = rng.randint(0, IMAGE_SIZE - size), rng.randint(0, IMAGE_SIZE - size)
+    """A random square on the grid."""
+    size = rng.choice(SIZES)
+    x, y = (rng.randrange(0, IMAGE_SIZE - size + 1, GRID) for _ in range(2))
     return (x, y, x + size, y + size)
 
 
-def touch(a: PixelBox, b: PixelBox) -> bool:
-    """Whether two boxes overlap or share a part of an edge or a corner.
+def overlap(a: PixelBox, b: PixelBox) -> bool:
+    """Whether two boxes have an area in common.
 
-    >>> touch((0, 0, 4, 4), (4, 4, 6, 6)), touch((0, 0, 4, 4), (5, 0, 9, 4))
+    >>> overlap((0, 0, 4, 4), (3, 3, 6, 6)), overlap((0, 0, 4, 4), (4, 0, 9, 4))
     (True, False)
     """
-    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def draw_things(things: Sequence[PlacedThing], rng: Random) -> UInt8[np.ndarray, "32 32 3"]:

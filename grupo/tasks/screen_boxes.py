@@ -1,7 +1,7 @@
 """Boxes on drawn screens: "Click the red button." answered with the box of the widget.
 
 A screen of 32 x 32 pixels has a title bar and three or four widgets of different kinds, sizes and
-colours. No two have both the same colour and the same kind.
+colours, at places on a grid of 4 pixels. No two have both the same colour and the same kind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,21 +19,21 @@ from grupo.core.ranges import PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
-from grupo.tasks.scene_boxes import PixelBox, touch
+from grupo.tasks.scene_boxes import GRID, PixelBox, overlap
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, noise_pixels, picture_prompt
 
 TITLE_BAR = 4  # pixels of height
-WIDTHS: Mapping[str, tuple[int, int]] = {  # smallest and largest, in pixels
-    "button": (10, 15),
-    "field": (14, 22),
-    "icon": (5, 6),
-    "switch": (8, 9),
+WIDTHS: Mapping[str, tuple[int, ...]] = {  # in pixels
+    "button": (12, 16),
+    "field": (16, 20, 24),
+    "icon": (4,),
+    "switch": (8,),
 }
-HEIGHTS: Mapping[str, tuple[int, int]] = {
-    "button": (6, 8),
-    "field": (5, 7),
-    "icon": (5, 6),
-    "switch": (4, 5),
+HEIGHTS: Mapping[str, tuple[int, ...]] = {
+    "button": (8,),
+    "field": (8,),
+    "icon": (4,),
+    "switch": (4,),
 }
 PAPER_SHADE, INK_SHADE = 200, 20  # brightness of the window and of glyphs
 MAX_TRIES = 100  # places of a widget before the screen is drawn anew
@@ -77,7 +77,7 @@ class ScreenBoxes:
 
     >>> task = ScreenBoxes(size=1).load()[0]
     >>> task.prompt[0]["content"][1]["text"], task.reference_answer, task.columns["area"]
-    ('Click the yellow button.', '[15, 20, 25, 26]', 60)
+    ('Click the yellow button.', '[0, 8, 12, 16]', 96)
     """
 
     size: PositiveInt = 4000
@@ -103,13 +103,13 @@ def click_request(widget: Widget) -> str:
 
 
 def random_widgets(rng: Random) -> Sequence[Widget]:
-    """Three or four widgets with different names that do not touch one another."""
+    """Three or four widgets with different names that do not overlap."""
     names = rng.sample([*product(COLOURS, WIDTHS)], rng.randint(3, 4))
     while True:
         widgets = list[Widget]()
         for colour, kind in names:
             tries = (random_place(kind, rng) for _ in range(MAX_TRIES))
-            free = (box for box in tries if not any(touch(box, x.box) for x in widgets))
+            free = (box for box in tries if not any(overlap(box, x.box) for x in widgets))
             if box := next(free, None):
                 widgets.append(Widget(colour, kind, box))
         if len(widgets) == len(names):
@@ -117,10 +117,10 @@ def random_widgets(rng: Random) -> Sequence[Widget]:
 
 
 def random_place(kind: str, rng: Random) -> PixelBox:
-    """A random box of a kind of widget, below the title bar."""
-    width, height = rng.randint(*WIDTHS[kind]), rng.randint(*HEIGHTS[kind])
-    x = rng.randint(0, IMAGE_SIZE - width)
-    y = rng.randint(TITLE_BAR + 1, IMAGE_SIZE - height)
+    """A random box of a kind of widget on the grid, below the title bar."""
+    width, height = rng.choice(WIDTHS[kind]), rng.choice(HEIGHTS[kind])
+    x = rng.randrange(0, IMAGE_SIZE - width + 1, GRID)
+    y = rng.randrange(TITLE_BAR, IMAGE_SIZE - height + 1, GRID)
     return (x, y, x + width, y + height)
 
 
@@ -154,7 +154,7 @@ def _paint_field(place: np.ndarray, colour: Colour) -> None:
 def _paint_icon(place: np.ndarray, colour: Colour) -> None:
     """A square with a dark dot."""
     place[:] = colour
-    place[2:-2, 2:-2] = INK_SHADE
+    place[1:-1, 1:-1] = INK_SHADE
 
 
 def _paint_switch(place: np.ndarray, colour: Colour) -> None:

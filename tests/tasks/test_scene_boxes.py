@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.boxes import find_boxes
 from grupo.core.errors import ConfigError
-from grupo.tasks.scene_boxes import SceneBoxes, draw_things, place_things, touch
+from grupo.tasks.scene_boxes import SceneBoxes, draw_things, overlap, place_things
 from grupo.tasks.scenes import COLOURS
 from grupo.tasks.screen_boxes import ScreenBoxes, draw_screen, random_widgets
 from grupo.toy.scene_box_examples import LIST_REQUEST, SceneBoxExamples
@@ -32,11 +32,11 @@ def test_the_box_of_a_thing_is_the_box_of_its_pixels(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_things_and_widgets_have_different_names_and_do_not_touch(seed):
+def test_things_and_widgets_have_different_names_and_do_not_overlap(seed):
     for parts in (place_things(4, Random(seed)), random_widgets(Random(seed))):
         assert len({x.name for x in parts}) == len(parts)
         pairs = [(a, b) for i, a in enumerate(parts) for b in parts[:i]]
-        assert not any(touch(a.box, b.box) for a, b in pairs)
+        assert not any(overlap(a.box, b.box) for a, b in pairs)
 
 
 def test_the_box_of_a_widget_is_the_box_of_its_pixels():

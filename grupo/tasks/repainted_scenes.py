@@ -1,0 +1,111 @@
+"""New backgrounds around a kept box: pictures that a description changes, with the same answer."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from grupo.core.boxes import find_boxes
+from grupo.core.component import component
+from grupo.core.media import Image
+from grupo.core.types import Task
+from grupo.tasks.scene_boxes import PixelBox, PlacedThing, overlap, paint_thing, random_box
+from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, SHAPES
+
+SHADES = {"dark": (0, 35), "bright": (36, 70)}  # brightness of the background
+DESCRIPTION = re.compile(r"<scene>(dark|bright)((?:, (?:\w+ \w+))*)</scene>")
+MAX_OTHERS = 4  # things around the kept box
+MAX_TRIES = 50  # places of a thing before it is left out
+
+
+@dataclass(frozen=True)
+class SceneDescription:
+    """A background and the names of the things on it, as "<scene>dark, red cross</scene>"."""
+
+    shade: str
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"<scene>{', '.join([self.shade, *self.names])}</scene>"
+
+
+def parse_description(text: str) -> SceneDescription | None:
+    """The last description of a text; None if there is none or it names an unknown thing.
+
+    >>> parse_description("[1, 2, 9, 9]<scene>dark, red cross</scene>")
+    SceneDescription(shade='dark', names=('red cross',))
+    """
+    matches = DESCRIPTION.findall(text)
+    if not matches:
+        return None
+    shade, others = matches[-1]
+    names = tuple(others.split(", ")[1:])
+    pairs = (name.split() for name in names)
+    known = all(colour in COLOURS and shape in SHAPES for colour, shape in pairs)
+    return SceneDescription(shade, names) if known and len(names) <= MAX_OTHERS else None
+
+
+def random_description(rng: Random, most: int = MAX_OTHERS) -> SceneDescription:
+    """A random background with up to `most` things."""
+    names = [f"{rng.choice([*COLOURS])} {rng.choice(SHAPES)}" for _ in range(rng.randint(0, most))]
+    return SceneDescription(rng.choice([*SHADES]), tuple(names))
+
+
+@component
+class RepaintedScene:
+    """A scene with the background and the things that an answer describes, around the kept box.
+
+    The pixels of the reference box stay as they are. Described things with the name of the referent
+    (column `referent`), and those that find no free place, are left out.
+    """
+
+    def __call__(self, task: Task, answer: str, rng: Random) -> Task | None:
+        description = parse_description(answer)
+        return repaint(task, description, rng) if description else None
+
+
+@component
+class RandomlyRepaintedScene:
+    """A scene with a random background and random things around the kept box."""
+
+    def __call__(self, task: Task, answer: str, rng: Random) -> Task | None:
+        return repaint(task, random_description(rng), rng)
+
+
+def repaint(task: Task, description: SceneDescription, rng: Random) -> Task:
+    """The task with a new picture, in which the pixels of the reference box are kept."""
+    (message,) = task.prompt
+    assert not isinstance(message, str), "the prompt of a scene is a message"
+    picture, text = message["content"]
+    left, top, right, bottom = map(int, find_boxes(str(task.reference_answer))[0])
+    kept = (left, top, right, bottom)
+    names = [name for name in description.names if name != task.columns["referent"]]
+    pixels = _background(description.shade, rng)
+    for thing in _around(kept, names, rng):
+        paint_thing(pixels, thing)
+    pixels[top:bottom, left:right] = picture["image"].pixels()[top:bottom, left:right]
+    content: list[dict[str, Any]] = [{"type": "image", "image": Image.from_pixels(pixels)}, text]
+    return replace(task, prompt=({"role": "user", "content": content},))
+
+
+def _background(shade: str, rng: Random) -> UInt8[np.ndarray, "32 32 3"]:
+    noise = np.random.default_rng(rng.getrandbits(32))
+    pixels = noise.normal(rng.randint(*SHADES[shade]), 8.0, (IMAGE_SIZE, IMAGE_SIZE, 3))
+    return np.clip(pixels, 0, 255).astype(np.uint8)
+
+
+def _around(kept: PixelBox, names: Sequence[str], rng: Random) -> Sequence[PlacedThing]:
+    """The named things at random places that overlap neither the kept box nor one another."""
+    things = list[PlacedThing]()
+    for name in names:
+        colour, shape = name.split()
+        taken = [kept, *(thing.box for thing in things)]
+        tries = (random_box(rng) for _ in range(MAX_TRIES))
+        free = (box for box in tries if not any(overlap(box, other) for other in taken))
+        if box := next(free, None):
+            things.append(PlacedThing(colour, shape, box))
+    return things
