@@ -95,6 +95,7 @@ def test_a_policy_without_training_wins_half_of_the_comparisons_with_itself():
     assert run.win_rate(preferred_items) == pytest.approx(0.5, abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [given_answers, own_answers])
 def test_comparisons_improve_a_policy_and_reversed_ones_do_not(build):
     method = grpo(kl_coef=0.0) if build is own_answers else dpo()

@@ -6,6 +6,8 @@ import sys
 from threading import Timer
 from urllib.request import urlopen
 
+import pytest
+
 
 def test_report_prints_its_path_and_size(grupo, home, tmp_path):
     code, out, err = grupo("report", "run", "--out", str(tmp_path / "a.html"))
@@ -20,6 +22,7 @@ def test_watch_shows_a_finished_run_once_in_the_terminal(grupo):
     assert "finished" in out
 
 
+@pytest.mark.slow
 def test_watch_serves_at_the_printed_address_until_interrupted(home):
     command = [sys.executable, "-u", "-m", "grupo", "watch", str(home / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

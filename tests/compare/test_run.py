@@ -170,6 +170,7 @@ def test_crashed_run_is_reported_and_others_continue(comparison, failing, tmp_pa
     assert modification_times(tmp_path) == before  # not retried without `retry`
 
 
+@pytest.mark.slow
 def test_killed_run_is_crashed_and_retry_ends_bit_identically(
     comparison, finished, tmp_path, monkeypatch
 ):

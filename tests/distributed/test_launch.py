@@ -66,6 +66,7 @@ def texts(run):
     return [json.loads(line)["text"] for line in lines]
 
 
+@pytest.mark.slow
 def test_two_ranks_print_once_and_generate_what_one_process_generates(folder):
     outputs = {}
     for ranks in (1, 2):

@@ -7,6 +7,7 @@ from tests.helpers.pipelines import pipeline_outcome
 from tests.helpers.run_outcomes import differences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "point", "rank"),
     fast_cases(1, [("merged", "merge/written:1", 0), ("surveyed", "step/accumulated:3", 1)]),

@@ -26,6 +26,7 @@ from tests.helpers.engine_requests import (
     reference_logp,
     request_for,
 )
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.tiny_lm import CONTEXT
 
 SMALL_BATCH = 600  # tokens: two thirds of the requests fit
@@ -163,7 +164,7 @@ def squared_errors(
 
 @pytest.mark.usefixtures("bfloat16_here")
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_bfloat16_logp_is_as_exact_as_with_the_models_own_attention(tmp_path, name, lora):
     policy = policy_of(tmp_path, name, dtype="bfloat16", lora=lora)
     local_engine = engine_of(

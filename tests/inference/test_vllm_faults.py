@@ -76,7 +76,7 @@ def test_server_restarted_between_calls_gets_the_weights_again(fake):
     assert fake.loaded_versions == [engine.weights_version] * 2
 
 
-@pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
+@pytest.mark.parametrize("fault", fast_cases(4, TRANSIENT_FAULTS))
 def test_permanent_fault_raises_after_max_failures(fake, fault):
     behaviour, message = TRANSIENT_FAULTS[fault]
     engine = engine_of(fake, max_failures=2, max_concurrency=1, request_timeout=timeout_for(fault))

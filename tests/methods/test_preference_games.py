@@ -69,6 +69,7 @@ def test_mean_iterate_of_sppo_is_near_the_nash_policy(seed):
     assert distance_from_nash(mean) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_mean_iterate_of_inpo_is_near_the_nash_policy(seed):
     mean = play(inpo(eta=2.0, ref_weight=0.01), groups=128, size=2, seed=seed)

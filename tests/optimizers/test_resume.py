@@ -15,6 +15,7 @@ from grupo.training.learner import Learner
 from grupo.training.load_run import load_policy
 from grupo.training.trainer import resume, train
 from tests.helpers import training_components
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.training_recipes import base
 
@@ -60,7 +61,7 @@ def recipe_with(optimizer, model: str) -> Recipe:
     return base(model).replace(policy=policy, optimizer=optimizer)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
+@pytest.mark.parametrize("optimizer", fast_cases(2, OPTIMIZERS), ids=repr)
 def test_interrupted_run_ends_as_the_uninterrupted_one(model, tmp_path, optimizer):
     recipe = recipe_with(optimizer, model)
     whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"

@@ -110,6 +110,7 @@ def test_a_pipeline_killed_while_it_exports_a_model(kill, assert_same_bits):
     assert_same_bits("exported", kill)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", ["data/written:2", "step/generated:3", "stage/begin:3"])
 def test_rounds_of_collections_killed_in_the_second_round(kill, assert_same_bits):
     assert_same_bits("collected", kill)

@@ -68,6 +68,7 @@ def assert_equal(first, second) -> None:
     assert [name for name in first if not torch.equal(first[name], second[name])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "run", "choice"), [(None, "b", "last"), ("a@1", "a", "1")])
 def test_a_stage_starts_from_the_stage_before_or_from_the_one_that_it_names(
     start, run, choice, recipe, tmp_path
@@ -77,6 +78,7 @@ def test_a_stage_starts_from_the_stage_before_or_from_the_one_that_it_names(
     assert_equal(start_weights(root / "c"), final_weights(root / run, choice))
 
 
+@pytest.mark.slow
 def test_adapters_of_an_earlier_stage_are_merged_or_trained_further(recipe, tmp_path):
     stages = Stage("a", with_lora(recipe)), Stage("b", with_lora(recipe)), Stage("c", recipe)
     root = run_pipeline(Pipeline(stages), tmp_path / "run")
@@ -115,6 +117,7 @@ def test_an_exported_model_that_was_changed_is_refused(model, tmp_path):
         resume_pipeline(root)
 
 
+@pytest.mark.slow
 def test_a_merge_is_the_weighted_mean_of_the_full_weights(recipe, tmp_path):
     merge = Merged({"a": 0.25, "b": 0.75})
     stages = (

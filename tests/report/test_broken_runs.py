@@ -11,6 +11,7 @@ from grupo.report.doctor import examine
 from grupo.training import learner
 from grupo.training.trainer import train
 from tests.helpers import broken_folders
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.planted_defects import MASKS
 
 Trained = Callable[[Recipe], list[Finding]]
@@ -43,7 +44,7 @@ def test_healthy_run_has_only_notes(recipe, model, train_and_examine):
     assert [f for f in train_and_examine(recipe(model)) if f.severity != "note"] == []
 
 
-@pytest.mark.parametrize("defect", broken_folders.BROKEN)
+@pytest.mark.parametrize("defect", fast_cases(6, broken_folders.BROKEN))
 def test_planted_defect_is_found(defect, model, train_and_examine):
     name, recipe, plant = broken_folders.BROKEN[defect]
     finding = by_name(train_and_examine(plant(recipe(model))))[name]

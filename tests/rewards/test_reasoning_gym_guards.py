@@ -164,6 +164,7 @@ def test_answers_that_freeze_a_verifier_are_rejected():
     assert [row["family"] for row in rows if max(row["scores"]) <= 0.01] == list(families)
 
 
+@pytest.mark.slow
 def test_a_verifier_without_its_guard_freezes():
     returncode, errors, rows = probe("unguarded", "freezing", 0.5, 1, "coin_flip", check=False)
     assert (returncode, rows) == (1, [])

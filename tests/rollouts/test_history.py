@@ -236,6 +236,7 @@ def test_a_copy_does_not_change_when_the_history_is_appended_to():
     assert states(history, SUM) == [(1.75,), (1.0, 1.0, 0.0)]
 
 
+@pytest.mark.slow
 def test_a_task_takes_100_bytes_and_8_more_per_number_and_a_further_group_none():
     keys = [f"{number:032x}" for number in range(10_000)]
 

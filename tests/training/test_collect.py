@@ -139,6 +139,7 @@ def test_a_group_without_rollouts_left_is_sampled_and_not_kept():
     assert task_keys(collected.kept_groups) == [second]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewards", [(0.0, 0.0), (0.0, 1.0)])
 def test_the_order_of_generation_does_not_depend_on_reward_latency(rewards):
     """Six groups, scored in each of 720 orders; every second one is sampled twice again."""

@@ -27,6 +27,7 @@ from grupo.training.learner import Learner
 from grupo.training.sampling_round import SamplingRound
 from grupo.training.unfinished_groups import UNLIMITED, StepLimit, UnfinishedGroup
 from tests.helpers import scripted_play
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_components import (
     METHOD,
     LetterGame,
@@ -90,7 +91,7 @@ def actions(groups) -> list[Action]:
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("tokens_per_step", [1, 2, 4])
+@pytest.mark.parametrize("tokens_per_step", fast_cases([2], [1, 2, 4]))
 def test_with_the_same_weights_rollouts_are_those_of_one_step(model, sampler, tokens_per_step):
     method = Method(sampler=sampler, filter=keep_nonzero_std)
     changes = {**CONSTANT, "method": method, "max_steps": 24}

@@ -47,6 +47,7 @@ def test_a_controller_reads_its_metric_in_a_step_without_advantages():
     assert min(entropies) > 0
 
 
+@pytest.mark.slow
 def test_a_method_that_does_not_learn_passes_the_report_card():
     checks = list(report_card(Method(advantage=chain(identity, zero_advantage), loss=Reinforce())))
     by_name = {check.name: check for check in checks}

@@ -2,10 +2,13 @@
 
 import pytest
 
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, outcome
 
 
-@pytest.mark.parametrize("recipe", ["grpo", "lora", "late", "again", "turns", "roles"])
+@pytest.mark.parametrize(
+    "recipe", fast_cases(["grpo", "lora"], ["grpo", "lora", "late", "again", "turns", "roles"])
+)
 def test_runs_of_the_same_recipe_are_bitwise_equal(recipe, training_process, tmp_path):
     assert training_process("train", tmp_path / "run", recipe=recipe).succeeded
     first = training_process.uninterrupted(recipe).outcome

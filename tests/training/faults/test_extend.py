@@ -46,6 +46,7 @@ def test_a_run_killed_before_it_was_extended_finishes_as_it_was(four, training_p
     assert files(four) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "point", ["run/begin:1", "step/logging:1", "save/renamed:1", "save/removing:1", "run/ended:1"]
 )
@@ -56,6 +57,7 @@ def test_an_extended_run_that_is_killed_resumes_with_the_same_bits(point, four, 
     assert differences(expected, outcome(four)) == ["fingerprint"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["grpo of 4", "schedules of 4", "odd of 3"])
 def test_steps_before_the_extension_are_repeated_with_their_own_recipe(
     recipe, training_process, tmp_path

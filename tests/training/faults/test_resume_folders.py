@@ -186,6 +186,7 @@ def test_a_run_that_lost_power_before_its_first_checkpoint_starts_again(training
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(run)) == []
 
 
+@pytest.mark.slow
 def test_a_disk_error_while_resuming_names_the_file(killed_run, training_process):
     """Calls 1 and 2 lock the run, 3 removes its report of ranks, the others truncate journals.
 

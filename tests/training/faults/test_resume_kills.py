@@ -36,8 +36,7 @@ PRIORITY = (
 )
 CONFIGURATIONS = [name for name in CHANGES if name not in ("grpo", "long", "other seed")]
 FAST_CONFIGURATIONS = (
-    *("kl", "async", "tokens per step async", "lora", "replay async", "turns", "aux models"),
-    *("masked", "roles async", "flow", "pictures replayed"),
+    *("kl", "async", "tokens per step async", "lora", "replay async", "turns", "flow"),
 )
 slow = pytest.mark.slow
 
