@@ -46,5 +46,6 @@ def test_training_opens_no_connection(tmp_path):
     assert done.stdout.strip().endswith("quiet"), done.stderr
 
 
+@pytest.mark.slow
 def test_an_opened_connection_is_detected(tmp_path):
     assert "a connection to ('127.0.0.1', 9)" in run(tmp_path, "--control").stderr

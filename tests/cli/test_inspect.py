@@ -101,6 +101,7 @@ def test_methods_are_printed_as_table_and_as_json(grupo):
     ]
 
 
+@pytest.mark.slow
 def test_methods_list_prints_the_same_as_methods(grupo):
     assert grupo("methods", "list", "--json") == grupo("methods", "--json")
     assert grupo("methods", "list", "dr_grpo") == grupo("methods", "dr_grpo")

@@ -88,6 +88,7 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
     started.process.communicate()
 
 
+@pytest.mark.slow
 def test_commands_are_printed_and_servers_answer_until_they_are_ended(serving, tmp_path):
     engine = VllmEngine(Vllm(serving.urls), "", STOP_CONDITIONS)
     engine.load(WEIGHTS)
@@ -173,6 +174,7 @@ def test_a_server_that_stops_answering_is_ended_and_started_again(tmp_path):
     sleeping.end()
 
 
+@pytest.mark.slow
 def test_servers_end_with_a_command_that_is_killed(serving):
     serving.process.kill()
     assert becomes_true(serving.have_ended)

@@ -93,6 +93,7 @@ def max_devices_in_use(events: list[tuple[str, str]], device: dict[str, str]) ->
     return largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpus", [("0", "GPU-7f"), ("3",), ("0", "1", "2", "3", "4", "5", "6")])
 def test_each_device_is_used_by_one_run_at_a_time(
     comparison, fake_gpus, gpus, tmp_path, monkeypatch

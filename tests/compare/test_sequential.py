@@ -62,6 +62,7 @@ def test_runs_after_the_verdict_are_not_started(short, tmp_path):
     assert not any("not needed" in line for line in summary_text.caveats(result))
 
 
+@pytest.mark.slow
 def test_processes_of_runs_after_the_verdict_are_not_started(short, tmp_path):
     with runs_in_process():
         run_comparison(replace(short, seeds=6, design=None), tmp_path)

@@ -46,11 +46,13 @@ def choices():
     return measure_choices()
 
 
+@pytest.mark.slow
 def test_rows_of_the_page_equal_the_measured_ones(fast_biases):
     assert set(fast_biases) == set(FAST)
     assert set(table_lines(fast_biases.values())) <= {*lines_of_page()}
 
 
+@pytest.mark.slow
 def test_single_choices_of_the_page_equal_the_measured_ones(choices):
     lines = table_lines(choices)
     assert len(lines) == len(CHOICES)

@@ -141,6 +141,7 @@ def test_equal_weights_are_loaded_once(transfer):
     assert worker.model.keys() == WEIGHTS.keys()
 
 
+@pytest.mark.slow
 def test_a_sender_that_is_killed_leaves_the_worker_without_version():
     command = [sys.executable, "-c", SENDER]
     environment = {**os.environ, **CHILD_ENV}

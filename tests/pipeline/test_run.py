@@ -138,6 +138,7 @@ def test_a_merge_is_the_weighted_mean_of_the_full_weights(recipe, tmp_path):
     assert all(torch.equal(started[name], tensor) for name, tensor in merged.items())
 
 
+@pytest.mark.slow
 def test_a_merge_of_a_run_with_itself_has_its_bits(recipe, tmp_path):
     stages = Stage("a", recipe), Stage("b", recipe, Merged({"a": 0.3, "a@2": 0.7}, linear))
     root = run_pipeline(Pipeline(stages), tmp_path / "run")
@@ -213,6 +214,7 @@ class ParametersOfStages(NullCallback):
 WEIGHTS = (torch.nn.Parameter, torch.optim.Adam, torch.optim.AdamW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", fast_cases(1, [{"max_staleness": 1}, {}, {"lora": LORA}]))
 def test_models_of_finished_stages_are_released(changes, recipe, tmp_path):
     changes = dict(changes)

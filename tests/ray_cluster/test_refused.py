@@ -52,6 +52,7 @@ def test_ray_that_is_not_installed_is_named_with_its_extra(monkeypatch):
     assert str(error.value) == 'Ray is not installed. Install it: pip install "grupo[ray]".'
 
 
+@pytest.mark.slow
 def test_importing_grupo_and_reading_a_recipe_do_not_import_ray(tmp_path):
     (tmp_path / "ray.toml").write_text(RECIPE_FILES["ray.toml"])
     program = (

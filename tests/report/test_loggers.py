@@ -145,6 +145,7 @@ def wait_for_rows(read: Callable[[], list], count: int) -> list:
     return rows
 
 
+@pytest.mark.slow
 def test_wandb_has_every_metric_of_the_journal(recipe, tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason='not installed: pip install "grupo[wandb]"')
     monkeypatch.setenv("WANDB_MODE", "offline")

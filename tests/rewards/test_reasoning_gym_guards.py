@@ -157,6 +157,7 @@ def test_the_docs_list_every_guard_and_every_refusal_with_its_reason():
         assert reason in matching, family
 
 
+@pytest.mark.slow
 def test_answers_that_freeze_a_verifier_are_rejected():
     """Each guarded verifier gets them all, in a process that ends if a call takes 10 s."""
     families = ("coin_flip", "countdown", "puzzle24", "rubiks_cube", "rush_hour")

@@ -97,6 +97,7 @@ def test_malformed_csv_is_a_config_error_with_its_line(tmp_path, content, messag
         DatasetTasks(str(tmp_path / "rows.csv")).load()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, kind, monkeypatch):
     monkeypatch.setattr(parquet, "BATCH_ROWS", 4)

@@ -116,6 +116,7 @@ def test_grpo_guard_clips_symmetrically_and_flow_grpo_clips_low_more(recipe):
     assert high / low < 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

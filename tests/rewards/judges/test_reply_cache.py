@@ -132,6 +132,7 @@ def test_a_lock_that_is_never_released_is_refused(path, monkeypatch):
     other.close()
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_whole_replies_and_no_lock(path):
     process, receiver = start_writer(path, "one", 100_000)
     written = [receiver.recv() for _ in range(30)]

@@ -71,6 +71,7 @@ def test_the_environment_variable_names_the_point_and_the_count(tmp_path):
     assert checkpoint.load(tmp_path / "run").data == {"step": 1}
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_fails_the_save_with_advice(tmp_path):
     code, lines = run_program(sys.executable, SAVER, "limited", tmp_path)
     assert code == 0

@@ -83,7 +83,7 @@ def test_a_run_killed_at_a_point_ends_with_the_same_bits(name, which, training_p
     )
 
 
-@pytest.mark.parametrize("name", fault_injection.EMA_POINTS)
+@pytest.mark.parametrize("name", fast_cases(1, fault_injection.EMA_POINTS))
 def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
     name, training_process, tmp_path
 ):
@@ -91,7 +91,7 @@ def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
     assert_same_outcome(training_process, tmp_path / "run", "ema", kill)
 
 
-@pytest.mark.parametrize("name", fault_injection.MEDIA_POINTS)
+@pytest.mark.parametrize("name", fast_cases(1, fault_injection.MEDIA_POINTS))
 @pytest.mark.parametrize("which", fast_cases(1, ["first", "last"]))
 def test_a_run_with_pictures_killed_at_a_point_ends_with_the_same_bits(
     name, which, training_process, tmp_path
@@ -119,6 +119,7 @@ def test_every_configuration_resumes_from_every_point(recipe, name, training_pro
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kills",
     [
