@@ -13,13 +13,12 @@ from grupo.core.boxes import find_boxes
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.types import Task
-from grupo.tasks.scene_boxes import PixelBox, PlacedThing, overlap, paint_thing, random_box
+from grupo.tasks.scene_boxes import PixelBox, PlacedThing, box_in_quarter, paint_thing, quarter_of
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, SHAPES
 
 SHADES = {"dark": (0, 35), "bright": (36, 70)}  # brightness of the background
 DESCRIPTION = re.compile(r"<scene>(dark|bright)((?:, (?:\w+ \w+))*)</scene>")
-MAX_OTHERS = 4  # things around the kept box
-MAX_TRIES = 50  # places of a thing before it is left out
+MAX_OTHERS = 3  # things around the kept box
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class RepaintedScene:
     """A scene with the background and the things that an answer describes, around the kept box.
 
     The pixels of the reference box stay as they are. Described things with the name of the referent
-    (column `referent`), and those that find no free place, are left out.
+    (column `referent`) are left out.
     """
 
     def __call__(self, task: Task, answer: str, rng: Random) -> Task | None:
@@ -99,13 +98,10 @@ def _background(shade: str, rng: Random) -> UInt8[np.ndarray, "32 32 3"]:
 
 
 def _around(kept: PixelBox, names: Sequence[str], rng: Random) -> Sequence[PlacedThing]:
-    """The named things at random places that overlap neither the kept box nor one another."""
-    things = list[PlacedThing]()
-    for name in names:
-        colour, shape = name.split()
-        taken = [kept, *(thing.box for thing in things)]
-        tries = (random_box(rng) for _ in range(MAX_TRIES))
-        free = (box for box in tries if not any(overlap(box, other) for other in taken))
-        if box := next(free, None):
-            things.append(PlacedThing(colour, shape, box))
-    return things
+    """The named things in different quarters, none in that of the kept box."""
+    free = [quarter for quarter in range(4) if quarter != quarter_of(kept)]
+    quarters = rng.sample(free, min(len(free), len(names)))
+    return [
+        PlacedThing(*name.split(), box_in_quarter(quarter, rng))
+        for name, quarter in zip(names, quarters, strict=False)
+    ]

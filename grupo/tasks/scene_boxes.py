@@ -1,6 +1,6 @@
 """Referring boxes: "Where is the red circle?" about a drawn scene, answered with its box.
 
-A scene of 32 x 32 pixels has things of 8 or 12 pixels, which do not overlap, at places on a grid of
+A scene of 32 x 32 pixels has things of 8 or 12 pixels in different quarters, at places on a grid of
 4 pixels. No two have both the same colour and the same shape.
 """
 
@@ -22,6 +22,7 @@ from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.scenes import (
     COLOURS,
     IMAGE_SIZE,
+    QUARTER,
     SHAPES,
     noise_pixels,
     picture_prompt,
@@ -68,7 +69,7 @@ class SceneBoxes:
 
     >>> task = SceneBoxes(size=1).load()[0]
     >>> task.prompt[0]["content"][1]["text"], task.reference_answer, task.columns["things"]
-    ('Where is the yellow cross?', '[16, 4, 24, 12]', 3)
+    ('Where is the yellow triangle?', '[20, 8, 28, 16]', 3)
     """
 
     size: PositiveInt = 4000
@@ -99,29 +100,28 @@ def box_question(thing: PlacedThing) -> str:
 
 
 def place_things(count: int, rng: Random) -> Sequence[PlacedThing]:
-    """Random things with different names that do not overlap."""
+    """Random things with different names in different quarters, in reading order."""
     names = rng.sample([*product(COLOURS, SHAPES)], count)
-    while True:
-        boxes = [random_box(rng) for _ in names]
-        if not any(overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]):
-            pairs = zip(names, boxes, strict=True)
-            return [PlacedThing(colour, shape, box) for (colour, shape), box in pairs]
+    boxes = [box_in_quarter(quarter, rng) for quarter in sorted(rng.sample(range(4), count))]
+    pairs = zip(names, boxes, strict=True)
+    return [PlacedThing(colour, shape, box) for (colour, shape), box in pairs]
 
 
-def random_box(rng: Random) -> PixelBox:
-    """A random square on the grid."""
+def box_in_quarter(quarter: int, rng: Random) -> PixelBox:
+    """A random square on the grid in a quarter, which counts in reading order."""
     size = rng.choice(SIZES)
-    x, y = (rng.randrange(0, IMAGE_SIZE - size + 1, GRID) for _ in range(2))
+    row, column = divmod(quarter, 2)
+    x, y = (QUARTER * place + rng.randrange(0, QUARTER - size + 1, GRID) for place in (column, row))
     return (x, y, x + size, y + size)
 
 
-def overlap(a: PixelBox, b: PixelBox) -> bool:
-    """Whether two boxes have an area in common.
+def quarter_of(box: PixelBox) -> int:
+    """The quarter of the upper left corner of a box.
 
-    >>> overlap((0, 0, 4, 4), (3, 3, 6, 6)), overlap((0, 0, 4, 4), (4, 0, 9, 4))
-    (True, False)
+    >>> quarter_of((0, 20, 8, 28)), quarter_of((16, 4, 24, 12))
+    (2, 1)
     """
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    return 2 * (box[1] // QUARTER) + box[0] // QUARTER
 
 
 def draw_things(things: Sequence[PlacedThing], rng: Random) -> UInt8[np.ndarray, "32 32 3"]:

@@ -1,7 +1,8 @@
 """Boxes on drawn screens: "Click the red button." answered with the box of the widget.
 
 A screen of 32 x 32 pixels has a title bar and three or four widgets of different kinds, sizes and
-colours, at places on a grid of 4 pixels. No two have both the same colour and the same kind.
+colours in different quarters, at places on a grid of 4 pixels. No two have both the same colour and
+the same kind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +20,13 @@ from grupo.core.ranges import PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
-from grupo.tasks.scene_boxes import GRID, PixelBox, overlap
-from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, noise_pixels, picture_prompt
+from grupo.tasks.scene_boxes import GRID, PixelBox
+from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, QUARTER, noise_pixels, picture_prompt
 
 TITLE_BAR = 4  # pixels of height
 WIDTHS: Mapping[str, tuple[int, ...]] = {  # in pixels
-    "button": (12, 16),
-    "field": (16, 20, 24),
+    "button": (8, 12),
+    "field": (12, 16),
     "icon": (4,),
     "switch": (8,),
 }
@@ -36,7 +37,6 @@ HEIGHTS: Mapping[str, tuple[int, ...]] = {
     "switch": (4,),
 }
 PAPER_SHADE, INK_SHADE = 200, 20  # brightness of the window and of glyphs
-MAX_TRIES = 100  # places of a widget before the screen is drawn anew
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ScreenBoxes:
 
     >>> task = ScreenBoxes(size=1).load()[0]
     >>> task.prompt[0]["content"][1]["text"], task.reference_answer, task.columns["area"]
-    ('Click the yellow button.', '[0, 8, 12, 16]', 96)
+    ('Click the red icon.', '[20, 4, 24, 8]', 16)
     """
 
     size: PositiveInt = 4000
@@ -103,24 +103,22 @@ def click_request(widget: Widget) -> str:
 
 
 def random_widgets(rng: Random) -> Sequence[Widget]:
-    """Three or four widgets with different names that do not overlap."""
+    """Three or four widgets with different names in different quarters, in reading order."""
     names = rng.sample([*product(COLOURS, WIDTHS)], rng.randint(3, 4))
-    while True:
-        widgets = list[Widget]()
-        for colour, kind in names:
-            tries = (random_place(kind, rng) for _ in range(MAX_TRIES))
-            free = (box for box in tries if not any(overlap(box, x.box) for x in widgets))
-            if box := next(free, None):
-                widgets.append(Widget(colour, kind, box))
-        if len(widgets) == len(names):
-            return widgets
+    quarters = sorted(rng.sample(range(4), len(names)))
+    pairs = zip(names, quarters, strict=True)
+    return [
+        Widget(colour, kind, place_in_quarter(kind, quarter, rng))
+        for (colour, kind), quarter in pairs
+    ]
 
 
-def random_place(kind: str, rng: Random) -> PixelBox:
-    """A random box of a kind of widget on the grid, below the title bar."""
+def place_in_quarter(kind: str, quarter: int, rng: Random) -> PixelBox:
+    """A random box of a kind of widget on the grid in a quarter, below the title bar."""
     width, height = rng.choice(WIDTHS[kind]), rng.choice(HEIGHTS[kind])
-    x = rng.randrange(0, IMAGE_SIZE - width + 1, GRID)
-    y = rng.randrange(TITLE_BAR, IMAGE_SIZE - height + 1, GRID)
+    row, column = divmod(quarter, 2)
+    x = QUARTER * column + rng.randrange(0, QUARTER - width + 1, GRID)
+    y = QUARTER * row + rng.randrange(TITLE_BAR * (row == 0), QUARTER - height + 1, GRID)
     return (x, y, x + width, y + height)
 
 

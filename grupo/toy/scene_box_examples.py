@@ -1,42 +1,57 @@
 """Supervised examples of boxes in drawn scenes, for toy vision-language models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
+from typing import Protocol
 
 from grupo.core.boxes import box_text
 from grupo.core.component import component
 from grupo.core.ranges import Probability
 from grupo.tasks.scene_boxes import (
     MAX_THINGS,
+    PixelBox,
     PlacedThing,
     box_question,
     draw_things,
     place_things,
+    quarter_of,
 )
-from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, SHAPES
+from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, NOTHING, SHAPES
 from grupo.toy.picture_examples import PictureExample
+
+
+class Placed(Protocol):
+    """A part of a picture with a name and a box."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def box(self) -> PixelBox: ...
+
 
 LIST_REQUEST = "List all things."
 
 
-def list_of_things(things: Sequence[PlacedThing]) -> str:
-    """All things with their boxes, in reading order of their upper left corners.
+def list_of_things(things: Iterable[Placed]) -> str:
+    """The names of all things, and of empty quarters, in reading order.
 
-    >>> list_of_things([PlacedThing("red", "circle", (1, 9, 8, 16))])
-    'red circle [1, 9, 8, 16]'
+    >>> list_of_things([PlacedThing("red", "circle", (0, 4, 8, 12))])
+    'red circle, nothing, nothing, nothing'
     """
-    return ", ".join(str(x) for x in sorted(things, key=lambda x: (x.box[1], x.box[0])))
+    names = {quarter_of(thing.box): thing.name for thing in things}
+    return ", ".join(names.get(quarter, NOTHING) for quarter in range(4))
 
 
 def scene_words() -> Sequence[str]:
     """Texts with the words of names and the numbers of boxes."""
     names = [f"{colour} {shape}, {shape}" for colour in COLOURS for shape in SHAPES]
-    return [*names, *map(str, range(IMAGE_SIZE + 1)), "[1, 2], [1, 2]"]
+    return [*names, *map(str, range(IMAGE_SIZE + 1)), "[1, 2], [1, 2]", f"red circle, {NOTHING}, "]
 
 
 @component
 class SceneBoxExamples:
-    """Lists of all things with their boxes, and questions for the box of one thing.
+    """Lists of all things, which teach to see, and questions for the box of one thing.
 
     Args:
         question_frac: Fraction of the examples that are questions; the others are lists.
@@ -54,7 +69,7 @@ class SceneBoxExamples:
     def texts(self) -> Sequence[str]:
         """Texts with all words of prompts and answers."""
         thing = PlacedThing("red", "circle", (1, 2, 8, 9))
-        return [*scene_words(), box_question(thing), LIST_REQUEST, str(thing)]
+        return [*scene_words(), box_question(thing), LIST_REQUEST, NOTHING, str(thing)]
 
     def draw(self, rng: Random) -> PictureExample:
         """A picture with a question, or with the request for a list."""

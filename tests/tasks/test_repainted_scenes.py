@@ -15,7 +15,7 @@ from grupo.tasks.repainted_scenes import (
 from grupo.tasks.scene_boxes import SceneBoxes
 from grupo.tasks.scenes import COLOURS
 
-TASK = SceneBoxes(1).load()[0]  # the referent is a yellow cross
+TASK = SceneBoxes(1).load()[0]  # the referent is a yellow triangle
 
 
 def pixels_of(task):
@@ -34,7 +34,7 @@ def test_the_pixels_of_the_reference_box_are_kept_and_others_change():
 
 
 def test_described_things_are_painted_but_for_those_with_the_name_of_the_referent():
-    text = "[1, 2, 3, 4]<scene>bright, red cross, yellow cross</scene>"
+    text = "[1, 2, 3, 4]<scene>bright, red cross, yellow triangle</scene>"
     new = pixels_of(RepaintedScene()(TASK, text, Random(0)))
     left, top, right, bottom = map(int, find_boxes(TASK.reference_answer)[0])
     outside = np.ones((32, 32), bool)
