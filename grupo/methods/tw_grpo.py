@@ -78,7 +78,7 @@ def tw_grpo(
         clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.28).
     """
     # "correct" is graded in the paper: the fraction of the correct options that was chosen, 0 if a
-    # wrong one was.
+    # wrong one was (grupo.rewards.OptionSubset).
     reward = PerRewardTerm(identity, (("correct", 1.0), ("format", 1.0)))
     return Method(
         sampler=GroupSampler(group_size),

@@ -29,6 +29,7 @@ from grupo.rewards.extract_answer import (
     AfterThinking,
     Extractor,
     InsideTag,
+    InsideTagOrWhole,
     final_answer,
     last_boxed,
     whole_text,
@@ -55,6 +56,7 @@ from grupo.rewards.learned import LearnedReward
 from grupo.rewards.length_budget import BudgetBand, BudgetTriangle
 from grupo.rewards.length_shaped import CosineReward, RelativeLength
 from grupo.rewards.math_equal import MathEqual, MathError
+from grupo.rewards.option_sets import OptionSubset
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
@@ -68,7 +70,9 @@ from grupo.rewards.structured_answers import (
 )
 from grupo.rewards.text import ExactMatch, LengthPenalty, RegexAnswer, RegexMatch, TagFormat
 from grupo.rewards.thought_checks import ConclusionMatch, EnoughWords, VariedThoughts
+from grupo.rewards.time_spans import TimeSpanFormat, TimeSpanIoU
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
+from grupo.rewards.video_masks import ColourPropagator, VideoSegmentation
 
 __all__ = [
     "AfterMarker",
@@ -87,6 +91,7 @@ __all__ = [
     "CellShare",
     "ChatEndpoint",
     "CheckedSolutions",
+    "ColourPropagator",
     "ColumnNumber",
     "ConclusionMatch",
     "CosineReward",
@@ -101,6 +106,7 @@ __all__ = [
     "ImportedReward",
     "InformationConsistency",
     "InsideTag",
+    "InsideTagOrWhole",
     "InstructionFollowing",
     "Inverted",
     "Judge",
@@ -113,6 +119,7 @@ __all__ = [
     "MeanLogProb",
     "MultipleChoice",
     "NumberWithin",
+    "OptionSubset",
     "PairwiseJudge",
     "PerRolloutReward",
     "RandomReward",
@@ -134,10 +141,13 @@ __all__ = [
     "TRLReward",
     "TagFormat",
     "ThoughtTags",
+    "TimeSpanFormat",
+    "TimeSpanIoU",
     "UnigramBleu",
     "VariedThoughts",
     "VerlBatchReward",
     "VerlReward",
+    "VideoSegmentation",
     "WhereFormatted",
     "all_met",
     "as_reward",

@@ -54,6 +54,25 @@ class InsideTag:
         return answer.strip() if open_tag and close_tag else None
 
 
+@component
+class InsideTagOrWhole:
+    """The text inside the first <tag>…</tag>, or the whole text if there is none.
+
+    Args:
+        tag: Name of the tag, without brackets.
+
+    >>> InsideTagOrWhole("answer")("<answer> 4 </answer>"), InsideTagOrWhole("answer")(" 4 ")
+    ('4', '4')
+    """
+
+    tag: str
+
+    def __call__(self, text: str) -> str | None:
+        _, open_tag, rest = text.partition(f"<{self.tag}>")
+        answer, close_tag, _ = rest.partition(f"</{self.tag}>")
+        return answer.strip() if open_tag and close_tag else text.strip()
+
+
 def last_boxed(text: str) -> str | None:
     r"""The text inside the braces of the last \boxed{…}.
 
