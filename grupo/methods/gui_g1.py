@@ -65,7 +65,7 @@ def gui_g1(
 ) -> Method:
     """A = w (r - mean(r)), r = hit + iou_coef iou + box_coef box; token sums divided by 64.
 
-    Reward terms: those of `rewards.boxes.grounded`, 0 where the answer is not a box, and
+    Reward terms: "hit", "iou" and "box", those of `BoxCenterHit`, `BoxIoU` and `BoxCloseness`, and
     "difficulty", w > 0, larger for small targets.
 
     Args:

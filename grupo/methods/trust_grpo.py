@@ -37,7 +37,10 @@ PAPER = Paper(
         "Rows count equally, as in GRPO; the released code averages over all tokens.",
     ),
     audit="trust, decay, constants and batch sizes compared with custom.py and fullsets.yaml",
-    shown=("docs/claims.md#judge",),
+    shown=(
+        "docs/claims.md#judge",
+        "docs/vision_shown/sophiavl.md#trust-grpo-thoughts-that-a-misled-judge-scores",
+    ),
 )
 
 

@@ -101,7 +101,8 @@ def _around(kept: PixelBox, names: Sequence[str], rng: Random) -> Sequence[Place
     """The named things in different quarters, none in that of the kept box."""
     free = [quarter for quarter in range(4) if quarter != quarter_of(kept)]
     quarters = rng.sample(free, min(len(free), len(names)))
+    pairs = (name.split() for name in names)
     return [
-        PlacedThing(*name.split(), box_in_quarter(quarter, rng))
-        for name, quarter in zip(names, quarters, strict=False)
+        PlacedThing(colour, shape, box_in_quarter(quarter, rng))
+        for (colour, shape), quarter in zip(pairs, quarters, strict=False)
     ]
