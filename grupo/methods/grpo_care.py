@@ -38,6 +38,7 @@ PAPER = Paper(
         "grpo_trainer_ref_ema.py, constants with the run script; every=10 counts optimizer "
         "steps in ema_trainer.py, which are rollout steps with one update each"
     ),
+    shown=("docs/vision_shown/landed_methods.md#grpo-care",),
 )
 
 

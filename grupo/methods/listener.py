@@ -23,17 +23,18 @@ PAPER = Paper(
         "a public note that states the sum of the three terms (the catalogue's row)",
     ),
     plan="not stated in any source that was opened; one update per step",
-    missing=(
+    deviations=(
+        "The format gates the rest, and group_size and clip_eps are our choice.",
         (
-            "The listener itself: a frozen vision-language model that reads the reasoning "
-            "without its answer."
+            "ListenerProbability normalises over the texts of all options; how the listener's "
+            "probability is read off is our reading of the abstract."
         ),
     ),
-    deviations=("The format gates the rest, and group_size and clip_eps are our choice.",),
     audit=(
         "formula compared with the catalogue's row and the file's own account; no document "
         "could be opened"
     ),
+    shown=("docs/vision_shown/landed_methods.md#listener-rewarded-thinking",),
 )
 
 

@@ -42,11 +42,16 @@ PAPER = Paper(
             "The mean is over answers, as the paper prints GRPO: the framework's default is "
             "over tokens."
         ),
+        (
+            "MaskedImages blackens exactly 0.6 of the patches; the framework each of them with "
+            "probability 0.6."
+        ),
     ),
     audit=(
         "all coefficients, group size, mask and plan compared with the scripts and the "
         "configuration"
     ),
+    shown=("docs/vision_shown/landed_methods.md#papo",),
 )
 
 

@@ -24,6 +24,7 @@ from grupo.rewards.closed_answers import (
 )
 from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
 from grupo.rewards.countdown import CountdownExpression
+from grupo.rewards.diversity import DistinctNgrams
 from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
@@ -58,6 +59,7 @@ from grupo.rewards.length_shaped import CosineReward, RelativeLength
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.option_sets import OptionSubset
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
+from grupo.rewards.reflection import FirstInsideTag, HasReflection
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
 from grupo.rewards.structured_answers import (
@@ -97,12 +99,15 @@ __all__ = [
     "CosineReward",
     "CountdownExpression",
     "Debate",
+    "DistinctNgrams",
     "EnoughWords",
     "ExactMatch",
     "Extractor",
     "FactMatch",
     "FewRepetitions",
+    "FirstInsideTag",
     "FunctionReward",
+    "HasReflection",
     "ImportedReward",
     "InformationConsistency",
     "InsideTag",

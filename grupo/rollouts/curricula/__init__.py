@@ -17,6 +17,7 @@ from grupo.rollouts.curricula.difficulty import (
 )
 from grupo.rollouts.curricula.knapsack import Knapsack
 from grupo.rollouts.curricula.length_budget import StatedBudget
+from grupo.rollouts.curricula.variance import OutcomeAndDiversity, VarianceAware
 
 __all__ = [
     "BetaCounts",
@@ -24,11 +25,13 @@ __all__ = [
     "CurriculumRequest",
     "DynamicSampling",
     "Knapsack",
+    "OutcomeAndDiversity",
     "ShuffledTasks",
     "StatedBudget",
     "Thompson",
     "UncertaintyWeighted",
     "UnfinishedFirst",
+    "VarianceAware",
     "beta_mean",
     "expected_gain",
     "next_tasks",

@@ -1,6 +1,7 @@
 """Samplers: how the rollouts of a group are generated. Most wrap another sampler."""
 
 from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
+from grupo.rollouts.samplers.answer_span import WithAnswerSpan, WithFirstAnswerLength
 from grupo.rollouts.samplers.answer_tokens import OnlyAnswerTokens
 from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
@@ -73,8 +74,10 @@ __all__ = [
     "TrimmedThinking",
     "WindowSampler",
     "WithAnswerBelief",
+    "WithAnswerSpan",
     "WithCritique",
     "WithExpertSolution",
+    "WithFirstAnswerLength",
     "WithGreedyBaseline",
     "WithHint",
     "WithReflection",

@@ -52,7 +52,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
     ]
     part = replace(rollout, turns=rollout.turns[: last + 1])
     observation, action = part.turns[-1]
-    cut = _items_through(actor, part, action.text.rindex(think_end) + len(think_end))
+    cut = items_through(actor, part, action.text.rindex(think_end) + len(think_end))
     thoughts = actor.truncate(part, cut).turns[-1][1]
     answer = replace(
         action,
@@ -68,7 +68,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
     return replace(rollout, turns=turns)
 
 
-def _items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
+def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
     """The smallest number of items of the last action whose text has so many characters."""
     low, high = 0, len(rollout.turns[-1][1].items)
     while low < high:

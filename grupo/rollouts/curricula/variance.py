@@ -1,0 +1,160 @@
+"""Variance-aware sampling: more of the tasks whose rollouts differ in reward and in text."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from grupo.core.component import component
+from grupo.core.numbers import Number
+from grupo.core.paper import Paper, Source
+from grupo.core.ranges import NonNegativeFloat, Probability
+from grupo.core.requires import Requires
+from grupo.core.rng import make_rng
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.types import Task
+from grupo.rollouts.curricula.base import CurriculumRequest, next_tasks
+
+PAPER = Paper(
+    title="MMR1: Enhancing Multimodal Reasoning with Variance-Aware Sampling and Open Resources",
+    use="Many tasks are always or never solved, and their groups have no gradient.",
+    tags=("curriculum", "multimodal"),
+    kind="curriculum",
+    checked=("golden", "run"),
+    catalogue=("mmr1-vas",),
+    source=Source(
+        "code",
+        "LengSicong/MMR1: verl/curriculum/metrics.py and samplers.py, examples/mmr1.yaml;"
+        " weights 0.8 and 0.2 of the paper by the catalogue's row",
+    ),
+    plan="examples/mmr1.yaml: 512 prompts per step in one batch of 512",
+    missing=(
+        "Self-BLEU and edit distance as diversity: DistinctNgrams measures the share of n-grams.",
+        "The cold start on long chains of thought.",
+    ),
+    deviations=(
+        "Scores come from the groups for which a task was drawn: the release generates 8 rollouts"
+        " of every task every 4 steps for them. A task that was never drawn has the mean score.",
+        "The momentum averages success rate and diversity, not the scaled weights.",
+        "A floor keeps every task possible in the weighted part.",
+    ),
+    shown=("docs/vision_shown/landed_methods.md#mmr1-vas",),
+)
+
+
+@component
+class OutcomeAndDiversity(TaskFold):
+    """Success rate and diversity of a task's rollouts, and whether there was a group.
+
+    Args:
+        momentum: Weight of earlier groups; 0 remembers the last group only.
+        success_threshold: A rollout is correct if its reward is above this.
+        diversity_term: Reward term whose mean is the diversity; "" measures none.
+    """
+
+    momentum: Probability
+    success_threshold: Number
+    diversity_term: str
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (0.0, 0.0, 0.0)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        count = len(group.rewards)
+        rate = sum(r > self.success_threshold for r in group.rewards) / count
+        diversity = sum(group.reward_terms.get(self.diversity_term, ())) / count
+        keep = self.momentum * state[2]
+        old_rate, old_diversity, _ = state
+        return (
+            keep * old_rate + (1 - keep) * rate,
+            keep * old_diversity + (1 - keep) * diversity,
+            1.0,
+        )
+
+
+@component
+class VarianceAware:
+    """A share of the tasks sampled by variance and diversity, the others in shuffled order.
+
+    Weight of a task: outcome_coef p (1 - p) + diversity_coef d with success rate p and diversity d
+    of its earlier rollouts, scaled to [0, 1] over all tasks, plus `floor`. The weighted part is
+    drawn with replacement and interleaved with the other. MMR1, Leng et al. (arXiv:2509.21268).
+
+    Args:
+        weighted_frac: Share of the tasks of a step that is sampled by weight.
+        outcome_coef: Weight of the variance of the outcome.
+        diversity_coef: Weight of the diversity, which `diversity_term` measures.
+        momentum: Weight of earlier groups of a task; 0 reads the last group only.
+        success_threshold: A rollout is correct if its reward is above this.
+        diversity_term: Reward term whose mean is the diversity of a group, such as
+            `RewardTerm("diversity", DistinctNgrams(), weight=0)`; "" measures none.
+        floor: Added to every weight, so that no task is lost.
+    """
+
+    weighted_frac: Probability = 0.5
+    outcome_coef: NonNegativeFloat = 0.8
+    diversity_coef: NonNegativeFloat = 0.2
+    momentum: Probability = 0.0
+    success_threshold: Number = 0.5
+    diversity_term: str = "diversity"
+    floor: NonNegativeFloat = 1e-3
+
+    @property
+    def requires(self) -> Requires:
+        terms = (self.diversity_term,) if self.diversity_term else ()
+        return Requires(task_folds=(self._fold,), reward_terms=terms)
+
+    def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
+        if request.resample_round:
+            return []
+        history = request.history
+        num_weighted = int(self.weighted_frac * request.num_tasks)
+        rng = make_rng(request.seed, "variance-aware", history.tasks_drawn)
+        weighted = self._sample(request, num_weighted, rng)
+        # the shuffled order goes on where the share that earlier steps took of it ended
+        drawn = round(history.tasks_drawn * (1 - self.weighted_frac))
+        rest = request.num_tasks - num_weighted
+        uniform = next_tasks(
+            replace(request, num_tasks=rest, history=replace(history, tasks_drawn=drawn))
+        )
+        return interleave(weighted, uniform)
+
+    def weights(self, request: CurriculumRequest) -> Sequence[float]:
+        """The weight of each task, with the floor."""
+        states = [request.history.task_history(t).state(self._fold) for t in request.tasks]
+        scores = [
+            self.outcome_coef * p * (1 - p) + self.diversity_coef * d if seen else None
+            for p, d, seen in states
+        ]
+        return [weight + self.floor for weight in min_max_scaled(scores)]
+
+    def _sample(self, request: CurriculumRequest, count: int, rng: Random) -> Sequence[Task]:
+        weights = self.weights(request)
+        if not any(weights):
+            weights = [1.0] * len(weights)
+        return [request.tasks[i] for i in rng.choices(range(len(weights)), weights, k=count)]
+
+    @property
+    def _fold(self) -> OutcomeAndDiversity:
+        return OutcomeAndDiversity(self.momentum, self.success_threshold, self.diversity_term)
+
+
+def min_max_scaled(scores: Sequence[float | None]) -> Sequence[float]:
+    """Scores scaled to [0, 1]; an unknown one is their mean, and equal ones are 1.
+
+    >>> min_max_scaled([0.0, 0.25, None]), min_max_scaled([None, 0.2])
+    ([0.0, 1.0, 0.5], [1.0, 1.0])
+    """
+    known = [score for score in scores if score is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    if high == low:
+        return [1.0] * len(scores)
+    mean = sum(known) / len(known)
+    return [((mean if score is None else score) - low) / (high - low) for score in scores]
+
+
+def interleave(first: Sequence[Task], second: Sequence[Task]) -> Sequence[Task]:
+    """Tasks of two sequences by turns, then the rest of the longer one."""
+    both = [task for pair in zip(first, second, strict=False) for task in pair]
+    shorter = min(len(first), len(second))
+    return [*both, *first[shorter:], *second[shorter:]]
