@@ -1,7 +1,6 @@
-"""VerIPO: its loss, the verifier on texts of the world, and a short run of the stages."""
+"""VerIPO: its loss, the world, and the verifier on texts of it."""
 
 import asyncio
-import json
 import sys
 from dataclasses import replace
 from math import log
@@ -11,8 +10,6 @@ import pytest
 
 from grupo.core.importing import load_module_file
 from grupo.core.types import Action, Rollout
-from grupo.pipeline import Pipeline, run_pipeline
-from grupo.storage.pipeline_dirs import stage_folders
 from tests.helpers.paths import ROOT
 from tests.helpers.preference_batches import loss_and_gradient, pair_batch
 
@@ -92,21 +89,3 @@ def test_questions_have_one_animal_with_two_colours(veripo):
                    if name == animal]  # fmt: skip
         assert len(set(colours)) == len(colours) == 2
         assert task.reference_answer == colours[0 if place == "first" else 1]
-
-
-@pytest.mark.slow
-def test_veripo_runs(veripo, tmp_path):
-    model = str(veripo.save_model(tmp_path / "model", steps=150))
-    pipeline = veripo.pipeline(model)
-    stages = [
-        replace(
-            stage,
-            recipe=stage.recipe.replace(max_steps=2, prompts_per_step=4),
-            **({"count": 40} if stage.data_file else {}),
-        )
-        for stage in pipeline.stages
-    ]
-    root = run_pipeline(Pipeline(tuple(stages)), tmp_path / "run")
-    assert all(stage.is_finished for stage in stage_folders(root))
-    rows = [json.loads(line) for line in (root / "pairs" / "tasks.jsonl").read_text().splitlines()]
-    assert {"wrong", "consistent", "unreflected"} <= {row["flaw"] for row in rows}
