@@ -38,7 +38,7 @@ PAPER = Paper(
         "the objective compared with public notes on the paper, which confirm the regression "
         "without clip and min, not its exact form"
     ),
-    shown=("docs/claims.md#reuse",),
+    shown=("docs/claims.md#reuse", "docs/vision_shown/deepvideo_r1.md#results"),
 )
 
 

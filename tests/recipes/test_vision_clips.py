@@ -7,6 +7,7 @@ import pytest
 
 from grupo.core.importing import load_module_file
 from grupo.core.types import Action, Rollout, Task
+from grupo.methods.reg_grpo import AdvantageRegression
 from grupo.survey import TaskSurvey, write_survey
 from grupo.tasks import Highest, Selected
 from grupo.tasks.clips import ClipSpans
@@ -66,3 +67,9 @@ def test_the_quarter_whose_rewards_vary_is_selected(temporal, tmp_path):
     write_survey(tmp_path / "survey.parquet", [rows], {})
     selected = Selected(ClipSpans(4), str(tmp_path / "survey.parquet"), Highest("reward_std", 1))
     assert [task.key for task in selected.load()] == [tasks[1].key]
+
+
+def test_reg_grpo_differs_from_grpo_in_the_method_alone(arms, temporal):
+    recipe = load_module_file(FOLDER / "deepvideo_r1.py").RECIPE
+    assert recipe.method.loss == AdvantageRegression()
+    assert recipe.replace(method=arms.GRPO) == arms.clip_recipe(arms.GRPO, 0)
