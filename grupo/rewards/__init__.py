@@ -58,6 +58,7 @@ from grupo.rewards.length_budget import BudgetBand, BudgetTriangle
 from grupo.rewards.length_shaped import CosineReward, RelativeLength
 from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.option_sets import OptionSubset
+from grupo.rewards.placed_tiles import PlacedTiles
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reflection import FirstInsideTag, HasReflection
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
@@ -127,6 +128,7 @@ __all__ = [
     "OptionSubset",
     "PairwiseJudge",
     "PerRolloutReward",
+    "PlacedTiles",
     "RandomReward",
     "ReasoningGymVerifier",
     "RegexAnswer",

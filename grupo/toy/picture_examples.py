@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import UInt8
 
 from grupo.core.component import component
-from grupo.core.ranges import Probability
+from grupo.core.media import Image, media_of
+from grupo.core.ranges import PositiveInt, Probability
+from grupo.core.types import Task
+from grupo.tasks.base import TaskSource
 from grupo.tasks.scenes import (
     CAPTION_REQUEST,
     COUNTS,
@@ -90,3 +93,36 @@ class SceneExamples:
         if rng.random() < self.question_frac:
             return PictureExample(pictures, question.text, question.answer)
         return PictureExample(pictures, CAPTION_REQUEST, caption_of(things))
+
+
+@component
+class TaskExamples:
+    """Tasks with their reference answers; some answers are those of other tasks.
+
+    Args:
+        tasks: Tasks of one message each: pictures, and a text behind them.
+        image_size: Pixels along each picture.
+        random_frac: Fraction of the examples with the answer of a random task.
+    """
+
+    tasks: TaskSource
+    image_size: PositiveInt
+    random_frac: Probability = 0.0
+
+    def texts(self) -> Sequence[str]:
+        """Prompts and answers of the first tasks."""
+        tasks = self.tasks.load()[:200]
+        return [text for task in tasks for text in (_text(task), str(task.reference_answer))]
+
+    def draw(self, rng: Random) -> PictureExample:
+        """A random task with its answer, or with that of another one."""
+        tasks = self.tasks.load()
+        task = rng.choice(tasks)
+        answered = rng.choice(tasks) if rng.random() < self.random_frac else task
+        pictures = [media.pixels() for media in media_of(task.prompt) if isinstance(media, Image)]
+        return PictureExample(tuple(pictures), _text(task), str(answered.reference_answer))
+
+
+def _text(task: Task) -> str:
+    messages: Any = task.prompt
+    return "".join(part["text"] for part in messages[0]["content"] if part["type"] == "text")

@@ -34,6 +34,7 @@ from grupo.rollouts.curricula import ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 from grupo.storage import strict_json
 from grupo.tasks import Between, DatasetTasks, ReasoningGym
+from grupo.tasks.picture_puzzles import DigitPictures
 from grupo.toy.quickstart import RECIPE
 
 STORAGE = "grupo.storage"  # its components are never part of a recipe
@@ -59,6 +60,8 @@ VALUES: Mapping[str, Any] = {
     "keep": zero_reward,
     "function": zero_reward,
     "solve": zero_reward,
+    "synthesize": zero_reward,
+    "pictures": DigitPictures(),
     "inner": ShuffledTasks(),
     "left": Clip(),
     "right": Clip(clip_high=Linear(0.2, 0.3)),

@@ -33,6 +33,7 @@ from grupo.rollouts.samplers.self_improving_pairs import RevisionPrompt, SelfImp
 from grupo.rollouts.samplers.self_play import SelfPlay
 from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
 from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
+from grupo.rollouts.samplers.synthesis import SynthesizedTasks
 from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
 from grupo.rollouts.samplers.trimmed_thinking import TrimmedThinking
 from grupo.rollouts.samplers.windowed import WindowSampler
@@ -70,6 +71,7 @@ __all__ = [
     "SolutionColumn",
     "SplitGroup",
     "SplitTree",
+    "SynthesizedTasks",
     "TaggedDemonstrations",
     "TrimmedThinking",
     "WindowSampler",

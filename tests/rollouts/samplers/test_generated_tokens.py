@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -42,6 +43,7 @@ from grupo.rollouts.samplers import (
     SolutionColumn,
     SplitGroup,
     SplitTree,
+    SynthesizedTasks,
     TaggedDemonstrations,
     TrimmedThinking,
     WindowSampler,
@@ -97,6 +99,11 @@ def context_of(task: Task) -> str:
     return "a"
 
 
+def same_task(task: Task, answer: str, rng: Random) -> Task:
+    """The task of every description."""
+    return task
+
+
 PLAIN: Mapping[str, Sampler] = {
     "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
     "ContextPairs": ContextPairs(context_of, "R{context}", -1.0),
@@ -134,6 +141,7 @@ def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
     """Every sampler that wraps a group sampler; with rewards of 0 each of them generates more."""
     return {
         "MultiTemperature": MultiTemperature(inner, 2, 1.5),
+        "SynthesizedTasks": SynthesizedTasks(inner, same_task),
         "WithAnswerBelief": WithAnswerBelief(inner),
         "WithCritique": WithCritique(inner),
         "WithExpertSolution": WithExpertSolution(inner),

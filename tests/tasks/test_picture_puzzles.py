@@ -1,0 +1,118 @@
+"""Puzzles are solved by undoing what was done to the picture, and their answers are balanced."""
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.media import Image, media_of
+from grupo.tasks.picture_puzzles import (
+    HOLE,
+    DigitPictures,
+    FolderPictures,
+    JigsawPuzzles,
+    PatchPuzzles,
+    RotationPuzzles,
+    resized,
+    shuffled,
+    turned,
+)
+
+
+@component
+class Ramps:
+    """Pictures of which every pixel is different."""
+
+    size: int = 12
+
+    def draw(self, rng: Random) -> np.ndarray:
+        pixels = np.arange(self.size**2 * 3, dtype=np.uint8).reshape(self.size, self.size, 3)
+        return pixels + np.uint8(rng.randrange(200))
+
+
+def pictures_of(task) -> list[np.ndarray]:
+    return [media.pixels() for media in media_of(task.prompt) if isinstance(media, Image)]
+
+
+def upright(task) -> bool:
+    """Whether turning back by the answer gives a picture whose first row comes first."""
+    (picture,) = pictures_of(task)
+    back = turned(picture, 360 - int(str(task.reference_answer)))
+    return bool(back[0, 1, 0] - back[0, 0, 0] == 3)
+
+
+def test_turning_back_by_the_answer_gives_the_upright_picture():
+    tasks = RotationPuzzles(Ramps(), size=8).load()
+    assert all(map(upright, tasks))
+    assert Counter(str(task.reference_answer) for task in tasks) == dict.fromkeys(
+        ("0", "90", "180", "270"), 2
+    )
+
+
+def test_placing_the_tiles_by_the_answer_gives_the_picture():
+    for task in JigsawPuzzles(Ramps(), size=6).load():
+        (picture,) = pictures_of(task)
+        order = list(map(int, str(task.reference_answer).split()))
+        inverse = sorted(range(4), key=order.__getitem__)
+        solved = shuffled(picture, inverse)
+        assert solved[0, 1, 0] - solved[0, 0, 0] == 3
+        assert (np.diff(solved[:, :, 0].astype(int).ravel()) % 256 == 3).all()
+
+
+def test_the_right_patch_fills_the_hole():
+    for i, task in enumerate(PatchPuzzles(Ramps(), size=8, hole_frac=0.25).load()):
+        holed, *patches = pictures_of(task)
+        assert len(patches) == 4
+        assert str(task.reference_answer) == "ABCD"[i % 4]
+        rows, columns = (np.unique(x) for x in np.nonzero((holed == HOLE).all(2)))
+        assert (len(rows), len(columns)) == (3, 3)
+        corner = int(holed[0, 0, 0]) - 0
+        value = (corner + 3 * (12 * rows[0] + columns[0])) % 256
+        hits = [abs(int(patch[0, 0, 0]) - value) <= 6 for patch in patches]
+        assert hits["ABCD".index(str(task.reference_answer))]
+
+
+def test_blind_puzzles_have_the_same_answers_and_other_pictures():
+    seen, blind = (RotationPuzzles(Ramps(), size=4, blind=flag).load() for flag in (False, True))
+    assert [t.reference_answer for t in seen] == [t.reference_answer for t in blind]
+    assert not np.array_equal(pictures_of(seen[0])[0], pictures_of(blind[0])[0])
+
+
+def test_no_digit_is_both_seen_and_held_out():
+    pytest.importorskip("sklearn")
+    rng = Random(0)
+    seen, held_out = (
+        {DigitPictures(held_out=flag).draw(rng).tobytes() for _ in range(300)}
+        for flag in (False, True)
+    )
+    assert len(seen) > len(held_out) > 80
+    assert not seen & held_out
+
+
+def test_pictures_of_a_folder_are_its_centred_squares(tmp_path):
+    wide = np.zeros((4, 8, 3), np.uint8)
+    wide[:, 2:6] = 200
+    (tmp_path / "a.png").write_bytes(Image.from_pixels(wide).data)
+    picture = FolderPictures(str(tmp_path), size=8).draw(Random(0))
+    assert (picture == 200).all()
+    assert resized(wide[:, 2:6], 2).shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FolderPictures("/nonexistent").draw(Random(0)), "path: '/nonexistent'"),
+        (lambda: JigsawPuzzles(Ramps(), side=5), "side: 5. Allowed: a divisor"),
+        (lambda: PatchPuzzles(Ramps(), choices=9), "choices: 9"),
+        (lambda: PatchPuzzles(Ramps(), hole_frac=0.6), "hole_frac: 0.6"),
+        (lambda: DigitPictures((3, 10)), "digits: (3, 10)"),
+        (lambda: PatchPuzzles(Ramps(2), choices=8, hole_frac=0.5).load()[0], "choices: 8"),
+    ],
+)
+def test_impossible_puzzles_are_refused(make, message):
+    with pytest.raises(ConfigError) as error:
+        make()
+    assert message in str(error.value)
