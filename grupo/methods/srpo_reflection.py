@@ -45,6 +45,7 @@ PAPER = Paper(
         ),
         "Rows count equally, as in GRPO; the released code averages over all tokens.",
     ),
+    shown=("docs/vision_shown/landed_methods.md#srpo",),
     audit=(
         "reward compared with public notes that quote the paper's and with srpo_rm.py, batch "
         "sizes with config.yaml and run_7b_sft_srpo_filter_data.sh"

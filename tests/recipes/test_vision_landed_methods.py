@@ -73,3 +73,14 @@ def test_tags_are_tokens(load):
     text = "<think>red circle</think><answer>red</answer>"
     assert len(tokenizer.tokenize(text)) == 7
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_second_attempts_follow_first_ones_that_are_judged_wrong(load):
+    examples = load("srpo_reflection").ReflectedExamples()
+    rng = Random(0)
+    for _ in range(50):
+        text = examples.draw(rng).answer
+        first, _, rest = text.partition("<reflection>")
+        judgement, _, second = rest.partition("</reflection>")
+        assert judgement in ("right", "wrong")
+        assert judgement == "wrong" or second == first
