@@ -4,6 +4,7 @@ A reward scores all rollouts of a group at once: `reward(task, rollouts)` return
 `as_reward` adapts functions of other signatures.
 """
 
+from grupo.core.renderers import FormulaRenderer, SvgRenderer
 from grupo.rewards.base import (
     AnswerError,
     FunctionReward,
@@ -25,6 +26,7 @@ from grupo.rewards.closed_answers import (
 from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
 from grupo.rewards.countdown import CountdownExpression
 from grupo.rewards.diversity import DistinctNgrams
+from grupo.rewards.edit_similarity import EditSimilarity, plain_latex, single_spaces
 from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
@@ -61,6 +63,7 @@ from grupo.rewards.option_sets import OptionSubset
 from grupo.rewards.placed_tiles import PlacedTiles
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reflection import FirstInsideTag, HasReflection
+from grupo.rewards.render_similarity import RenderSimilarity, ink_overlap
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
 from grupo.rewards.structured_answers import (
@@ -71,6 +74,7 @@ from grupo.rewards.structured_answers import (
     unchanged,
     without_case,
 )
+from grupo.rewards.table_similarity import TableSimilarity, any_text
 from grupo.rewards.text import ExactMatch, LengthPenalty, RegexAnswer, RegexMatch, TagFormat
 from grupo.rewards.thought_checks import ConclusionMatch, EnoughWords, VariedThoughts
 from grupo.rewards.time_spans import TimeSpanFormat, TimeSpanIoU
@@ -101,12 +105,14 @@ __all__ = [
     "CountdownExpression",
     "Debate",
     "DistinctNgrams",
+    "EditSimilarity",
     "EnoughWords",
     "ExactMatch",
     "Extractor",
     "FactMatch",
     "FewRepetitions",
     "FirstInsideTag",
+    "FormulaRenderer",
     "FunctionReward",
     "HasReflection",
     "ImportedReward",
@@ -134,6 +140,7 @@ __all__ = [
     "RegexAnswer",
     "RegexMatch",
     "RelativeLength",
+    "RenderSimilarity",
     "Reward",
     "RewardValue",
     "RoleDiversity",
@@ -145,7 +152,9 @@ __all__ = [
     "SetOfSolutions",
     "SingleTag",
     "Statement",
+    "SvgRenderer",
     "TRLReward",
+    "TableSimilarity",
     "TagFormat",
     "ThoughtTags",
     "TimeSpanFormat",
@@ -157,13 +166,17 @@ __all__ = [
     "VideoSegmentation",
     "WhereFormatted",
     "all_met",
+    "any_text",
     "as_reward",
     "final_answer",
+    "ink_overlap",
     "last_boxed",
     "last_json_block",
     "load_reward",
     "majority",
+    "plain_latex",
     "share_met",
+    "single_spaces",
     "unchanged",
     "whole_text",
     "without_case",
