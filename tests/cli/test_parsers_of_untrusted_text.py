@@ -13,6 +13,7 @@ def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_arbitrary_text_raises_our_errors_only(name):
     assert fuzz(TARGETS[name], NUM_EXAMPLES // len(TARGETS), 0) > 0

@@ -104,6 +104,7 @@ def test_folder_without_permission_is_unreadable(run):
     assert status.reason.startswith("Permission denied: ")
 
 
+@pytest.mark.slow
 def test_unreadable_run_is_not_changed_and_is_in_the_report(comparison, run, tmp_path):
     (run.folder / "recipe.json").write_text("{")
     result = run_comparison(comparison, tmp_path)

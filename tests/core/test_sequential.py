@@ -83,6 +83,7 @@ def test_large_effects_are_shown_with_half_of_the_pairs():
     assert pairs < 9.5
 
 
+@pytest.mark.slow
 def test_alpha_shared_by_arms_bounds_the_error_of_all_together():
     design = SHORT.shared_by(3)
     samples = normal(np.random.default_rng(0), (2000, 3, 12))

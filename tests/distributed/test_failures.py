@@ -56,6 +56,7 @@ def test_a_rank_that_hangs_is_named_with_its_last_phase(rank_processes, tmp_path
     assert results[0]["seconds"] < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), fast_cases(1, [(2, 1), (1, 4), (4, 2)]))
 @pytest.mark.parametrize("recipe", ["kl", "async"])
 def test_a_run_is_resumed_at_another_number_of_ranks(

@@ -129,6 +129,7 @@ def test_raise_error_ends_the_run_with_the_error_of_the_rollout():
         score_wrong_by(raise_value_error, on_failure=raise_error)
 
 
+@pytest.mark.slow
 def test_rewards_that_hang_do_not_delay_later_ones():
     """Twice as many hang as may run at once, then one returns."""
     rollouts = [Rollout(source=str(n)) for n in range(17)]

@@ -162,6 +162,7 @@ def squared_errors(
     return sums[0].item(), sums[1].item()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bfloat16_here")
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("name", fast_cases(2, FAMILIES))

@@ -69,6 +69,7 @@ def test_replies_equal_those_of_dynamic_steps(sampling, policy):
     assert sum(reply.num_generated for reply in replies) > 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_context_tokens", fast_cases(1, [200, 60, 400]))
 def test_rows_are_added_when_others_have_ended(max_context_tokens, policy):
     pair = engines(policy, max_context_tokens=max_context_tokens)

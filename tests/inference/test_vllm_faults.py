@@ -177,6 +177,7 @@ def test_errors_of_the_caller_are_not_retried(fake, error, caplog):
     assert caplog.records == []
 
 
+@pytest.mark.slow
 def test_process_ends_while_a_generator_is_suspended(fake):
     fake.handle_completion = lambda handler, number, body: (
         respond_correctly(handler, number, body) if number == 0 else time.sleep(30)

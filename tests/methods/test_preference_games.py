@@ -63,6 +63,7 @@ def dpo_on_pairs(beta: float) -> Method:
     return dpo().replace(loss=Preference(LogRatio(), Logistic(beta), all_ordered_pairs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_mean_iterate_of_sppo_is_near_the_nash_policy(seed):
     mean = play(sppo(eta=0.3), rounds=400, updates=5, rate=1.0, seed=seed)

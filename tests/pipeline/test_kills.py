@@ -116,6 +116,7 @@ def test_rounds_of_collections_killed_in_the_second_round(kill, assert_same_bits
     assert_same_bits("collected", kill)
 
 
+@pytest.mark.slow
 def test_a_pipeline_killed_in_every_stage_in_turn(assert_same_bits):
     assert_same_bits(
         "surveyed", "step/updated:1", "stage/begin:2", "data/renamed:1", "step/logging:1"

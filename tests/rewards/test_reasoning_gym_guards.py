@@ -36,6 +36,7 @@ def probe(*arguments, check=True):
     return run.returncode, run.stderr, [json.loads(line) for line in run.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_reference_answers_earn_1_and_uninformed_answers_what_they_solve(family):
     entries = make_entries(family, 4)

@@ -22,6 +22,7 @@ class InterruptAfterStep2(NullCallback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["grpo", "turns"])
 def test_repeated_and_resumed_runs_are_bit_identical(name, tmp_path: Path, monkeypatch):
     training_components.save_models(tmp_path / "model")

@@ -22,6 +22,7 @@ def test_another_seed_gives_another_run(training_process):
     assert changed <= {*differences(first, second)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "corruption", "changed"),
     [

@@ -28,6 +28,7 @@ def test_an_extended_run_equals_one_of_this_length_from_the_start(four, training
     assert differences(expected, outcome(four)) == ["fingerprint"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", fault_injection.EXTEND_POINTS)
 def test_a_run_killed_while_it_is_extended_is_extended_again(point, four, training_process):
     assert training_process("extend", four, changes=FIVE, kill=f"{point}:1").killed

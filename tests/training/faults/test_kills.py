@@ -84,6 +84,7 @@ def test_a_file_size_limit_fails_the_save_with_advice(tmp_path):
     assert lines[-1] == {"error": "", "found": 9}
 
 
+@pytest.mark.slow
 def test_a_full_disk_fails_the_save_and_the_next_save_succeeds_with_free_space(tmp_path):
     namespace = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
     mount = 'mount -t tmpfs -o size=160k none "$1"'
