@@ -1,7 +1,7 @@
-"""Boxes and points in texts: the notation that tasks, rewards and reports share.
+"""Boxes in texts: the notation that tasks, rewards and reports share.
 
-A box is "[left, top, right, bottom]" and a point "[x, y]", in pixels of the prompt's first picture
-from its upper left corner; round brackets mean the same.
+A box is "[left, top, right, bottom]", in pixels of the prompt's first picture from its upper left
+corner; round brackets mean the same.
 """
 
 import re
@@ -12,7 +12,6 @@ Point = tuple[float, float]  # x, y
 
 NUMBER = r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*"
 BOX = re.compile(r"[\[(]" + ",".join([NUMBER] * 4) + r"[\])]")
-POINT = re.compile(r"[\[(]" + ",".join([NUMBER] * 2) + r"[\])]")
 
 
 def find_boxes(text: str) -> Sequence[BoundingBox]:
@@ -21,17 +20,8 @@ def find_boxes(text: str) -> Sequence[BoundingBox]:
     >>> find_boxes("circle [3, 4, 9, 8], cross (10,2,14.5,6), none [5, 5, 1, 9]")
     [(3.0, 4.0, 9.0, 8.0), (10.0, 2.0, 14.5, 6.0)]
     """
-    boxes = [_numbers(match) for match in BOX.finditer(text)]
+    boxes = [tuple(map(float, match.groups())) for match in BOX.finditer(text)]
     return [(a, b, c, d) for a, b, c, d in boxes if a < c and b < d]
-
-
-def find_points(text: str) -> Sequence[Point]:
-    """The points of a text in order.
-
-    >>> find_points("click (3, 4) or [5, 6], not [3, 4, 9, 8]")
-    [(3.0, 4.0), (5.0, 6.0)]
-    """
-    return [(x, y) for x, y in map(_numbers, POINT.finditer(text))]
 
 
 def box_text(box: Sequence[float]) -> str:
@@ -41,7 +31,3 @@ def box_text(box: Sequence[float]) -> str:
     '[3, 4, 9, 8.5]'
     """
     return f"[{', '.join(f'{side:g}' for side in box)}]"
-
-
-def _numbers(match: re.Match[str]) -> tuple[float, ...]:
-    return tuple(map(float, match.groups()))

@@ -6,6 +6,7 @@ Both draw dark ink on white. Nothing in a text is executed.
 import re
 from collections.abc import Sequence
 from io import BytesIO
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,7 +16,8 @@ from grupo.core.component import component
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import PositiveInt
 
-MAX_CHARS = 20_000
+MAX_CHARS = 20_000  # of an SVG
+MAX_FORMULA_CHARS = 1_000
 MAX_ELEMENTS = 500
 SVG_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
 PATH_TOKEN = re.compile(rf"[MmLlHhVvZz]|{SVG_NUMBER}")
@@ -77,32 +79,25 @@ def _tag(element: ElementTree.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _draw(canvas: object, element: ElementTree.Element, scale: tuple[float, float, float]) -> None:
+def _draw(draw: Any, element: ElementTree.Element, scale: tuple[float, float, float]) -> None:
+    """Draw an element on a `Draw` of Pillow."""
     left, top, unit = scale
-    draw = canvas  # a Draw of Pillow
     fill, stroke = element.get("fill", "black"), element.get("stroke", "none")
     width = max(1, round(float(element.get("stroke-width", 1)) * unit))
     closed = _tag(element) not in ("line", "polyline")
     for points in _outlines(element):
         pixels = [((x - left) * unit, (y - top) * unit) for x, y in points]
         if fill != "none" and len(pixels) > 2:
-            # Pillow includes the last row and column of a polygon, SVG does not.
-            inner = [
-                (_inside(x, xs), _inside(y, ys)) for xs, ys in [_axes(pixels)] for x, y in pixels
-            ]
-            draw.polygon(inner, fill=fill)  # pyright: ignore
+            draw.polygon(_without_last_pixels(pixels), fill=fill)
         if stroke != "none" and len(pixels) > 1:
             line = [*pixels, pixels[0]] if closed else pixels
-            draw.line(line, fill=stroke, width=width)  # pyright: ignore
+            draw.line(line, fill=stroke, width=width)
 
 
-def _axes(points: Points) -> tuple[Sequence[float], Sequence[float]]:
-    return [x for x, _ in points], [y for _, y in points]
-
-
-def _inside(value: float, values: Sequence[float]) -> float:
-    """A coordinate, moved by a pixel where it is the last of its outline."""
-    return value - 1 if value == max(values) and value > min(values) else value
+def _without_last_pixels(points: Points) -> Points:
+    """An outline without its last row and column, which Pillow fills and SVG does not."""
+    low, high = (tuple(map(end, zip(*points, strict=True))) for end in (min, max))
+    return [(x - (x == high[0] > low[0]), y - (y == high[1] > low[1])) for x, y in points]
 
 
 def _outlines(element: ElementTree.Element) -> Sequence[Points]:
@@ -147,12 +142,14 @@ def parse_path(text: str) -> Sequence[Points]:
     outlines, tokens, command = list[Points](), PATH_TOKEN.findall(text), ""
     x = y = 0.0
     while tokens:
-        command = tokens.pop(0) if tokens[0].isalpha() else command
-        if command in "Zz":
-            if not outlines or not command:
-                raise ValueError("a path begins with M")
+        if tokens[0] in "Zz" and outlines:
+            tokens.pop(0)
             x, y = outlines[-1][0]
+            command = ""
             continue
+        command = tokens.pop(0) if tokens[0].isalpha() else command
+        if command in "Zz":  # or none
+            raise ValueError(f"path {text[:80]!r} has numbers without a command")
         count = 1 if command in "HhVv" else 2
         values = [float(token) for token in tokens[:count]]
         if len(values) < count:
@@ -203,7 +200,7 @@ class FormulaRenderer:
         with optional_dependency("Pillow", "images"):
             from PIL import Image
 
-        if not text.strip() or len(text) > MAX_CHARS:
+        if not text.strip() or len(text) > MAX_FORMULA_CHARS:
             return None
         file = BytesIO()
         try:

@@ -31,6 +31,7 @@ from grupo.rewards.extract_answer import (
     AfterMarker,
     AfterThinking,
     Extractor,
+    FirstInsideTag,
     InsideTag,
     InsideTagOrWhole,
     final_answer,
@@ -62,10 +63,11 @@ from grupo.rewards.math_equal import MathEqual, MathError
 from grupo.rewards.option_sets import OptionSubset
 from grupo.rewards.placed_tiles import PlacedTiles
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
-from grupo.rewards.reflection import FirstInsideTag, HasReflection
+from grupo.rewards.reflection import HasReflection
 from grupo.rewards.render_similarity import RenderSimilarity, ink_overlap
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
+from grupo.rewards.segmentation_prompt import SegmentationPrompt
 from grupo.rewards.structured_answers import (
     AnswerList,
     CellShare,
@@ -148,6 +150,7 @@ __all__ = [
     "Rubric",
     "RubricInOneCall",
     "SameData",
+    "SegmentationPrompt",
     "SelfTimedReward",
     "SetOfSolutions",
     "SingleTag",

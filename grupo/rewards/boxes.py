@@ -7,7 +7,7 @@ The reference answer is a box as text, "[left, top, right, bottom]", or a sequen
 from collections.abc import Sequence
 from math import dist
 
-from grupo.core.boxes import BoundingBox, Point, box_text, find_boxes, find_points
+from grupo.core.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.media import Image, media_of, open_picture
@@ -136,9 +136,3 @@ def points_distance(points: Sequence[Point], truth: Sequence[Point]) -> float:
     """
     (a, b), (c, d) = points, truth
     return min(dist(a, c) + dist(b, d), dist(a, d) + dist(b, c)) / 2
-
-
-def points_of(text: str) -> Sequence[Point]:
-    """The first two points of a text, or none."""
-    points = find_points(text)
-    return points[:2] if len(points) >= 2 else ()

@@ -153,6 +153,19 @@ class ColumnNumber(PerRolloutReward):
     column: NonEmptyString
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        if self.column not in task.columns:
-            raise ConfigError(f"Task {task.key}: no column {self.column!r}.")
-        return float(task.columns[self.column])
+        return self._number(task)
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task whose column has no number."""
+        for task in tasks:
+            self._number(task)
+
+    def _number(self, task: Task) -> float:
+        try:
+            return float(task.columns[self.column])
+        except (KeyError, TypeError, ValueError):
+            value = repr(task.columns.get(self.column))
+            raise ConfigError(
+                f"tasks: {task.location or task.key}: column {self.column!r} is {value}."
+                " Allowed: a number."
+            ) from None

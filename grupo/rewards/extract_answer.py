@@ -6,6 +6,7 @@ from collections.abc import Callable
 from grupo.core.component import component
 
 Extractor = Callable[[str], str | None]
+THOUGHTS_THEN_ANSWER = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
 
 
 def whole_text(text: str) -> str | None:
@@ -55,6 +56,25 @@ class InsideTag:
 
 
 @component
+class FirstInsideTag:
+    """The text inside the first <tag>…</tag>; `InsideTag` finds the last one.
+
+    Args:
+        tag: Name of the tag, without brackets.
+
+    >>> FirstInsideTag("answer")("<answer> 3 </answer>, no: <answer>4</answer>")
+    '3'
+    """
+
+    tag: str
+
+    def __call__(self, text: str) -> str | None:
+        _, open_tag, after = text.partition(f"<{self.tag}>")
+        answer, close_tag, _ = after.partition(f"</{self.tag}>")
+        return answer.strip() if open_tag and close_tag else None
+
+
+@component
 class InsideTagOrWhole:
     """The text inside the first <tag>…</tag>, or the whole text if there is none.
 
@@ -68,9 +88,8 @@ class InsideTagOrWhole:
     tag: str
 
     def __call__(self, text: str) -> str | None:
-        _, open_tag, rest = text.partition(f"<{self.tag}>")
-        answer, close_tag, _ = rest.partition(f"</{self.tag}>")
-        return answer.strip() if open_tag and close_tag else text.strip()
+        inside = FirstInsideTag(self.tag)(text)
+        return text.strip() if inside is None else inside
 
 
 def last_boxed(text: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache
-from math import exp
 from typing import Any
 
 from grupo.core.component import component
@@ -73,6 +72,8 @@ class ListenerProbability(SelfTimedReward):
         self, task: Task, starts: Sequence[str], options: Sequence[str]
     ) -> Sequence[Sequence[float]]:
         """The probability of each option after each beginning of an answer."""
+        import torch
+
         from grupo.inference.base import Request, generate_all
 
         policy = _load(self)
@@ -85,9 +86,8 @@ class ListenerProbability(SelfTimedReward):
             for ending in endings
         ]
         replies = generate_all(policy.weight_sync.engine(), requests) if requests else []
-        logp = [sum(reply.logp) for reply in replies]
-        size = len(options)
-        return [softmax(logp[i : i + size]) for i in range(0, len(logp), size)]
+        logp = torch.tensor([sum(reply.logp) for reply in replies], dtype=torch.float64)
+        return logp.view(-1, len(options)).softmax(-1).tolist()
 
 
 def reasoning(text: str, answer_start: str) -> str:
@@ -98,17 +98,6 @@ def reasoning(text: str, answer_start: str) -> str:
     """
     before, marker, _ = text.rpartition(answer_start)
     return before + marker
-
-
-def softmax(logp: Sequence[float]) -> Sequence[float]:
-    """Probabilities in proportion to e^logp.
-
-    >>> softmax([0.0, 0.0])
-    [0.5, 0.5]
-    """
-    highest = max(logp)
-    weights = [exp(x - highest) for x in logp]
-    return [weight / sum(weights) for weight in weights]
 
 
 @cache

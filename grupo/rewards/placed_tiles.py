@@ -1,7 +1,7 @@
 """Reward of jigsaw puzzles: the share of tiles that an answer places right."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
@@ -39,17 +39,27 @@ class PlacedTiles(PerRolloutReward):
         return (0.0, 1.0)
 
     def score(self, task: Task, rollout: Rollout) -> Mapping[str, float]:
-        right = _numbers(str(task.reference_answer))
-        if not _is_permutation(right):
-            raise ConfigError(
-                f"Task {task.key}: reference answer {task.reference_answer!r}."
-                " Allowed: a permutation of the numbers from 0, such as '2 0 3 1'."
-            )
+        right = _reference(task)
         placed = _numbers(self.extract(rollout.text) or "")
         if len(placed) != len(right) or not _is_permutation(placed):
             return {"score": 0.0, "permutation": NO_PERMUTATION}
         hits = sum(a == b for a, b in zip(placed, right, strict=True))
         return {"score": hits / len(right), "permutation": float(_rank(placed))}
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task whose reference answer is no permutation."""
+        for task in tasks:
+            _reference(task)
+
+
+def _reference(task: Task) -> list[int]:
+    right = _numbers(str(task.reference_answer))
+    if not _is_permutation(right):
+        raise ConfigError(
+            f"tasks: {task.location or task.key}: reference answer {task.reference_answer!r}."
+            " Allowed: a permutation of the numbers from 0, such as '2 0 3 1'."
+        )
+    return right
 
 
 def _numbers(text: str) -> list[int]:

@@ -1,28 +1,9 @@
-"""Parts of answers that are reflected upon: a first answer, a reflection, a second answer."""
+"""Whether an answer has a reflection: a first answer, a reflection, a second answer."""
 
 from grupo.core.component import component
-from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
-
-
-@component
-class FirstInsideTag:
-    """The text inside the first <tag>…</tag>; `InsideTag` finds the last one.
-
-    Args:
-        tag: Name of the tag, without brackets.
-
-    >>> FirstInsideTag("answer")("<answer> 3 </answer>, no: <answer>4</answer>")
-    '3'
-    """
-
-    tag: NonEmptyString
-
-    def __call__(self, text: str) -> str | None:
-        _, open_tag, after = text.partition(f"<{self.tag}>")
-        answer, close_tag, _ = after.partition(f"</{self.tag}>")
-        return answer.strip() if open_tag and close_tag else None
+from grupo.rewards.extract_answer import FirstInsideTag
 
 
 @component

@@ -13,8 +13,8 @@ from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
 from grupo.rewards.boxes import points_distance, reference_box
+from grupo.rewards.extract_answer import THOUGHTS_THEN_ANSWER
 
-TAGS = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
 JSON_OBJECT = re.compile(r"{[^}]+}")
 POINT_KEYS = ("points_1", "points_2")
 
@@ -38,7 +38,7 @@ def parse_box_and_points(text: str) -> BoxAndPoints | None:
         data = json.loads(match[0]) if match else {}
         boxes = find_boxes(box_text(data["bbox"]))
         points = [(float(x), float(y)) for x, y in (data[key] for key in POINT_KEYS)]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return None
     return BoxAndPoints(boxes[0], points) if boxes else None
 
@@ -73,10 +73,20 @@ class SegmentationPrompt(PerRolloutReward):
     def score(self, task: Task, rollout: Rollout) -> Mapping[str, float]:
         answer = parse_box_and_points(rollout.text)
         near = self._near(answer, task) if answer else (False,) * 3
-        conditions = (TAGS.fullmatch(rollout.text) is not None, answer is not None, *near)
+        conditions = (
+            THOUGHTS_THEN_ANSWER.fullmatch(rollout.text) is not None,
+            answer is not None,
+            *near,
+        )
         names = ("tags", "json", "iou", "sides", "points")
         numbers = dict(zip(names, map(float, conditions), strict=True))
         return {"score": sum(numbers.values()), **numbers}
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without a true box or without two true points."""
+        for task in tasks:
+            reference_box(task)
+            self._true_points(task)
 
     def _near(self, answer: BoxAndPoints, task: Task) -> tuple[bool, bool, bool]:
         truth = reference_box(task)

@@ -5,6 +5,7 @@ Zhong, ShafieiBavani and Jimeno Yepes, 2019, arXiv:1911.10683.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 
 from grupo.core.component import component
@@ -15,7 +16,7 @@ from grupo.rewards.edit_similarity import edit_similarity, single_spaces
 from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.rewards.tree_edit import Tree, tree_edit_distance
 
-MAX_CHARS = 40_000
+MAX_CHARS = 10_000
 MAX_NODES = 400  # of an answer's table, so that the distance takes seconds at most
 CELLS = ("td", "th")
 DEPTHS = {"table": 0, "thead": 1, "tbody": 1, "tfoot": 1, "tr": 2, "td": 3, "th": 3}
@@ -95,7 +96,9 @@ def parse_table(html: str) -> Tree | None:
 def teds(
     table: Tree, truth: Tree, cell_similarity: Callable[[str, str], float] = edit_similarity
 ) -> float:
-    """1 - tree edit distance / number of nodes of the larger table.
+    """1 - tree edit distance / number of nodes of the larger table, at least 0.
+
+    Two trees may be more edits apart than the larger one has nodes.
 
     Args:
         table: The tree of a table.
@@ -108,12 +111,14 @@ def teds(
     0.833
     """
 
+    @cache
     def replace_cost(x: TableNode, y: TableNode) -> float:
         if (x.tag, x.spans) != (y.tag, y.spans):
             return 1.0
         return 1 - cell_similarity(x.text, y.text) if x.text != y.text else 0.0
 
-    return 1 - tree_edit_distance(table, truth, replace_cost) / max(table.size, truth.size)
+    distance = tree_edit_distance(table, truth, replace_cost)
+    return max(0.0, 1 - distance / max(table.size, truth.size))
 
 
 def any_text(text: str, truth: str) -> float:

@@ -51,7 +51,7 @@ def time_span(value: Any) -> TimeSpan | None:
         return None
     try:
         start, end = map(float, value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return (start, end) if math.isfinite(start) and math.isfinite(end) else None
 

@@ -6,7 +6,6 @@ turns the boxes into masks of all frames; the column `masks` holds the true mask
 and the column `boxes` the true boxes of each frame.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,11 +21,10 @@ from grupo.core.media import Video, media_of
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
-from grupo.rewards.extract_answer import InsideTag
+from grupo.rewards.extract_answer import THOUGHTS_THEN_ANSWER, InsideTag
 
 MAX_BOXES = 120
 MAX_CHARS = 20_000
-FORMAT = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
 Frames = UInt8[np.ndarray, "T H W 3"]
 Masks = Bool[np.ndarray, "T H W"]
 
@@ -79,14 +77,14 @@ def middle_of(box: BoundingBox) -> tuple[slice, slice]:
     (slice(5, 7, None), slice(2, 6, None))
     """
     left, top, right, bottom = box
-    rows, columns = (
-        slice(
-            max(0, int(low + (high - low) / 4)),
-            max(0, int(low + (high - low) / 4), int(high - (high - low) / 4 - 1)) + 1,
-        )
-        for low, high in ((top, bottom), (left, right))
-    )
-    return rows, columns
+    return _middle(top, bottom), _middle(left, right)
+
+
+def _middle(low: float, high: float) -> slice:
+    quarter = (high - low) / 4
+    first = int(low + quarter)
+    last = max(first, int(high - quarter - 1))
+    return slice(max(0, first), max(0, last + 1))
 
 
 def matched_boxes(
@@ -162,7 +160,10 @@ def _box(value: Any) -> BoundingBox | None:
         return None
     if not all(type(side) in (int, float) for side in value):
         return None
-    left, top, right, bottom = map(float, value)
+    try:
+        left, top, right, bottom = map(float, value)
+    except OverflowError:
+        return None
     return (left, top, right, bottom)
 
 
@@ -187,13 +188,21 @@ class VideoSegmentation(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> Mapping[str, float]:
         answer = parse_segmentation(rollout.text)
-        form = float(FORMAT.fullmatch(rollout.text) is not None)
+        form = float(THOUGHTS_THEN_ANSWER.fullmatch(rollout.text) is not None)
         parts = {"format": form + (answer.valid_frac if answer else 0.0)}
         parts |= {"keyframe": 0.0, "boxes": 0.0, "masks": 0.0}
         masks = np.asarray(task.columns["masks"], dtype=bool)
         if answer and 0 <= answer.keyframe < len(masks):
             parts |= self.segmentation_parts(task, answer, masks)
         return {"score": sum(parts.values()), **parts}
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without a video, or without the masks and boxes of it."""
+        for task in tasks:
+            video_of(task)
+            for name in ("masks", "boxes"):
+                if name not in task.columns:
+                    raise ConfigError(f"tasks: {task.location or task.key}: no column {name!r}.")
 
     def segmentation_parts(
         self, task: Task, answer: Segmentation, masks: Masks
@@ -216,4 +225,4 @@ def video_of(task: Task) -> Video:
     for media in media_of(task.prompt):
         if isinstance(media, Video):
             return media
-    raise ConfigError(f"Task {task.key}: the prompt has no video. Allowed: one.")
+    raise ConfigError(f"tasks: {task.location or task.key}: the prompt has no video. Allowed: one.")

@@ -17,7 +17,7 @@ from grupo.core.ranges import PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
-from grupo.tasks.scenes import COLOURS, SHAPES, shape_mask
+from grupo.tasks.scenes import COLOURS, SHAPES, noise_pixels, shape_mask
 
 FRAME_SIZE = 16  # pixels along a frame
 HALF = 8  # pixels of a half's height
@@ -84,9 +84,8 @@ class ClipSpans:
         rng = make_rng(self.seed, "clip spans", index)
         things = random_clip(self.frames, rng)
         thing = rng.choice(things)
-        frames = (
-            noise_frames(self.frames, rng) if self.blind else draw_clip(things, self.frames, rng)
-        )
+        shape = (self.frames, FRAME_SIZE, FRAME_SIZE, 3)
+        frames = noise_pixels(rng, shape) if self.blind else draw_clip(things, self.frames, rng)
         prompt = video_prompt(Video.from_frames(frames, fps=1.0), span_question(thing))
         return Task(task_key(prompt), prompt, (thing.start, thing.end), "clip spans")
 
@@ -136,9 +135,3 @@ def path(thing: MovingThing, size: int) -> Sequence[int]:
     """
     places = np.linspace(0, FRAME_SIZE - size, thing.end - thing.start).round().astype(int).tolist()
     return places if thing.rightwards else places[::-1]
-
-
-def noise_frames(frames: int, rng: Random) -> Frames:
-    """Frames of independent random pixels."""
-    noise = np.random.default_rng(rng.getrandbits(32))
-    return noise.integers(0, 256, (frames, FRAME_SIZE, FRAME_SIZE, 3), dtype=np.uint8)

@@ -5,6 +5,7 @@ Rotation, jigsaw and patch puzzles of PC-GRPO, Jeddi et al., 2025, arXiv:2512.14
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -21,7 +22,7 @@ from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
-from grupo.tasks.scenes import picture_prompt
+from grupo.tasks.scenes import noise_pixels, picture_prompt
 
 Pixels = UInt8[np.ndarray, "H W 3"]
 ROTATION_QUESTION = "By how many degrees is the picture turned to the left?"
@@ -163,7 +164,8 @@ class JigsawPuzzles:
 class PatchPuzzles:
     """A picture with a square hole, and patches of which one fits; the answer is its letter.
 
-    The other patches are from elsewhere in the same picture. Each is a picture of the prompt.
+    The other patches are from elsewhere in the same picture, without pixels of the hole. Each is a
+    picture of the prompt.
 
     Args:
         pictures: The pictures.
@@ -192,13 +194,41 @@ class PatchPuzzles:
         rng = make_rng(self.seed, "patch", index)
         picture = self.pictures.draw(rng)
         side = max(1, round(self.hole_frac * len(picture)))
-        places = _separate_places(len(picture), side, self.choices, rng)
+        y, x = hole = rng.choice(self._holes(len(picture), side))
+        places = rng.sample(_apart_from(hole, len(picture), side), self.choices - 1)
         right = index % self.choices
+        places.insert(right, hole)
         patches = [picture[y : y + side, x : x + side] for y, x in places]
-        (y, x), holed = places[right], picture.copy()
+        holed = picture.copy()
         holed[y : y + side, x : x + side] = HOLE
         shown = [holed, *(resized(patch, len(picture)) for patch in patches)]
         return _puzzle(shown, PATCH_QUESTION, PATCH_NAMES[right], "patch", rng, self.blind)
+
+    def _holes(self, size: int, side: int) -> Sequence[tuple[int, int]]:
+        """Top and left of the holes apart from which there are enough other patches."""
+        others = {hole: len(_apart_from(hole, size, side)) for hole in _places(size, side)}
+        if max(others.values()) < self.choices - 1:
+            allowed = f"at most {max(others.values()) + 1}, for holes so large"
+            raise ConfigError(f"choices: {self.choices}. Allowed: {allowed}.")
+        return [hole for hole, number in others.items() if number >= self.choices - 1]
+
+
+def _places(size: int, side: int) -> Sequence[tuple[int, int]]:
+    """Top and left of squares in a picture, at distances of half a side."""
+    ends = range(0, size - side + 1, max(1, side // 2))
+    return [*product(ends, ends)]
+
+
+def _apart_from(hole: tuple[int, int], size: int, side: int) -> Sequence[tuple[int, int]]:
+    """The places of squares without pixels of the hole.
+
+    >>> _apart_from((2, 0), size=6, side=4)
+    []
+    >>> _apart_from((0, 0), size=8, side=4)
+    [(0, 4), (2, 4), (4, 0), (4, 2), (4, 4)]
+    """
+    distances = [(max(abs(y - hole[0]), abs(x - hole[1])), (y, x)) for y, x in _places(size, side)]
+    return [place for distance, place in distances if distance >= side]
 
 
 def turned(pixels: Pixels, angle: int) -> Pixels:
@@ -235,24 +265,10 @@ def _puzzle(
     pictures: Sequence[Pixels], question: str, answer: str, source: str, rng: Random, blind: bool
 ) -> Task:
     if blind:
-        noise = np.random.default_rng(rng.getrandbits(32))
-        pictures = [noise.integers(0, 256, p.shape, dtype=np.uint8) for p in pictures]
+        pictures = [noise_pixels(rng, pixels.shape) for pixels in pictures]
     prompt = picture_prompt([Image.from_pixels(pixels) for pixels in pictures], question)
     columns: Mapping[str, object] = {"kind": source}
     return Task(task_key(prompt), prompt, answer, source, columns)
-
-
-def _separate_places(size: int, side: int, number: int, rng: Random) -> Sequence[tuple[int, int]]:
-    """The top and left of squares in a picture: at different places of a grid of half a side."""
-    step = max(1, side // 2)
-    grid = [
-        (y, x) for y in range(0, size - side + 1, step) for x in range(0, size - side + 1, step)
-    ]
-    if len(grid) < number:
-        raise ConfigError(
-            f"choices: {number}. Allowed: at most {len(grid)}, for pictures so small."
-        )
-    return rng.sample(grid, number)
 
 
 @cache

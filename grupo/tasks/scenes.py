@@ -180,10 +180,12 @@ def draw_scene(things: Sequence[Thing], rng: Random) -> UInt8[np.ndarray, "32 32
     return np.clip(pixels, 0, 255).astype(np.uint8)
 
 
-def noise_pixels(rng: Random) -> UInt8[np.ndarray, "32 32 3"]:
-    """A picture of independent random pixels."""
+def noise_pixels(
+    rng: Random, shape: Sequence[int] = (IMAGE_SIZE, IMAGE_SIZE, 3)
+) -> UInt8[np.ndarray, "..."]:
+    """Independent random pixels: a picture, or the frames of a video, of a shape."""
     noise = np.random.default_rng(rng.getrandbits(32))
-    return noise.integers(0, 256, (IMAGE_SIZE, IMAGE_SIZE, 3), dtype=np.uint8)
+    return noise.integers(0, 256, shape, dtype=np.uint8)
 
 
 def shape_mask(shape: str, size: int) -> Bool[np.ndarray, "S S"]:

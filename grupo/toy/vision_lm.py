@@ -48,6 +48,7 @@ class ToyVisionLM:
 
     Args:
         examples: Pictures with prompts and answers.
+        tags: Texts that are one token each, such as "<answer>".
         hidden_size: Size of the hidden states of both parts.
         tower_layers: Layers of the tower.
         text_layers: Layers of the language model.
@@ -60,6 +61,7 @@ class ToyVisionLM:
     """
 
     examples: PictureExamples = SceneExamples()
+    tags: tuple[str, ...] = ()
     hidden_size: int = 64
     tower_layers: int = 4
     text_layers: int = 2
@@ -98,8 +100,9 @@ class ToyVisionLM:
         )
 
     def tokenizer(self) -> PreTrainedTokenizerFast:
-        """A tokenizer of the words of the examples, and of characters."""
-        tokenizer = word_tokenizer([*ROLE_PREFIXES, *self.examples.texts()], ROLE_PREFIXES)
+        """A tokenizer of the tags, of the words of the examples, and of characters."""
+        tags = (*ROLE_PREFIXES, *self.tags)
+        tokenizer = word_tokenizer([*ROLE_PREFIXES, *self.examples.texts()], tags)
         tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
         tokenizer.pad_token = END_TOKEN
         return tokenizer

@@ -11,7 +11,6 @@ Runs in FOLDER are not repeated, so that two processes can share the seeds: the 
 
 import json
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +20,7 @@ from clips import held_out_tasks
 from veripo import LEARNING_RATE, REWARDS, base_recipe, pipeline, save_model
 
 from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import stored_runs
+from grupo.claims.stored_runs import Metrics, stored_runs
 from grupo.core.rng import derive_key
 from grupo.envs import SingleTurn
 from grupo.pipeline import resume_pipeline, run_pipeline
@@ -33,7 +32,6 @@ from grupo.training.load_run import load_policy
 SEEDS = 8
 METRICS = ("inconsistent", "accuracy", "sound", "length", "tokens")
 GENERATING = ("search", "pairs", "rates", "search_again")  # stages
-Metrics = Mapping[str, float]
 
 
 def measured(policy: HasActor, seed: int, tokens: float = 0.0) -> Metrics:

@@ -10,18 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from transformers import PreTrainedTokenizerFast
-
 from grupo.claims.paired_table import paired_table
 from grupo.claims.stored_runs import Metrics, stored_runs
 from grupo.claims.tiny_lm import mean_terms, trained
+from grupo.claims.vision_arms import vision_policy, vision_recipe
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.schedules import Linear, Warmup
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.grpo import grpo
-from grupo.models.vision_lm import VisionLM
 from grupo.recipe import Recipe
 from grupo.rewards import TimeSpanFormat, TimeSpanIoU
 from grupo.rollouts.evaluate import HasActor
@@ -36,8 +33,7 @@ from grupo.tasks.clips import (
 )
 from grupo.tasks.scenes import COLOURS, SHAPES
 from grupo.toy.picture_examples import PictureExample
-from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
-from grupo.toy.vision_lm import IMAGE_TOKEN, ROLE_PREFIXES, ToyVisionLM, ensure_trained_vision
+from grupo.toy.vision_lm import ToyVisionLM, ensure_trained_vision
 
 FRAMES = 8
 STEPS = 40
@@ -102,27 +98,9 @@ def span_text(span: Sequence[int]) -> str:
     return f"{THOUGHTS}{START}{span[0]}{MIDDLE}{span[1]}{END}"
 
 
-@component
-class ClipVisionLM(ToyVisionLM):
-    """A toy vision-language model with the fixed parts of an answer as tokens.
-
-    Args:
-        phrases: Texts that are one token each.
-    """
-
-    phrases: tuple[str, ...] = (THOUGHTS, START, MIDDLE, END)
-
-    def tokenizer(self) -> PreTrainedTokenizerFast:
-        """A tokenizer of the words of the examples, of the phrases and of characters."""
-        texts = (*ROLE_PREFIXES, *self.phrases)
-        tokenizer = word_tokenizer([*ROLE_PREFIXES, *self.examples.texts()], texts)
-        tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
-        tokenizer.pad_token = END_TOKEN
-        return tokenizer
-
-
-MODEL = ClipVisionLM(examples=SpanExamples(), max_steps=700)
-BEGINNER = VisionLM(str(MODEL.model_dir), max_new_tokens=8, tokens_per_microbatch=8192)
+MODEL = ToyVisionLM(SpanExamples(), tags=(THOUGHTS, START, MIDDLE, END), max_steps=700)
+MAX_NEW_TOKENS = 8
+BEGINNER = vision_policy(MODEL, MAX_NEW_TOKENS)
 
 
 def clip_recipe(method: Method, seed: int, tasks: TaskSource = POOL) -> Recipe:
@@ -133,17 +111,17 @@ def clip_recipe(method: Method, seed: int, tasks: TaskSource = POOL) -> Recipe:
         seed: Seed of the run.
         tasks: The questions.
     """
-    return Recipe(
-        policy=BEGINNER,
-        env=ENV,
-        tasks=tasks,
-        eval_tasks=HELD_OUT,
-        method=method,
-        max_steps=STEPS,
-        prompts_per_step=16,
-        learning_rate=Warmup(0.1, Linear(2e-3, 2e-4)),
+    recipe = vision_recipe(
+        MODEL,
+        ENV,
+        tasks,
+        method,
+        steps=STEPS,
         seed=seed,
+        max_new_tokens=MAX_NEW_TOKENS,
+        prompts_per_step=16,
     )
+    return recipe.replace(eval_tasks=HELD_OUT)
 
 
 def evaluated(policy: HasActor, seed: int) -> Metrics:

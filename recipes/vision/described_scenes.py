@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from transformers import PreTrainedTokenizerFast
-
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt, Probability
@@ -30,9 +28,7 @@ from grupo.tasks.scenes import (
     questions_about,
     random_question,
 )
-from grupo.toy.picture_examples import PictureExample, PictureExamples
-from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
-from grupo.toy.vision_lm import IMAGE_TOKEN, ROLE_PREFIXES, ToyVisionLM
+from grupo.toy.picture_examples import PictureExample
 
 OPTIONS = {"colour": tuple(COLOURS), "shape": SHAPES}
 TAGS = tuple(f"<{mark}{tag}>" for tag in ("think", "answer", "reflection") for mark in ("", "/"))
@@ -131,24 +127,10 @@ class DescribedExamples:
 
     def attempt(self, things: Sequence[Thing], question: SceneQuestion, rng: Random) -> str:
         """A description and an answer, as good as the supervised examples are."""
-        told = described_wrongly(things, rng) if rng.random() < self.wrong_frac else things
-        description = description_of(told)
+        if rng.random() < self.wrong_frac:
+            things = described_wrongly(things, rng)
+        description = description_of(things)
         answer = implied_answer(description, question.text)
         if not answer or rng.random() < self.guess_frac:
             answer = rng.choice(OPTIONS[question.kind])
         return f"<think>{description}</think><answer>{answer}</answer>"
-
-
-@component
-class TaggedVisionLM(ToyVisionLM):
-    """A toy vision-language model whose tokenizer has a token for each tag."""
-
-    examples: PictureExamples = DescribedExamples()
-
-    def tokenizer(self) -> PreTrainedTokenizerFast:
-        """A tokenizer of tags, of the words of the examples, and of characters."""
-        texts = [*ROLE_PREFIXES, *self.examples.texts()]
-        tokenizer = word_tokenizer(texts, (*ROLE_PREFIXES, *TAGS))
-        tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
-        tokenizer.pad_token = END_TOKEN
-        return tokenizer

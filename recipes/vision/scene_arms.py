@@ -1,20 +1,20 @@
 """Arms of the rows of `docs/vision_shown/landed_methods.md`, in the world of described scenes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from described_scenes import Consistent, DescribedScenes, TaggedVisionLM
+from described_scenes import TAGS, Consistent, DescribedExamples, DescribedScenes
 
 from grupo.claims.paired_table import paired_table
 from grupo.claims.stored_runs import Metrics, stored_runs
 from grupo.claims.tiny_lm import mean_terms
-from grupo.claims.tiny_vision import vision_recipe
+from grupo.claims.vision_arms import vision_policy, vision_recipe
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.models.base import AuxModel
-from grupo.models.vision_lm import VisionLM
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch, InsideTag
 from grupo.rewards.listener import ListenerProbability
@@ -26,8 +26,9 @@ STEPS = 40
 FIRST_EPOCH = 16  # steps
 GROUP_SIZE = 8
 CORRECT = RewardTerm("correct", ExactMatch(InsideTag("answer")))
-MODEL = TaggedVisionLM()
-LISTENER = TaggedVisionLM(seed=1)
+MODEL = ToyVisionLM(DescribedExamples(), tags=TAGS)
+LISTENER = replace(MODEL, seed=1)
+MAX_NEW_TOKENS = 20
 ENV = SingleTurn((CORRECT,))
 GRPO = grpo(group_size=GROUP_SIZE, kl_coef=0.0)
 HELD_OUT = DescribedScenes(200, seed=900_000_000)
@@ -41,7 +42,7 @@ def scene_recipe(
     env: SingleTurn = ENV,
     model: ToyVisionLM = MODEL,
     aux_models: Sequence[AuxModel] = (),
-    max_new_tokens: int = 20,
+    max_new_tokens: int = MAX_NEW_TOKENS,
 ) -> Recipe:
     """Train on 512 questions about scenes.
 
@@ -53,6 +54,7 @@ def scene_recipe(
         aux_models: Further models whose signals the method reads.
         max_new_tokens: Longest answer in tokens.
     """
+    ensure_trained_vision(model)
     recipe = vision_recipe(
         model,
         env,
@@ -65,24 +67,16 @@ def scene_recipe(
     return recipe.replace(aux_models=tuple(aux_models))
 
 
-def spec_of(model: ToyVisionLM, max_new_tokens: int = 20) -> VisionLM:
-    """A toy model as a policy; it is trained first if it does not exist.
-
-    Args:
-        model: The toy model.
-        max_new_tokens: Longest answer in tokens.
-    """
-    folder = str(ensure_trained_vision(model))
-    return VisionLM(folder, max_new_tokens=max_new_tokens, tokens_per_microbatch=8192)
-
-
 def listener_term(weight: float = 0.0) -> RewardTerm:
     """The probability of the true option under another toy model, after the reasoning.
 
     Args:
         weight: Weight in the reward.
     """
-    return RewardTerm("listener", ListenerProbability(spec_of(LISTENER)), weight)
+    ensure_trained_vision(LISTENER)
+    return RewardTerm(
+        "listener", ListenerProbability(vision_policy(LISTENER, MAX_NEW_TOKENS)), weight
+    )
 
 
 def evaluated(policy: HasActor, seed: int) -> Metrics:
@@ -102,7 +96,8 @@ def evaluated(policy: HasActor, seed: int) -> Metrics:
 
 def beginner(seed: int) -> Metrics:
     """Metrics of the model before RL."""
-    return evaluated(spec_of(MODEL).build(), seed)
+    ensure_trained_vision(MODEL)
+    return evaluated(vision_policy(MODEL, MAX_NEW_TOKENS).build(), seed)
 
 
 def arm(recipe: Callable[[int], Recipe]) -> Callable[[int], Metrics]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from described_scenes import OPTIONS, DescribedExamples, TaggedVisionLM
+from described_scenes import OPTIONS, TAGS, DescribedExamples
 from scene_arms import (
     BLIND,
     CORRECT,
@@ -24,13 +24,13 @@ from scene_arms import (
     GRPO,
     HELD_OUT,
     scene_recipe,
-    spec_of,
 )
 
 from grupo.algo.minibatches import Updates
 from grupo.claims.paired_table import paired_table
 from grupo.claims.stored_runs import Metrics, stored_runs
 from grupo.claims.tiny_lm import mean_terms, trained
+from grupo.claims.vision_arms import vision_policy
 from grupo.core.component import component
 from grupo.core.importing import load_module_file
 from grupo.core.ranges import Probability
@@ -43,6 +43,7 @@ from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.samplers import GroupSampler, WithFirstAnswerLength
 from grupo.tasks.scenes import draw_scene, random_question
 from grupo.toy.picture_examples import PictureExample
+from grupo.toy.vision_lm import ToyVisionLM, ensure_trained_vision
 
 MAX_NEW_TOKENS = 40
 BLOCKS = ("think", "answer", "reflection", "think", "answer")
@@ -74,7 +75,7 @@ class ReflectedExamples(DescribedExamples):
         return PictureExample((draw_scene(things, rng),), question.text, answer)
 
 
-MODEL = TaggedVisionLM(examples=ReflectedExamples())
+MODEL = ToyVisionLM(ReflectedExamples(), tags=TAGS)
 ENV = SingleTurn(
     (
         CORRECT,
@@ -120,8 +121,9 @@ def arm(method: Method | None) -> Callable[[int], Metrics]:
 
 def main(folder: Path, first_seed: int = 0, end: int = 8) -> None:
     """Write the table of all seeds."""
+    ensure_trained_vision(MODEL)
     arms = {
-        "beginner": lambda seed: evaluated(spec_of(MODEL, MAX_NEW_TOKENS).build(), seed),
+        "beginner": lambda seed: evaluated(vision_policy(MODEL, MAX_NEW_TOKENS).build(), seed),
         "GRPO": arm(GRPO),
         "SRPO": arm(None),
     }

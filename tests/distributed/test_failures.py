@@ -10,13 +10,8 @@ STEPS_OF_ALL = [  # that every rank passes; only the first one writes
     name for name in STEP_POINTS if not name.startswith(("run/summary", "step/logging", "run/b"))
 ]
 LAST_POINTS = ("save/removing:1",)  # of the last save
-FAST_POINTS = ("step/accumulated:3",)
-
-
-def points(*fast):
-    slow = [f"{name}:{1 + i % 2}" for i, name in enumerate((*STEPS_OF_ALL, *SAVE_POINTS))]
-    slow = [name for name in slow if name not in fast and not name.startswith("run/ended")]
-    return [*fast, *(pytest.param(name, marks=pytest.mark.slow) for name in slow)]
+POINTS = [f"{name}:{1 + i % 2}" for i, name in enumerate((*STEPS_OF_ALL, *SAVE_POINTS))]
+POINTS = ["step/accumulated:3", *(name for name in POINTS if not name.startswith("run/ended"))]
 
 
 def signalled_run(rank_processes, run, point, rank, **options):
@@ -25,7 +20,7 @@ def signalled_run(rank_processes, run, point, rank, **options):
     )
 
 
-@pytest.mark.parametrize("point", points(*FAST_POINTS))
+@pytest.mark.parametrize("point", fast_cases(1, POINTS))
 def test_a_killed_rank_is_named_and_the_run_goes_on_with_the_same_bits(
     rank_processes, tmp_path, point
 ):

@@ -44,6 +44,8 @@ class Browser:
             options.add_argument(f"--{argument}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(options, Service(DRIVER or ""))
+        # so that elements receive focus although no window of a desktop does
+        self.driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
         self.size(1280, 900)
 
     def size(self, width: int, height: int, *, dark: bool = False) -> None:

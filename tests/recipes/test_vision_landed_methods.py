@@ -69,7 +69,7 @@ def test_examples_without_errors_are_consistent_and_correct(load):
 
 
 def test_tags_are_tokens(load):
-    tokenizer = load("described_scenes").TaggedVisionLM().tokenizer()
+    tokenizer = load("scene_arms").MODEL.tokenizer()
     text = "<think>red circle</think><answer>red</answer>"
     assert len(tokenizer.tokenize(text)) == 7
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grupo.core.boxes import find_boxes, find_points
+from grupo.core.boxes import find_boxes
 from grupo.core.errors import ConfigError
 from grupo.core.media import Image
 from grupo.core.types import Action, Rollout, Task
@@ -50,10 +50,9 @@ def test_tasks_without_a_box_are_rejected():
         BoxIoU().validate_tasks([Task("k", "?", "red")])
     with pytest.raises(ConfigError, match="column 'boxes' None"):
         BoxIoU(column="boxes").validate_tasks([TASK])
-    with pytest.raises(ConfigError, match="no column 'rate'"):
-        score(ColumnNumber("rate"), "")
+    with pytest.raises(ConfigError, match=r"column 'rate' is None\. Allowed: a number"):
+        ColumnNumber("rate").validate_tasks([TASK])
 
 
 def test_points_are_matched_in_the_better_order():
-    assert find_points("(1, 2) [3, 4] [5, 6, 7, 8]") == [(1.0, 2.0), (3.0, 4.0)]
     assert points_distance([(0, 0), (6, 8)], [(6, 8), (0, 1)]) == (1 + 0) / 2

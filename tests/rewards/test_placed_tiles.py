@@ -26,4 +26,4 @@ def test_other_answers_earn_nothing(text):
 
 def test_a_reference_answer_that_is_no_permutation_is_refused():
     with pytest.raises(ConfigError, match="reference answer '1 2'"):
-        score("0 1", "1 2")
+        PlacedTiles().validate_tasks([Task("k", "?", "1 2")])

@@ -30,11 +30,16 @@ def test_each_condition_is_counted_on_its_own():
     assert bare == {"score": 4.0, "tags": 0, "json": 1, "iou": 1, "sides": 1, "points": 1}
 
 
-@pytest.mark.parametrize("box", ["[0, 0, 100]", '"x"', "[9, 9, 1, 1]", "[0, 0, 100, 1e999]"])
+@pytest.mark.parametrize(
+    "box", ["[0, 0, 100]", '"x"', "[9, 9, 1, 1]", "[0, 0, 100, 1e999]", f"[0, 0, 1, {9 * 10**400}]"]
+)
 def test_answers_without_a_box_have_their_tags_alone(box):
     assert numbers(box, [30, 50], [70, 50])["score"] == 1.0
 
 
 def test_tasks_without_two_points_are_rejected():
     with pytest.raises(ConfigError, match="column 'points': None"):
-        numbers([0, 0, 9, 9], [1, 1], [2, 2], task=Task("k", "?", "[0, 0, 9, 9]"))
+        SegmentationPrompt().validate_tasks([Task("k", "?", "[0, 0, 9, 9]")])
+    with pytest.raises(ConfigError, match="reference answer 'red'"):
+        SegmentationPrompt().validate_tasks([Task("k", "?", "red", columns=TASK.columns)])
+    SegmentationPrompt().validate_tasks([TASK])

@@ -41,7 +41,7 @@ def test_numbers_without_quotes_have_an_iou_but_not_the_format():
 
 
 def test_answers_that_are_no_span_score_zero():
-    bad = ('"a"', "[]", "null", '"nan"', '"inf"', "true]", '"')
+    bad = ('"a"', "[]", "null", '"nan"', '"inf"', "true]", '"', "9" * 400)
     for text in ("", "4 to 8", "<answer>[4, 8]</answer>", *(answer(x, '"8"') for x in bad)):
         assert score(TimeSpanIoU(), text) == 0.0
         assert score(TimeSpanFormat(), text) == 0.0

@@ -67,6 +67,11 @@ def test_each_cell_costs_its_distance_and_each_node_one():
     assert table_score(spanning) == pytest.approx(1 - 1 / 7)
 
 
+def test_more_edits_than_nodes_score_zero_and_not_less():
+    # six empty rows from two rows with two cells: 4 cells are deleted and 4 rows inserted; 7 nodes
+    assert table_score("<table>" + "<tr>" * 6 + "</table>") == 0.0
+
+
 def test_the_structure_alone_ignores_the_texts_of_cells():
     reward = TableSimilarity(cell_similarity=any_text)
     assert score(reward, TABLE.replace("4", "999"), TABLE) == 1.0
@@ -98,6 +103,8 @@ def test_rendered_code_scores_its_overlap_and_a_bonus():
         '<svg><path d="M1 1C2 2 3 3 4 4"/></svg>',
         '<svg><path d="L1 1"/></svg>',
         '<svg><path d="M1"/></svg>',
+        '<svg><path d="Z"/></svg>',
+        '<svg><path d="M1 1Z3 4"/></svg>',
         '<svg><rect width="1" height="1" fill="no colour"/></svg>',
         '<svg viewBox="0 0 0 4"></svg>',
         "<svg><text>a</text></svg>",

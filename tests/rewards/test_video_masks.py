@@ -89,9 +89,10 @@ def test_a_keyframe_that_does_not_exist_has_the_format_alone():
 
 
 def test_invalid_boxes_lower_the_format_and_do_not_count_as_boxes():
-    score = parts(answer(2, [[0, 0, 10, 20], [1, 2, 3]]))
-    assert score["format"] == 1.5
-    assert score["boxes"] == 1.0
+    for invalid in ([1, 2, 3], [0, 0, 1, 9 * 10**400]):
+        score = parts(answer(2, [[0, 0, 10, 20], invalid]))
+        assert score["format"] == 1.5
+        assert score["boxes"] == 1.0
     assert parts(answer(2, []))["score"] == 1.0 + 1.0  # thoughts and the keyframe
 
 
@@ -110,11 +111,15 @@ def test_frames_in_which_both_masks_are_empty_count_as_right():
 
 def test_boxes_outside_the_picture_propagate_nothing():
     assert not ColourPropagator()(clip(), 0, [(30.0, 30.0, 40.0, 40.0)]).any()
-    assert not ColourPropagator()(clip(), 0, [(-9.0, -9.0, -2.0, -2.0)]).all()
+    assert not ColourPropagator()(clip(), 0, [(-9.0, -9.0, -2.0, -2.0)]).any()
 
 
-def test_a_task_without_a_video_is_named():
-    rollout = Rollout((("?", Action((), (), text=answer(0, [[0, 0, 1, 1]]))),))
-    bare = Task("bare", "?", columns={"masks": np.ones((1, 2, 2), bool), "boxes": [[[0, 0, 1, 1]]]})
+def test_tasks_without_a_video_or_its_masks_and_boxes_are_named():
+    columns = {"masks": np.ones((1, 2, 2), bool), "boxes": [[[0, 0, 1, 1]]]}
     with pytest.raises(ConfigError, match="the prompt has no video"):
-        VideoSegmentation().score(bare, rollout)
+        VideoSegmentation().validate_tasks([Task("bare", "?", columns=columns)])
+    for missing in columns:
+        rest = {name: value for name, value in columns.items() if name != missing}
+        with pytest.raises(ConfigError, match=f"no column {missing!r}"):
+            VideoSegmentation().validate_tasks([Task("k", task().prompt, columns=rest)])
+    VideoSegmentation().validate_tasks([task()])

@@ -69,10 +69,14 @@ def test_the_right_patch_fills_the_hole():
         assert str(task.reference_answer) == "ABCD"[i % 4]
         rows, columns = (np.unique(x) for x in np.nonzero((holed == HOLE).all(2)))
         assert (len(rows), len(columns)) == (3, 3)
-        corner = int(holed[0, 0, 0]) - 0
-        value = (corner + 3 * (12 * rows[0] + columns[0])) % 256
-        hits = [abs(int(patch[0, 0, 0]) - value) <= 6 for patch in patches]
-        assert hits["ABCD".index(str(task.reference_answer))]
+        value = (int(holed[-1, -1, 0]) - 3 * (12 * (11 - rows[0]) + 11 - columns[0])) % 256
+        differences = [abs(int(patch[0, 0, 0]) - value) for patch in patches]
+        assert min(differences) == differences["ABCD".index(str(task.reference_answer))] <= 6
+
+
+def test_holes_of_half_a_side_leave_three_other_patches():
+    tasks = PatchPuzzles(Ramps(), size=20, hole_frac=0.5).load()
+    assert {len(pictures_of(task)) for task in tasks} == {5}
 
 
 def test_blind_puzzles_have_the_same_answers_and_other_pictures():

@@ -24,6 +24,12 @@ def policy(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalPo
     return llama_backends.policy_of(folders[request.param])
 
 
+@pytest.fixture(params=llama_backends.FAMILIES)
+def float64_policy(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalPolicy:
+    """A policy of every family with weights in float64, new for each test."""
+    return llama_backends.policy_of(folders[request.param], dtype="float64")
+
+
 @pytest.fixture
 def llama(folders: dict[str, Path]) -> CausalPolicy:
     """A policy with a Llama, new for each test."""
