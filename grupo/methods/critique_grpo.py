@@ -16,7 +16,7 @@ from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
-from grupo.rollouts.samplers import GroupSampler, WithCritique
+from grupo.rollouts.samplers import GroupSampler, with_critique
 
 PAPER = Paper(
     title="Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",
@@ -34,7 +34,7 @@ PAPER = Paper(
         "run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh: train batch 128, minibatch "
         "64 prompts: 2 updates per step"
     ),
-    missing=("Critiques of a stronger model: WithCritique(..., critique=yours).",),
+    missing=("Critiques of a stronger model: with_critique(..., critique=yours).",),
     deviations=("The best second attempt is kept; the release keeps any where none is correct.",),
     audit=(
         "loss, shaping, entropy bonus, group and batch sizes compared with the loss and the run "
@@ -93,7 +93,7 @@ def critique_grpo(
         WeightedReinforce(ratios.token), PolicyShaping(shaping_constant)
     ) + EntropyBonus(entropy_coef)
     return Method(
-        sampler=WithCritique(GroupSampler(group_size)),
+        sampler=with_critique(GroupSampler(group_size)),
         advantage=Center(),
         loss=loss,
         aggregation=ConstantLength(max_length),

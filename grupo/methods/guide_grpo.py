@@ -19,7 +19,7 @@ from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
-from grupo.rollouts.samplers import GroupSampler, WithHint
+from grupo.rollouts.samplers import GroupSampler, with_hint
 
 PAPER = Paper(
     title="Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
@@ -116,9 +116,9 @@ def guide_grpo(
         quantile: fraction of an answer's tokens with R below q (authors' script: 0.9).
     """
     # To reject hints that give the answer away:
-    # .replace(sampler=WithHint(GroupSampler(8), reject_leaks=True)).
+    # .replace(sampler=with_hint(GroupSampler(8), reject_leaks=True)).
     return Method(
-        sampler=WithHint(GroupSampler(group_size), hint_column),
+        sampler=with_hint(GroupSampler(group_size), hint_column),
         filter=hinted_rollouts_alone,
         loss=ShapeHintedRatio(Clip(clip_eps, clip_eps), quantile),
         aggregation=token_mean,

@@ -15,7 +15,7 @@ from grupo.core.numbers import Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
-from grupo.rollouts.samplers import GroupSampler, WithSelfHint
+from grupo.rollouts.samplers import GroupSampler, with_self_hints
 
 PAPER = Paper(
     title="Learning to Hint for Reinforcement Learning",
@@ -107,7 +107,7 @@ def hill(
         transfer_temperature: T, in nats per token (authors' code: 0.3).
     """
     return Method(
-        sampler=WithSelfHint(GroupSampler(group_size), num_hints),
+        sampler=with_self_hints(GroupSampler(group_size), num_hints),
         advantage=HintRoleAdvantage(transfer_temperature),
         loss=Clip(0.2, 0.28),
         aggregation=PerClassMean("is_hint"),

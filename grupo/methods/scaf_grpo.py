@@ -6,7 +6,7 @@ from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.schedules import Switch
 from grupo.method import Method
-from grupo.rollouts.samplers import GroupSampler, WithScaffold
+from grupo.rollouts.samplers import GroupSampler, with_scaffold
 
 PAPER = Paper(
     title="Scaf-GRPO: Scaffolded Group Relative Policy Optimization for Enhancing LLM Reasoning",
@@ -72,7 +72,7 @@ def scaf_grpo(
         hint_column: column of the task that holds the hints.
     """
     num_levels = Switch(warmup_fraction, 0.0, float(max_levels))
-    sampler = WithScaffold(GroupSampler(group_size), num_levels, hint_column)
+    sampler = with_scaffold(GroupSampler(group_size), num_levels, hint_column)
     return Method(
         sampler=sampler,
         loss=Clip(clip_eps, clip_eps),

@@ -41,10 +41,10 @@ from grupo.rollouts.samplers import (
     AnytimeBudgets,
     EarlyExits,
     GroupSampler,
-    WithCritique,
-    WithHint,
-    WithScaffold,
-    WithSelfHint,
+    with_critique,
+    with_hint,
+    with_scaffold,
+    with_self_hints,
 )
 from grupo.rollouts.samplers.self_hint import prompt_without_hint
 from grupo.tasks import ReasoningGym
@@ -130,12 +130,12 @@ METHODS: dict[str, Method] = {
             4, (16, 32, 48), 2, 8, cutoff_text="\n", think_end=ANSWER_MARKER, answer_header=""
         )
     ),
-    "guide_grpo": guide_grpo().replace(sampler=WithHint(GroupSampler(GROUP_SIZE), prefix_text="")),
+    "guide_grpo": guide_grpo().replace(sampler=with_hint(GroupSampler(GROUP_SIZE), prefix_text="")),
     "scaf_grpo": scaf_grpo().replace(
-        sampler=WithScaffold(GroupSampler(GROUP_SIZE), Switch(0.15, 0.0, 2.0), prefix_text="")
+        sampler=with_scaffold(GroupSampler(GROUP_SIZE), Switch(0.15, 0.0, 2.0), prefix_text="")
     ),
     "critique_grpo": critique_grpo(MAX_NEW_TOKENS).replace(
-        sampler=WithCritique(GroupSampler(GROUP_SIZE), solution_critique)
+        sampler=with_critique(GroupSampler(GROUP_SIZE), solution_critique)
     ),
     "dapo": dapo(MAX_NEW_TOKENS, 16, GROUP_SIZE, max_resample_rounds=3),
     "r3": r3(MAX_NEW_TOKENS, GROUP_SIZE),
@@ -153,7 +153,7 @@ RECIPES: dict[str, Recipe] = {
     "hill": GRPO.replace(
         policy=MultiPolicy(GRPO.policy, (RolePolicy("hinter", GRPO.policy),)),
         method=hill(GROUP_SIZE).replace(
-            sampler=WithSelfHint(
+            sampler=with_self_hints(
                 GroupSampler(GROUP_SIZE),
                 4,
                 hint_prompt=task_prompt,

@@ -31,7 +31,7 @@ from grupo.pipeline import Stage
 from grupo.rewards import ChatEndpoint, ExactMatch, TagFormat
 from grupo.rewards.judges import RubricItem, YesNo
 from grupo.rollouts.curricula import ShuffledTasks
-from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn
 from grupo.storage import strict_json
 from grupo.tasks import Between, DatasetTasks, ReasoningGym
 from grupo.tasks.picture_puzzles import DigitPictures
@@ -103,6 +103,8 @@ VALUES: Mapping[str, Any] = {
     "source": DatasetTasks("a.jsonl"),
     "selection": Between("pass_rate", 0.2, 0.6),
     "shares": (("sft", 0.25), ("dpo", 0.75)),
+    "ask": HintColumn(),
+    "attempts": (Attempt(HintColumn()),),
     "stages": (Stage("sft", RECIPE),),
     "recipe": RECIPE,
 }

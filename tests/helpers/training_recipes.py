@@ -35,7 +35,7 @@ from grupo.models.soft_thinking_lm import SoftThinkingLM
 from grupo.optimizers import Adam
 from grupo.recipe import EarlyStopping, Evaluation, Recipe
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.rollouts.samplers import GroupSampler, WithSelfHint
+from grupo.rollouts.samplers import GroupSampler, with_self_hints
 from grupo.rollouts.samplers.self_hint import prompt_without_hint
 from grupo.rollouts.turns import ThinkingBudget
 from grupo.storage.keep import KeepCheckpoints
@@ -84,7 +84,7 @@ def base(model: str) -> Recipe:
 
 
 SELF_HINT = hill(2, 2).replace(
-    sampler=WithSelfHint(
+    sampler=with_self_hints(
         GroupSampler(2),
         2,
         hint_prompt=hint_prompt,

@@ -28,10 +28,10 @@ from grupo.rollouts.samplers import (
     ResampleUntilInformative,
     SegmentTree,
     SplitGroup,
-    WithCritique,
-    WithHint,
     WithReflection,
-    WithScaffold,
+    with_critique,
+    with_hint,
+    with_scaffold,
 )
 from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
 from grupo.tasks import FromFunction
@@ -92,20 +92,20 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
         "env": MultiTurn(LetterGame, (RewardTerm("part", late),), max_turns=3),
     },
     "hinted": {
-        "method": METHOD.replace(sampler=WithHint(GroupSampler(4), prefix_text="!")),
+        "method": METHOD.replace(sampler=with_hint(GroupSampler(4), prefix_text="!")),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(hinted_tasks),
     },
     "scaffolded": {
         "method": scaf_grpo(4, warmup_fraction=0.3).replace(
-            sampler=WithScaffold(GroupSampler(4), Switch(0.3, 0.0, 3.0), prefix_text="!"),
+            sampler=with_scaffold(GroupSampler(4), Switch(0.3, 0.0, 3.0), prefix_text="!"),
             updates=Updates(minibatches=2),  # a step has two groups
         ),
         "env": env_with_reward(coarse),
         "tasks": FromFunction(hinted_tasks),
     },
     "criticised": {
-        "method": critique_grpo(6).replace(sampler=WithCritique(GroupSampler(4), brief, "?")),
+        "method": critique_grpo(6).replace(sampler=with_critique(GroupSampler(4), brief, "?")),
         "env": env_with_reward(late),
     },
     "reflected": {

@@ -7,7 +7,7 @@ import torch
 
 from grupo.algo.minibatches import Updates
 from grupo.methods.critique_grpo import critique_grpo
-from grupo.rollouts.samplers import GroupSampler, WithCritique
+from grupo.rollouts.samplers import GroupSampler, with_critique
 from grupo.testing.batches import make_batch, perturb_logp
 
 MOVED = {"off_context": [[1.0], *[[0.0]] * 7]}
@@ -51,7 +51,7 @@ def test_first_answers_use_the_ratio_without_clip():
 
 def test_defaults():
     method = critique_grpo(max_length=4)
-    assert method.sampler == WithCritique(GroupSampler(8))
+    assert method.sampler == with_critique(GroupSampler(8))
     assert method.requires.all_signals == {"off_context", "entropy"}
 
 

@@ -11,7 +11,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.minibatches import Updates
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.guide_grpo import guide_grpo
-from grupo.rollouts.samplers import GroupSampler, WithHint
+from grupo.rollouts.samplers import GroupSampler, with_hint
 from grupo.testing.batches import Signals
 from grupo.training.collate import collate
 
@@ -97,7 +97,7 @@ def test_plain_rollouts_have_the_clipped_surrogate():
 
 
 def test_default_hyperparameters():
-    assert guide_grpo().sampler == WithHint(GroupSampler(8))
+    assert guide_grpo().sampler == with_hint(GroupSampler(8))
     assert guide_grpo().requires.columns == {"hint"}
     assert guide_grpo().updates == Updates(minibatches=2)
     assert guide_grpo().aggregation is token_mean

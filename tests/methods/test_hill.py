@@ -20,7 +20,7 @@ from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
 from grupo.rollouts.evaluate import evaluate
-from grupo.rollouts.samplers import DemonstrationSampler, GroupSampler, WithSelfHint
+from grupo.rollouts.samplers import DemonstrationSampler, GroupSampler, with_self_hints
 from grupo.rollouts.samplers.self_hint import HintPrompt, prompt_without_hint
 from grupo.testing.batches import make_batch
 from grupo.training.learner import Learner
@@ -114,7 +114,7 @@ def test_hints_and_attempts_have_equal_total_weight():
 
 
 def test_defaults_match_release():
-    assert hill().sampler == WithSelfHint(GroupSampler(8), num_hints=4)
+    assert hill().sampler == with_self_hints(GroupSampler(8), num_hints=4)
     assert hill().loss == Clip(0.2, 0.28)
 
 
@@ -191,7 +191,7 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
     return -x
 
 
-ASKING = WithSelfHint(
+ASKING = with_self_hints(
     GroupSampler(8),
     4,
     hint_prompt=HintPrompt("={solution}"),

@@ -6,7 +6,7 @@ import pytest
 
 from grupo.core.schedules import resolve_schedules
 from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.rollouts.samplers import GroupSampler, WithScaffold
+from grupo.rollouts.samplers import GroupSampler, with_scaffold
 from grupo.testing.batches import make_batch
 
 
@@ -23,8 +23,8 @@ def test_no_hints_during_warmup():
     def sampler(progress):
         return resolve_schedules(scaf_grpo(), progress).sampler
 
-    assert sampler(0.14) == WithScaffold(GroupSampler(8), max_levels=0.0)
-    assert sampler(0.15) == sampler(1.0) == WithScaffold(GroupSampler(8), max_levels=12.0)
+    assert sampler(0.14) == with_scaffold(GroupSampler(8), max_levels=0.0)
+    assert sampler(0.15) == sampler(1.0) == with_scaffold(GroupSampler(8), max_levels=12.0)
 
 
 def test_default_hyperparameters():

@@ -17,7 +17,14 @@ from grupo.methods.guide_grpo import guide_grpo
 from grupo.methods.r3 import r3
 from grupo.methods.s_grpo import s_grpo
 from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.rollouts.samplers import EarlyExits, GroupSampler, WithCritique, WithHint, WithScaffold
+from grupo.rollouts.samplers import (
+    EarlyExits,
+    GroupSampler,
+    with_critique,
+    with_hint,
+    with_scaffold,
+)
+from grupo.rollouts.samplers.trained_prompts import plain_prompt
 from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
 from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 from grupo.testing.smoke.run import negate
@@ -40,14 +47,14 @@ from tests.helpers.letter_envs import (
 
 GRPO = grpo(8, kl_coef=0.0)
 KEPT = scaf_grpo(warmup_fraction=0.0).replace(
-    sampler=WithScaffold(GroupSampler(8), 2.0, prefix_text="")
+    sampler=with_scaffold(GroupSampler(8), 2.0, prefix_text="")
 )
 HELPED = {
-    "guide": guide_grpo().replace(sampler=WithHint(GroupSampler(8), prefix_text="")),
+    "guide": guide_grpo().replace(sampler=with_hint(GroupSampler(8), prefix_text="")),
     "scaf": KEPT.replace(
-        sampler=WithScaffold(GroupSampler(8), 2.0, prefix_text="", hide_hint=True)
+        sampler=with_scaffold(GroupSampler(8), 2.0, prefix_text="", trained_under=plain_prompt)
     ),
-    "critique": critique_grpo(3).replace(sampler=WithCritique(GroupSampler(8), critique, "!")),
+    "critique": critique_grpo(3).replace(sampler=with_critique(GroupSampler(8), critique, "!")),
 }
 
 

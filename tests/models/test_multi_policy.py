@@ -21,7 +21,7 @@ from grupo.models.loading import Lora
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
-from grupo.rollouts.samplers import GroupSampler, WithSelfHint
+from grupo.rollouts.samplers import GroupSampler, with_self_hints
 from grupo.tasks import FromFunction
 from grupo.training.collate import collate
 from grupo.training.update import accumulate_gradients, add_signals
@@ -226,13 +226,13 @@ def with_role_name(spec, name):
 
 
 def test_role_unknown_to_the_method_raises_before_loading(spec):
-    check_recipe(recipe(spec, WithSelfHint(GroupSampler(2))))
+    check_recipe(recipe(spec, with_self_hints(GroupSampler(2))))
     message = (
         r"policy.roles\[0\].name: 'hintr' is no role of the method."
         r" Did you mean 'hinter'\? Allowed: hinter."
     )
     with pytest.raises(ConfigError, match=message):
-        check_recipe(recipe(with_role_name(spec, "hintr"), WithSelfHint(GroupSampler(2))))
+        check_recipe(recipe(with_role_name(spec, "hintr"), with_self_hints(GroupSampler(2))))
     with pytest.raises(
         ConfigError, match=r"'hinter' is no role of the method\. There is nothing to"
     ):

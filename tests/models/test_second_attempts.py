@@ -9,7 +9,7 @@ from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.models.causal_lm import CausalPolicy
 from grupo.rollouts.history import History
-from grupo.rollouts.samplers import GroupSampler, WithCritique, WithHint, WithScaffold
+from grupo.rollouts.samplers import GroupSampler, with_critique, with_hint, with_scaffold
 from grupo.training.collate import collate
 from tests.helpers.tiny_lm import build_cached
 
@@ -50,8 +50,8 @@ def negative_critique(task: Task, rollout: Rollout) -> str:
 @pytest.mark.parametrize(
     "sampler",
     [
-        WithHint(GroupSampler(2)),
-        WithCritique(GroupSampler(2), negative_critique, retry_instruction="Again:"),
+        with_hint(GroupSampler(2)),
+        with_critique(GroupSampler(2), negative_critique, retry_instruction="Again:"),
     ],
 )
 def test_hinted_rollouts_are_trained_without_the_hint(policy, sampler):
@@ -74,7 +74,7 @@ def test_hinted_rollouts_are_trained_without_the_hint(policy, sampler):
 
 
 def test_scaffolded_rollouts_are_trained_with_their_hint(policy):
-    group = sample_group(policy, WithScaffold(GroupSampler(2)))
+    group = sample_group(policy, with_scaffold(GroupSampler(2)))
     assert group.rewards == (1.0, 0.0)
     batch = collate([group], policy.encode)
     ratio = ratios.token(policy.signals(batch), batch)[batch.mask]

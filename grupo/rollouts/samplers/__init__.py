@@ -6,7 +6,7 @@ from grupo.rollouts.samplers.answer_tokens import OnlyAnswerTokens
 from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
 from grupo.rollouts.samplers.context_pairs import ContextPairs
-from grupo.rollouts.samplers.critique import WithCritique
+from grupo.rollouts.samplers.critique import Critiques, with_critique
 from grupo.rollouts.samplers.deliberation import Deliberation, drop_repeats
 from grupo.rollouts.samplers.demonstrations import (
     ConversationColumn,
@@ -17,7 +17,12 @@ from grupo.rollouts.samplers.demonstrations import (
 from grupo.rollouts.samplers.early_exit import EarlyExits
 from grupo.rollouts.samplers.entropy_branching import EntropyBranching
 from grupo.rollouts.samplers.greedy_baseline import WithGreedyBaseline
-from grupo.rollouts.samplers.hints import WithHint
+from grupo.rollouts.samplers.hint_columns import (
+    HintColumn,
+    HintLevels,
+    with_hint,
+    with_scaffold,
+)
 from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.rollouts.samplers.paraphrases import ParaphraseSampler
@@ -25,10 +30,10 @@ from grupo.rollouts.samplers.preference_pairs import LabelledAnswers, Preference
 from grupo.rollouts.samplers.pruning import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
-from grupo.rollouts.samplers.scaffolding import WithScaffold
+from grupo.rollouts.samplers.rescue import AllIncorrect, Attempt, Rescue
 from grupo.rollouts.samplers.sde_branching import SingleStepBranching, SplitTree
 from grupo.rollouts.samplers.segment_tree import SegmentTree
-from grupo.rollouts.samplers.self_hint import WithSelfHint
+from grupo.rollouts.samplers.self_hint import SelfHints, with_self_hints
 from grupo.rollouts.samplers.self_improving_pairs import RevisionPrompt, SelfImprovingPairs
 from grupo.rollouts.samplers.self_play import SelfPlay
 from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
@@ -41,10 +46,13 @@ from grupo.rollouts.samplers.with_expert import WithExpertSolution
 from grupo.rollouts.samplers.workshop import ReviewPairs, Workshop
 
 __all__ = [
+    "AllIncorrect",
     "AnytimeBudgets",
+    "Attempt",
     "BetaBins",
     "ContextPairs",
     "ConversationColumn",
+    "Critiques",
     "Deliberation",
     "DemonstrationSampler",
     "EarlyExits",
@@ -55,16 +63,20 @@ __all__ = [
     "GivenAnswerSampler",
     "GroupPart",
     "GroupSampler",
+    "HintColumn",
+    "HintLevels",
     "LabelledAnswers",
     "MultiTemperature",
     "OnlyAnswerTokens",
     "ParaphraseSampler",
     "PreferencePairs",
     "ResampleUntilInformative",
+    "Rescue",
     "ReviewPairs",
     "RevisionPrompt",
     "Sampler",
     "SegmentTree",
+    "SelfHints",
     "SelfImprovingPairs",
     "SelfPlay",
     "SingleStepBranching",
@@ -77,16 +89,16 @@ __all__ = [
     "WindowSampler",
     "WithAnswerBelief",
     "WithAnswerSpan",
-    "WithCritique",
     "WithExpertSolution",
     "WithFirstAnswerLength",
     "WithGreedyBaseline",
-    "WithHint",
     "WithReflection",
-    "WithScaffold",
-    "WithSelfHint",
     "Workshop",
     "add_tags",
     "drop_repeats",
+    "with_critique",
+    "with_hint",
+    "with_scaffold",
+    "with_self_hints",
     "without_tags",
 ]

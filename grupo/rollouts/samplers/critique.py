@@ -1,15 +1,17 @@
 """Second attempts that were generated with a critique of the first."""
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env, score_group
+from grupo.core.interfaces import Actor, Env
 from grupo.core.types import Group, Rollout, Task
-from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_hidden_hint
-from grupo.rollouts.samplers.wrapper import SamplerWrapper
+from grupo.rollouts.samplers.base import Sampler
+from grupo.rollouts.samplers.hints import append_to_prompt
+from grupo.rollouts.samplers.kept_answers import best_replaces_first
+from grupo.rollouts.samplers.rescue import Asked, AskedPrompt, Attempt, Rescue, every_group
+from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
+RETRY_INSTRUCTION = "Answer again."
 SUCCESS_THRESHOLD = 0.5  # a rollout with a higher reward is correct
 
 
@@ -32,44 +34,52 @@ def correctness_sentence(task: Task, rollout: Rollout) -> str:
 
 
 @component
-class WithCritique(SamplerWrapper):
+class Critiques:
+    """Asks for a second attempt at every scored rollout, with a critique of it.
+
+    The prompt ends with the first answer, the critique and `retry_instruction`.
+
+    Args:
+        critique: Text that criticises a rollout, from the task and the rollout.
+        retry_instruction: Text at the end of the prompt.
+    """
+
+    critique: Callable[[Task, Rollout], str] = critique_with_answer
+    retry_instruction: str = RETRY_INSTRUCTION
+
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+        return Asked(
+            tuple(
+                AskedPrompt(self._retry_task(group.task, rollout), (("refined", i),))
+                for i, rollout in enumerate(group.rollouts)
+                if not rollout.error
+            )
+        )
+
+    def _retry_task(self, task: Task, first_attempt: Rollout) -> Task:
+        paragraphs = (
+            f"Your answer: {first_attempt.text}",
+            self.critique(task, first_attempt),
+            self.retry_instruction,
+        )
+        return append_to_prompt(task, "\n\n" + "\n\n".join(paragraphs))
+
+
+def with_critique(
+    inner: Sampler,
+    critique: Callable[[Task, Rollout], str] = critique_with_answer,
+    retry_instruction: str = RETRY_INSTRUCTION,
+) -> Rescue:
     """Replaces the group's first rollout by the best second attempt made with a critique.
 
-    For each rollout the policy answers again, prompted with its first answer, the critique and
-    `retry_instruction`. The best second attempt, the first of equals, is moved behind the task's
-    plain prompt; its source is "with_critique".
-
-    Critique-GRPO, Zhang et al. (arXiv:2506.03106).
+    The best second attempt, the first of equals, is moved behind the task's plain prompt; its
+    source is "with_critique". Critique-GRPO, Zhang et al. (arXiv:2506.03106).
 
     Args:
         inner: The sampler of the first attempts.
         critique: Text that criticises a rollout, from the task and the rollout.
         retry_instruction: Text at the end of the second prompt.
     """
-
-    critique: Callable[[Task, Rollout], str] = critique_with_answer
-    retry_instruction: str = "Answer again."
-
-    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        group = await self.inner(task, env, actor)
-        retries = [
-            self._retry(task, rollout, env, actor.fork("refined", i))
-            for i, rollout in enumerate(group.rollouts)
-            if not rollout.error
-        ]
-        if not retries:
-            return group
-        scored = await score_group(task, env, await asyncio.gather(*retries))
-        candidates = [rollout for rollout in scored.rollouts if not rollout.error]
-        best = sorted(candidates, key=lambda rollout: -rollout.reward)[:1]
-        return replace(group, rollouts=(*best, *group.rollouts[len(best) :]))
-
-    async def _retry(self, task: Task, first_attempt: Rollout, env: Env, actor: Actor) -> Rollout:
-        paragraphs = (
-            f"Your answer: {first_attempt.text}",
-            self.critique(task, first_attempt),
-            self.retry_instruction,
-        )
-        retry_task = append_to_prompt(task, "\n\n" + "\n\n".join(paragraphs))
-        rollout = await rollout_with_hidden_hint(task, retry_task, env, actor)
-        return replace(rollout, source="with_critique")
+    ask = Critiques(critique, retry_instruction)
+    attempt = Attempt(ask, best_replaces_first, plain_prompt, "with_critique")
+    return Rescue(inner, (attempt,), every_group)

@@ -24,7 +24,7 @@ class WithGreedyBaseline(SamplerWrapper):
         greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
         group, rollout = await asyncio.gather(
             self.inner(task, env, actor),
-            run_rollout(task, env, greedy_actor, turn_strategy=self.inner.turn_strategy),
+            run_rollout(task, env, greedy_actor, turn_strategy=self.turn_strategy),
         )
         (greedy,) = (await score_group(task, env, [rollout])).rollouts
         annotated = (_with_greedy_reward(greedy, rollout) for rollout in group.rollouts)

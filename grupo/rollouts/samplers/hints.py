@@ -1,69 +1,12 @@
-"""Hints: rollouts that were generated with a hint and are trained on without it."""
+"""Hints at the end of a prompt, and checks that they do not hold the answer."""
 
-import asyncio
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
-from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
-from grupo.core.numbers import Number
+from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout
 from grupo.core.prompt_text import append_text
-from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
-from grupo.rollouts.samplers.wrapper import SamplerWrapper
-
-
-@component
-class WithHint(SamplerWrapper):
-    """Adds as many rollouts with a hint to a group in which all rollouts are incorrect.
-
-    The hint is the value of the task's column `column`, after `prefix_text` at the end of the
-    prompt; a task without that column gets none. The rollouts, of source "with_hint", are moved
-    behind the plain prompt: their ratio is pi(o | q) / old(o | q, hint).
-
-    Guide-GRPO, Nath et al. (arXiv:2506.13923).
-
-    Args:
-        inner: The sampler of the plain rollouts.
-        column: Column of the hint.
-        prefix_text: Text before the hint.
-        success_threshold: A rollout with a higher reward is correct.
-        reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
-    """
-
-    column: str = "hint"
-    prefix_text: str = "\n\nHint: "
-    success_threshold: Number = 0.5
-    reject_leaks: bool = False
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(columns=(self.column,))
-
-    def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Raise `ConfigError` for hints that contain the answer, if `reject_leaks`."""
-        if self.reject_leaks:
-            for task in tasks:
-                check_no_leak(task, self.column)
-
-    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        self.validate_tasks([task])
-        group = await self.inner(task, env, actor)
-        if self.column not in task.columns or not all_incorrect(group, self.success_threshold):
-            return group
-        hinted_task = append_to_prompt(task, self.prefix_text + str(task.columns[self.column]))
-        rollouts = await asyncio.gather(
-            *(
-                rollout_with_hidden_hint(task, hinted_task, env, actor.fork("guided", i))
-                for i in range(len(group.rollouts))
-            )
-        )
-        hinted = await score_group(
-            task, env, [replace(rollout, source="with_hint") for rollout in rollouts]
-        )
-        return replace(group, rollouts=(*group.rollouts, *hinted.rollouts))
 
 
 async def rollout_with_hidden_hint(

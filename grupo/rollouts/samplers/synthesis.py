@@ -86,8 +86,8 @@ class SynthesizedTasks(SamplerWrapper):
         made = await self._make(task, rollout.text, actor.rng("made")) if self.probes else None
         if made is None:
             return 0.0
-        sampler = replace(self.inner, group_size=self.probes)
-        return 2 * pstdev(_rewards(await sampler(replace(made, group_size=0), env, actor)))
+        probed = replace(made, group_size=self.probes)
+        return 2 * pstdev(_rewards(await self.inner(probed, env, actor)))
 
 
 def _rewards(group: Group) -> Sequence[float]:

@@ -1,7 +1,18 @@
 """Base class of samplers that wrap another sampler."""
 
+from typing import Protocol, runtime_checkable
+
 from grupo.core.component import component
-from grupo.rollouts.samplers.independent import GroupSampler
+from grupo.core.interfaces import TurnStrategy, single_action
+from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
+
+
+@runtime_checkable
+class TurnTaking(Protocol):
+    """A sampler with a turn strategy."""
+
+    @property
+    def turn_strategy(self) -> TurnStrategy: ...
 
 
 @component
@@ -12,9 +23,14 @@ class SamplerWrapper:
         inner: The sampler whose group is extended; `group_size` counts its rollouts only.
     """
 
-    inner: GroupSampler
+    inner: Sampler
 
     @property
     def group_size(self) -> int:
-        """Rollouts of the inner sampler."""
-        return self.inner.group_size
+        """Rollouts of the inner sampler; 0 if it does not fix their number in advance."""
+        return self.inner.group_size if isinstance(self.inner, FixedGroupSize) else 0
+
+    @property
+    def turn_strategy(self) -> TurnStrategy:
+        """The turn strategy of the inner sampler: one action if it has none."""
+        return self.inner.turn_strategy if isinstance(self.inner, TurnTaking) else single_action

@@ -4,18 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from grupo.core.component import component_fields, is_component
+from grupo.core.component import component_fields, is_component, walk
 from grupo.core.types import Observation, Rollout, Task
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     EarlyPruning,
     GroupPart,
     GroupSampler,
+    Rescue,
     RevisionPrompt,
+    SelfHints,
     SplitGroup,
     WindowSampler,
     WithReflection,
-    WithSelfHint,
 )
 from grupo.testing.smoke.echo_env import MAX_NEW_TOKENS
 
@@ -28,10 +29,12 @@ def fit_to_echo(sampler: Any) -> Any:
 
     Groups have `GROUP_SIZE` rollouts, or the largest number below that splits into equal parts.
     """
+    if isinstance(sampler, tuple):
+        return tuple(map(fit_to_echo, sampler))
     if not is_component(sampler):
         return sampler
     fields = component_fields(sampler)
-    inner = {name: fit_to_echo(x) for name, x in fields.items() if is_component(x)}
+    inner = {name: fit_to_echo(x) for name, x in fields.items()}
     changes = SCALED.get(type(sampler), _no_changes)(sampler)
     return replace(sampler, **{**inner, **changes})
 
@@ -77,8 +80,12 @@ SCALED: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
         "prefix_text": "=",
         "retry_instruction": "=",
     },
-    WithSelfHint: lambda sampler: {
-        "inner": GroupSampler(4),  # of a larger group, all are rarely incorrect
+    Rescue: lambda sampler: (
+        {"inner": GroupSampler(4)}  # of a larger group, all are rarely incorrect
+        if any(isinstance(part, SelfHints) for part in walk(sampler))
+        else {}
+    ),
+    SelfHints: lambda ask: {
         "hint_prompt": _prompt_again,
         "extract_hint": str.strip,
         "prefix_text": "",

@@ -17,6 +17,7 @@ from grupo.models.multi_policy import LoadedMultiPolicy
 from grupo.rollouts import samplers, turns
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
+    Attempt,
     BetaBins,
     ContextPairs,
     Deliberation,
@@ -27,12 +28,14 @@ from grupo.rollouts.samplers import (
     FirstTurnTree,
     GroupPart,
     GroupSampler,
+    HintColumn,
     LabelledAnswers,
     MultiTemperature,
     OnlyAnswerTokens,
     ParaphraseSampler,
     PreferencePairs,
     ResampleUntilInformative,
+    Rescue,
     ReviewPairs,
     RevisionPrompt,
     Sampler,
@@ -49,18 +52,20 @@ from grupo.rollouts.samplers import (
     WindowSampler,
     WithAnswerBelief,
     WithAnswerSpan,
-    WithCritique,
     WithExpertSolution,
     WithFirstAnswerLength,
     WithGreedyBaseline,
-    WithHint,
     WithReflection,
-    WithScaffold,
-    WithSelfHint,
     Workshop,
+    with_critique,
+    with_hint,
+    with_scaffold,
+    with_self_hints,
 )
+from grupo.rollouts.samplers.kept_answers import best_replaces_first, replace_all
 from grupo.rollouts.samplers.pruning import BetaBin
 from grupo.rollouts.samplers.self_hint import HintPrompt
+from grupo.rollouts.samplers.trained_prompts import recited
 from grupo.rollouts.turns import ChunkedThinking, ForcedStart, ThinkingBudget
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
 from tests.helpers.drawing_engine import DrawingEngine
@@ -136,6 +141,11 @@ PLAIN: Mapping[str, Sampler] = {
     **{f"GroupSampler {name}": sampler for name, sampler in TURN_STRATEGIES.items()},
 }
 
+ATTEMPTS = (
+    Attempt(HintColumn(), replace_all),
+    Attempt(HintColumn(), best_replaces_first, recited),
+)
+
 
 def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
     """Every sampler that wraps a group sampler; with rewards of 0 each of them generates more."""
@@ -143,13 +153,15 @@ def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
         "MultiTemperature": MultiTemperature(inner, 2, 1.5),
         "SynthesizedTasks": SynthesizedTasks(inner, same_task),
         "WithAnswerBelief": WithAnswerBelief(inner),
-        "WithCritique": WithCritique(inner),
+        "Rescue with_critique": with_critique(inner),
         "WithExpertSolution": WithExpertSolution(inner),
         "WithGreedyBaseline": WithGreedyBaseline(inner),
-        "WithHint": WithHint(inner),
+        "Rescue with_hint": with_hint(inner),
         "WithReflection": WithReflection(inner),
-        "WithScaffold": WithScaffold(inner),
-        "WithSelfHint": WithSelfHint(inner, 2, HintPrompt("{attempt}"), extract_hint=str),
+        "Rescue with_scaffold": with_scaffold(inner),
+        "Rescue with_self_hints": with_self_hints(
+            inner, 2, HintPrompt("{attempt}"), extract_hint=str
+        ),
     }
 
 
@@ -163,6 +175,10 @@ def all_samplers() -> Iterator[tuple[str, Sampler]]:
     for name, sampler in {**PLAIN, **wrapped}.items():
         yield name, sampler
         yield f"ResampleUntilInformative {name}", ResampleUntilInformative(sampler, 3)
+    deep = Rescue(with_self_hints(GroupSampler(2), 2, HintPrompt("{attempt}"), str), ATTEMPTS)
+    yield "Rescue with_self_hints twice", deep
+    yield "WithGreedyBaseline around two rescues", WithGreedyBaseline(deep)
+    yield "SynthesizedTasks around three", SynthesizedTasks(with_critique(deep), same_task)
     twice = ResampleUntilInformative(ResampleUntilInformative(GroupSampler(2), 2), 2)
     yield "ResampleUntilInformative twice", twice
 
@@ -217,7 +233,9 @@ def test_wrappers_generate_more_than_the_sampler_that_they_wrap(policy, engine, 
     assert engine.num_drawn > alone
 
 
-@pytest.mark.parametrize("name", ["WithCritique", "WithScaffold", "WithGreedyBaseline"])
+@pytest.mark.parametrize(
+    "name", ["Rescue with_critique", "Rescue with_scaffold", "WithGreedyBaseline"]
+)
 def test_discarded_rollouts_are_counted(policy, engine, name):
     group, counted = count(wrappers(GroupSampler(3))[name], policy)
     assert sum(counted.values()) == engine.num_drawn > num_returned(group)
@@ -225,7 +243,7 @@ def test_discarded_rollouts_are_counted(policy, engine, name):
 
 def test_hints_are_counted_by_their_role(policy, engine):
     group, counted = count(
-        WithSelfHint(GroupSampler(2), 3, HintPrompt("{attempt}"), extract_hint=str), policy
+        with_self_hints(GroupSampler(2), 3, HintPrompt("{attempt}"), extract_hint=str), policy
     )
     hints = Group(TASK, tuple(r for r in group.rollouts if r.role == "hinter"))
     assert len(hints.rollouts) == 3
@@ -236,7 +254,7 @@ def test_hints_are_counted_by_their_role(policy, engine):
 def test_tokens_of_every_policy_of_several_are_counted(policy, engine, folder):
     hinter = CausalLM(folder, max_new_tokens=5).build()
     hinter_engine = DrawingEngine(hinter)
-    sampler = WithSelfHint(GroupSampler(2), 3, HintPrompt("{attempt}"), extract_hint=str)
+    sampler = with_self_hints(GroupSampler(2), 3, HintPrompt("{attempt}"), extract_hint=str)
     _, counted = count(sampler, LoadedMultiPolicy(policy, {"hinter": hinter}))
     assert counted == {"": engine.num_drawn, "hinter": hinter_engine.num_drawn}
     assert hinter_engine.num_drawn == 3 * 5
@@ -269,7 +287,7 @@ def test_counts_do_not_depend_on_the_order_of_the_rollouts(policy, engine):
     async def sample_in_order(order: list[int]) -> dict[str, int]:
         actor = policy.actor(3)
         tasks = [replace(TASK, prompt="Q" * (1 + i)) for i in range(3)]
-        sampler = SAMPLERS["WithSelfHint single_action"]
+        sampler = SAMPLERS["Rescue with_self_hints single_action"]
         await asyncio.gather(*(sampler(tasks[i], TwoTurnEnv(), actor.fork(i)) for i in order))
         return dict(actor.generated_tokens)
 

@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from grupo.config.validate import check_component_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.requires import merged_requires
 from grupo.core.schedules import Switch, resolve_schedules
 from grupo.core.types import Action, RewardResult, Rollout, Task
 from grupo.method import Method
-from grupo.rollouts.samplers import GroupSampler, WithCritique, WithHint, WithScaffold
+from grupo.rollouts.samplers import GroupSampler, with_critique, with_hint, with_scaffold
 from grupo.rollouts.samplers.critique import correctness_sentence
 from grupo.rollouts.samplers.hints import append_to_prompt, check_no_leak
+from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
 TASK = Task("t", "well?", "yes", columns={"hint": "say it", "hints": ["mm", ["say", "it"], "key"]})
 
@@ -71,7 +73,7 @@ def shown_prompt(rollout):
 
 
 def test_hinted_rollouts_are_added_when_all_are_incorrect_and_moved_behind_the_plain_prompt():
-    group, requests = sample(WithHint(GroupSampler(2)))
+    group, requests = sample(with_hint(GroupSampler(2)))
     assert group.rewards == (0.0, 0.0, 1.0, 1.0)
     assert [r.source for r in group.rollouts] == ["policy", "policy", "with_hint", "with_hint"]
     assert {prompt for _, prompt in requests[2:]} == {"well?\n\nHint: say it"}
@@ -84,19 +86,19 @@ def test_hinted_rollouts_are_added_when_all_are_incorrect_and_moved_behind_the_p
 
 
 def test_group_with_a_correct_rollout_gets_no_hint():
-    group, requests = sample(WithHint(GroupSampler(2)), word="well")
+    group, requests = sample(with_hint(GroupSampler(2)), word="well")
     assert group.rewards == (1.0, 1.0)
     assert len(requests) == 2
 
 
 def test_success_threshold_defines_correct_rollouts():
-    group, _ = sample(WithHint(GroupSampler(2), success_threshold=1.0), word="well")
+    group, _ = sample(with_hint(GroupSampler(2), success_threshold=1.0), word="well")
     assert len(group.rollouts) == 4
 
 
 def test_task_without_hints_keeps_its_plain_group():
     plain = replace(TASK, columns={})
-    for sampler in (WithHint(GroupSampler(2)), WithScaffold(GroupSampler(2))):
+    for sampler in (with_hint(GroupSampler(2)), with_scaffold(GroupSampler(2))):
         assert sample(sampler, task=plain)[0].rewards == (0.0, 0.0)
 
 
@@ -115,16 +117,16 @@ def test_hint_of_a_chat_is_appended_to_the_users_message():
 
 def test_reject_leaks_raises_for_a_hint_that_contains_the_answer():
     leaking = replace(TASK, columns={"hint": "It is yes."})
-    rejecting = WithHint(GroupSampler(2), reject_leaks=True)
+    rejecting = with_hint(GroupSampler(2), reject_leaks=True)
     for check in (
-        lambda: rejecting.validate_tasks([TASK, leaking]),
+        lambda: check_component_tasks(rejecting, [TASK, leaking]),
         lambda: sample(rejecting, task=leaking),
     ):
         with pytest.raises(ConfigError) as caught:
             check()
         message = "tasks: the hint of task t, column 'hint', contains its answer, 'yes'."
         assert str(caught.value) == message
-    WithHint(GroupSampler(2)).validate_tasks([leaking])  # reject_leaks is off
+    check_component_tasks(with_hint(GroupSampler(2)), [leaking])  # reject_leaks is off
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_answer_leaks_only_as_a_separate_word(answer, hint, leaks):
 
 
 def test_lowest_correct_level_replaces_the_first_rollout_and_keeps_its_hint():
-    group, requests = sample(WithScaffold(GroupSampler(3)), word="it")
+    group, requests = sample(with_scaffold(GroupSampler(3)), word="it")
     # levels: "mm", "say", "say\nit", "key": the third is the first with "it"
     assert [prompt.partition("Hint: ")[2] for _, prompt in requests[3:]] == [
         "mm",
@@ -162,30 +164,33 @@ def test_lowest_correct_level_replaces_the_first_rollout_and_keeps_its_hint():
     assert not group.rollouts[0].turns[0][1].off_context
 
 
-def test_hide_hint_moves_the_rollout_behind_the_plain_prompt():
-    group, _ = sample(WithScaffold(GroupSampler(3), hide_hint=True), word="it")
+def test_scaffolded_rollout_may_be_moved_behind_the_plain_prompt():
+    group, _ = sample(with_scaffold(GroupSampler(3), trained_under=plain_prompt), word="it")
     assert group.rewards == (1.0, 0.0, 0.0)
     assert shown_prompt(group.rollouts[0]) == "well?"
     assert group.rollouts[0].turns[0][1].off_context
 
 
 def test_group_is_unchanged_if_no_level_is_correct():
-    group, requests = sample(WithScaffold(GroupSampler(2)), word="never")
+    group, requests = sample(with_scaffold(GroupSampler(2)), word="never")
     assert group.rewards == (0.0, 0.0)
     assert {r.source for r in group.rollouts} == {"policy"}
     assert len(requests) == 2 + 4
 
 
 def test_max_levels_limits_the_levels_and_may_be_a_schedule():
-    assert sample(WithScaffold(GroupSampler(2), max_levels=2.0), word="it")[0].rewards == (0.0, 0.0)
-    method = Method(sampler=WithScaffold(GroupSampler(2), max_levels=Switch(0.15, 0.0, 12.0)))
+    assert sample(with_scaffold(GroupSampler(2), max_levels=2.0), word="it")[0].rewards == (
+        0.0,
+        0.0,
+    )
+    method = Method(sampler=with_scaffold(GroupSampler(2), max_levels=Switch(0.15, 0.0, 12.0)))
     _, requests_in_warm_up = sample(resolve_schedules(method, 0.1).sampler, word="it")
     _, requests_later = sample(resolve_schedules(method, 0.2).sampler, word="it")
     assert (len(requests_in_warm_up), len(requests_later)) == (2, 6)
 
 
 def test_best_second_attempt_replaces_the_first_rollout():
-    group, requests = sample(WithCritique(GroupSampler(3)), word="wrong")
+    group, requests = sample(with_critique(GroupSampler(3)), word="wrong")
     assert group.rewards == (1.0, 0.0, 0.0)
     assert [r.source for r in group.rollouts] == ["with_critique", "policy", "policy"]
     assert len(requests) == 3 + 3
@@ -199,7 +204,7 @@ def test_best_second_attempt_replaces_the_first_rollout():
 
 
 def test_second_attempt_replaces_the_first_rollout_even_if_all_are_incorrect():
-    group, _ = sample(WithCritique(GroupSampler(3), correctness_sentence), word="never")
+    group, _ = sample(with_critique(GroupSampler(3), correctness_sentence), word="never")
     assert group.rewards == (0.0, 0.0, 0.0)
     assert group.rollouts[0].source == "with_critique"
 
@@ -210,9 +215,9 @@ def test_rollouts_with_errors_get_no_further_attempts():
             return [RewardResult(error="it hung") for _ in rollouts]
 
     for sampler in (
-        WithCritique(GroupSampler(2)),
-        WithHint(GroupSampler(2)),
-        WithScaffold(GroupSampler(2)),
+        with_critique(GroupSampler(2)),
+        with_hint(GroupSampler(2)),
+        with_scaffold(GroupSampler(2)),
     ):
         requests = []
         group = asyncio.run(sampler(TASK, Broken(), KeywordActor("say", requests)))
@@ -220,15 +225,15 @@ def test_rollouts_with_errors_get_no_further_attempts():
 
 
 def test_wrapped_samplers_have_the_inner_group_size_and_required_columns():
-    hint, scaffold = WithHint(GroupSampler(4)), WithScaffold(GroupSampler(4))
+    hint, scaffold = with_hint(GroupSampler(4)), with_scaffold(GroupSampler(4))
     assert (hint.group_size, merged_requires(hint).columns) == (4, {"hint"})
     assert (scaffold.group_size, merged_requires(scaffold).columns) == (4, {"hints"})
-    assert WithCritique(GroupSampler(4)).group_size == 4
+    assert with_critique(GroupSampler(4)).group_size == 4
     assert Rollout().source == "policy"
 
 
 def test_lowest_of_several_correct_levels_is_kept():
-    group, _ = sample(WithScaffold(GroupSampler(2)), word="say")  # "say" and "say\nit"
+    group, _ = sample(with_scaffold(GroupSampler(2)), word="say")  # "say" and "say\nit"
     assert shown_prompt(group.rollouts[0]) == "well?\n\nHint: say"
 
 
@@ -243,6 +248,6 @@ class LateSuccess(KeywordActor):
 
 
 def test_first_of_several_correct_second_attempts_is_kept():
-    group = asyncio.run(WithCritique(GroupSampler(3))(TASK, YesEnv(), LateSuccess("", [])))
+    group = asyncio.run(with_critique(GroupSampler(3))(TASK, YesEnv(), LateSuccess("", [])))
     assert group.rewards == (1.0, 0.0, 0.0)
     assert group.rollouts[0].turns[0][1].logp == (-1.0,)

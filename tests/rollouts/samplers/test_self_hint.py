@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.rng import make_rng
 from grupo.core.types import Action, RewardResult, Rollout, Task
-from grupo.rollouts.samplers import GroupSampler, WithSelfHint
+from grupo.rollouts.samplers import GroupSampler, with_self_hints
 from grupo.rollouts.samplers.self_hint import HintPrompt, parse_hint, prompt_without_hint
 
 TASK = Task("t", "well?", "yes", columns={"solution": "by nodding"})
@@ -57,7 +57,7 @@ class YesEnv:
 def sample(*hints, word="key", n=2, task=TASK):
     """The group, and the requests to the actor."""
     requests = []
-    sampler = WithSelfHint(GroupSampler(n), len(hints), hint_prompt=HINT_PROMPT)
+    sampler = with_self_hints(GroupSampler(n), len(hints), hint_prompt=HINT_PROMPT)
     group = asyncio.run(sampler(task, YesEnv(), HintActor(word, hints, requests)))
     return group, requests
 
@@ -109,7 +109,7 @@ def test_empty_leaking_and_overlong_hints_are_rejected(hint):
 
 
 def test_empty_generation_is_not_added_as_a_hint():
-    sampler = WithSelfHint(GroupSampler(2), 1, hint_prompt=HintPrompt("deaf {solution}"))
+    sampler = with_self_hints(GroupSampler(2), 1, hint_prompt=HintPrompt("deaf {solution}"))
     group = asyncio.run(sampler(TASK, YesEnv(), HintActor("key", ("",), [])))
     assert hint_terms(group) == [(0, 0, 0)] * 2
 
@@ -121,7 +121,7 @@ def test_hint_prompt_shows_an_attempt_without_an_error():
             return [RewardResult(error="broken"), *results[1:]]
 
     requests = []
-    sampler = WithSelfHint(
+    sampler = with_self_hints(
         GroupSampler(2), 1, hint_prompt=lambda task, attempt: f"ASKED {attempt.error!r}"
     )
     asyncio.run(sampler(TASK, FirstScoreFails(), HintActor("key", ("",), requests)))

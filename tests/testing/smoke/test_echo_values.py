@@ -7,7 +7,7 @@ import torch
 
 from grupo.catalogue import find_entry, methods
 from grupo.core.signal_names import is_step_value
-from grupo.rollouts.samplers import EarlyExits, GroupPart, GroupSampler, SplitGroup, WithHint
+from grupo.rollouts.samplers import EarlyExits, GroupPart, GroupSampler, SplitGroup, with_hint
 from grupo.testing.smoke.echo_samplers import fit_to_echo
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
@@ -66,5 +66,5 @@ def test_groups_are_as_large_as_echo_allows():
     fitted = fit_to_echo(SplitGroup(12, parts=thirds))
     assert fitted.group_size == 6
     assert [c.prefix for c in fitted.parts] == ["", "a", "b"]
-    assert fit_to_echo(WithHint(GroupSampler(16))) == WithHint(GroupSampler(8))
+    assert fit_to_echo(with_hint(GroupSampler(16))) == with_hint(GroupSampler(8))
     assert fit_to_echo(EarlyExits()) == EarlyExits()

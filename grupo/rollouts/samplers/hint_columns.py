@@ -1,0 +1,148 @@
+"""Hints in a column of the task, for groups in which all rollouts are incorrect."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env
+from grupo.core.numbers import NonNegative, Number
+from grupo.core.requires import Requires
+from grupo.core.types import Group, Task
+from grupo.rollouts.samplers.base import Sampler
+from grupo.rollouts.samplers.hints import append_to_prompt, check_no_leak
+from grupo.rollouts.samplers.kept_answers import FirstCorrectReplacesFirst, add_all
+from grupo.rollouts.samplers.rescue import AllIncorrect, Asked, AskedPrompt, Attempt, Rescue
+from grupo.rollouts.samplers.trained_prompts import TrainedPrompt, asked_prompt, plain_prompt
+
+PREFIX_TEXT = "\n\nHint: "
+
+
+@component
+class HintColumn:
+    """Asks with the hint in a column, as many rollouts as the group has.
+
+    A task without that column is not asked again.
+
+    Args:
+        column: Column of the hint.
+        prefix_text: Text between the prompt and the hint.
+        reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
+    """
+
+    column: str = "hint"
+    prefix_text: str = PREFIX_TEXT
+    reject_leaks: bool = False
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for hints that contain the answer, if `reject_leaks`."""
+        if self.reject_leaks:
+            for task in tasks:
+                check_no_leak(task, self.column)
+
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+        task = group.task
+        self.validate_tasks([task])
+        if self.column not in task.columns:
+            return Asked()
+        hinted = append_to_prompt(task, self.prefix_text + str(task.columns[self.column]))
+        streams = tuple(("guided", i) for i in range(len(group.rollouts)))
+        return Asked((AskedPrompt(hinted, streams),))
+
+
+@component
+class HintLevels:
+    """Asks once with each of the first `max_levels` levels of the hints in a column.
+
+    The column holds hints in tiers, weakest first, each a text or a list of texts. A level is one
+    tier up to one of its texts. `max_levels` may be a schedule: a warm-up is
+    `Switch(0.15, 0.0, 12.0)`.
+
+    Args:
+        max_levels: Levels that are tried.
+        column: Column of the hints.
+        prefix_text: Text between the prompt and the hint.
+    """
+
+    max_levels: NonNegative = 12.0
+    column: str = "hints"
+    prefix_text: str = PREFIX_TEXT
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
+
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+        levels = hint_levels(group.task.columns, self.column)[: int(self.max_levels)]
+        return Asked(
+            tuple(
+                AskedPrompt(append_to_prompt(group.task, self.prefix_text + hint), (("level", i),))
+                for i, hint in enumerate(levels)
+            )
+        )
+
+
+def hint_levels(columns: Mapping[str, Any], column: str) -> Sequence[str]:
+    """The hint of each level: the texts of a tier up to one of them, one per line.
+
+    >>> hint_levels({"hints": ["add", ["1 + 1", "1 + 1 = 2"]]}, "hints")
+    ['add', '1 + 1', '1 + 1\\n1 + 1 = 2']
+    """
+    tiers = columns.get(column, ())
+    texts = [[tier] if isinstance(tier, str) else list(tier) for tier in tiers]
+    return ["\n".join(tier[: i + 1]) for tier in texts for i in range(len(tier))]
+
+
+def with_hint(
+    inner: Sampler,
+    column: str = "hint",
+    prefix_text: str = PREFIX_TEXT,
+    success_threshold: Number = 0.5,
+    *,
+    reject_leaks: bool = False,
+) -> Rescue:
+    """Adds as many rollouts with a hint to a group in which all rollouts are incorrect.
+
+    The rollouts, of source "with_hint", are moved behind the plain prompt: their ratio is
+    pi(o | q) / old(o | q, hint). Guide-GRPO, Nath et al. (arXiv:2506.13923).
+
+    Args:
+        inner: The sampler of the plain rollouts.
+        column: Column of the hint.
+        prefix_text: Text between the prompt and the hint.
+        success_threshold: A rollout with a higher reward is correct.
+        reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
+    """
+    ask = HintColumn(column, prefix_text, reject_leaks)
+    attempt = Attempt(ask, add_all, plain_prompt, "with_hint")
+    return Rescue(inner, (attempt,), AllIncorrect(success_threshold))
+
+
+def with_scaffold(
+    inner: Sampler,
+    max_levels: NonNegative = 12.0,
+    column: str = "hints",
+    prefix_text: str = PREFIX_TEXT,
+    success_threshold: Number = 0.5,
+    trained_under: TrainedPrompt = asked_prompt,
+) -> Rescue:
+    """Replaces the first rollout of an all-incorrect group by a correct one with a hint.
+
+    Each level of `HintLevels` is tried once, and the rollout of the lowest correct level, of source
+    "with_scaffold", replaces the group's first rollout. Scaf-GRPO, Zhang et al. (arXiv:2510.19807).
+
+    Args:
+        inner: The sampler of the plain rollouts.
+        max_levels: Levels that are tried; may be a schedule.
+        column: Column of the hints.
+        prefix_text: Text between the prompt and the hint.
+        success_threshold: A rollout with a higher reward is correct.
+        trained_under: The prompt of the correct rollout: with the hint, or `plain_prompt`.
+    """
+    ask = HintLevels(max_levels, column, prefix_text)
+    keep = FirstCorrectReplacesFirst(success_threshold)
+    attempt = Attempt(ask, keep, trained_under, "with_scaffold")
+    return Rescue(inner, (attempt,), AllIncorrect(success_threshold))

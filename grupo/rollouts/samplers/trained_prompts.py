@@ -1,0 +1,43 @@
+"""The prompt that a rollout is trained under: the asked one, or the task's plain prompt."""
+
+from dataclasses import replace
+from typing import Protocol
+
+from grupo.core.interfaces import Actor, Env, initial_observation
+from grupo.core.types import Rollout, Task, turn_text
+
+
+class TrainedPrompt(Protocol):
+    """Moves a rollout that answered another prompt to the prompt that it is trained under."""
+
+    async def __call__(
+        self, rollout: Rollout, task: Task, env: Env, actor: Actor, /
+    ) -> Rollout: ...
+
+
+async def asked_prompt(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
+    """The rollout as it was generated: it is trained under the prompt that was asked."""
+    return rollout
+
+
+async def plain_prompt(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
+    """The rollout behind the task's plain prompt, `off_context`.
+
+    Its log-probabilities are those under the prompt that was asked: the ratio is
+    pi(o | q) / old(o | q, hint).
+    """
+    return actor.with_prompt(rollout, await initial_observation(task, env))
+
+
+async def recited(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
+    """The rollout's texts behind the task's plain prompt, as those of an unsampled demonstration.
+
+    Its old log-probabilities are 0.
+    """
+    copy = replace(rollout, turns=())
+    prompt = await initial_observation(task, env)
+    for number, (observation, action) in enumerate(rollout.turns):
+        shown = observation if number else prompt
+        text = turn_text(observation, action)
+        copy = copy.append_turn(shown, await actor.append_unsampled(copy, shown, text))
+    return copy
