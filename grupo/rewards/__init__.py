@@ -77,7 +77,14 @@ from grupo.rewards.structured_answers import (
     without_case,
 )
 from grupo.rewards.table_similarity import TableSimilarity, any_text
-from grupo.rewards.text import ExactMatch, LengthPenalty, RegexAnswer, RegexMatch, TagFormat
+from grupo.rewards.text import (
+    ExactMatch,
+    LabelMatch,
+    LengthPenalty,
+    RegexAnswer,
+    RegexMatch,
+    TagFormat,
+)
 from grupo.rewards.thought_checks import ConclusionMatch, EnoughWords, VariedThoughts
 from grupo.rewards.time_spans import TimeSpanFormat, TimeSpanIoU
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
@@ -125,6 +132,7 @@ __all__ = [
     "Inverted",
     "Judge",
     "Jury",
+    "LabelMatch",
     "LearnedReward",
     "LengthPenalty",
     "LocalModel",

@@ -11,7 +11,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
-from grupo.rewards.extract_answer import Extractor, whole_text
+from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole, whole_text
 
 
 @component
@@ -30,6 +30,33 @@ class ExactMatch(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> float:
         return float(self.extract(rollout.text) == reference_text(task))
+
+
+@component
+class LabelMatch(PerRolloutReward):
+    """1 if the extracted answer equals the reference answer but for upper and lower case, else 0.
+
+    CLS-RL, Li et al. (arXiv:2503.16188).
+
+    Args:
+        extract: Finds the answer in the rollout's text; no answer is wrong.
+
+    >>> from grupo.core.types import Action
+    >>> texts = ("<think>a</think><answer>Cat</answer>", "cat", "a cat")
+    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> LabelMatch()(Task("k", "?", "cat"), rollouts)
+    [1.0, 1.0, 0.0]
+    """
+
+    extract: Extractor = InsideTagOrWhole("answer")
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
+    def score(self, task: Task, rollout: Rollout) -> float:
+        text = self.extract(rollout.text)
+        return float(text is not None and text.lower() == reference_text(task).lower())
 
 
 @component
@@ -86,14 +113,20 @@ class TagFormat(PerRolloutReward):
 
     Args:
         tags: Names of the tags, without brackets.
+        may_be_empty: Those that may be empty, such as ("think",) for thoughts that are skipped.
     """
 
     tags: tuple[str, ...] = ("think", "answer")
+    may_be_empty: tuple[str, ...] = ()
 
     def score(self, task: Task, rollout: Rollout) -> float:
         names = "|".join(map(re.escape, self.tags))
-        inside = rf"\s*(?!</?(?:{names})>)\S(?:(?!</?(?:{names})>).)*"
-        blocks = (rf"<{re.escape(tag)}>{inside}</{re.escape(tag)}>" for tag in self.tags)
+        rest = rf"(?:(?!</?(?:{names})>).)*"
+        filled = rf"\s*(?!</?(?:{names})>)\S{rest}"
+        blocks = (
+            rf"<{re.escape(tag)}>{rest if tag in self.may_be_empty else filled}</{re.escape(tag)}>"
+            for tag in self.tags
+        )
         pattern = _compile_pattern(r"\s*" + r"\s*".join(blocks) + r"\s*")
         return float(pattern.fullmatch(rollout.text) is not None)
 

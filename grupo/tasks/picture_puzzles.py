@@ -61,13 +61,7 @@ class FolderPictures:
 
     def draw(self, rng: Random) -> UInt8[np.ndarray, "S S 3"]:
         """A random file's picture."""
-        file = rng.choice(_picture_files(self.path))
-        picture = as_media("image", str(file))
-        assert isinstance(picture, Image)
-        pixels = picture.pixels()
-        side = min(pixels.shape[:2])
-        top, left = ((n - side) // 2 for n in pixels.shape[:2])
-        return resized(pixels[top : top + side, left : left + side], self.size)
+        return centred_square(rng.choice(picture_files(self.path)), self.size)
 
 
 @component
@@ -90,7 +84,7 @@ class DigitPictures:
 
     def draw(self, rng: Random) -> UInt8[np.ndarray, "S S 3"]:
         """A random digit."""
-        return resized(rng.choice(_digits(self.digits, self.held_out)), self.size)
+        return resized(rng.choice(scikit_digits(self.digits, self.held_out)), self.size)
 
 
 @component
@@ -271,8 +265,19 @@ def _puzzle(
     return Task(task_key(prompt), prompt, answer, source, columns)
 
 
+def centred_square(file: Path, size: int) -> UInt8[np.ndarray, "S S 3"]:
+    """The largest centred square of a picture file, with `size` pixels along its sides."""
+    picture = as_media("image", str(file))
+    assert isinstance(picture, Image)
+    pixels = picture.pixels()
+    side = min(pixels.shape[:2])
+    top, left = ((n - side) // 2 for n in pixels.shape[:2])
+    return resized(pixels[top : top + side, left : left + side], size)
+
+
 @cache
-def _picture_files(path: str) -> Sequence[Path]:
+def picture_files(path: str) -> Sequence[Path]:
+    """The picture files in a folder and in the folders in it."""
     files = sorted(p for p in Path(path).rglob("*") if p.suffix.lower() in SUFFIXES)
     if not files:
         raise ConfigError(f"path: {path!r}. Allowed: a folder with files {', '.join(SUFFIXES)}.")
@@ -280,7 +285,8 @@ def _picture_files(path: str) -> Sequence[Path]:
 
 
 @cache
-def _digits(digits: Sequence[int], held_out: bool) -> Sequence[Pixels]:
+def scikit_digits(digits: Sequence[int], held_out: bool) -> Sequence[Pixels]:
+    """Pictures of some digits of scikit-learn: every fifth of all, or the others."""
     with optional_dependency("scikit-learn", "images"):
         from sklearn.datasets import load_digits
     data: Any = load_digits()

@@ -34,6 +34,7 @@ from grupo.rollouts.curricula import ShuffledTasks
 from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn
 from grupo.storage import strict_json
 from grupo.tasks import Between, DatasetTasks, ReasoningGym
+from grupo.tasks.labelled_pictures import LabelledDigits
 from grupo.tasks.picture_puzzles import DigitPictures
 from grupo.toy.quickstart import RECIPE
 
@@ -62,6 +63,7 @@ VALUES: Mapping[str, Any] = {
     "solve": zero_reward,
     "synthesize": zero_reward,
     "pictures": DigitPictures(),
+    "labelled": LabelledDigits(),
     "inner": ShuffledTasks(),
     "left": Clip(),
     "right": Clip(clip_high=Linear(0.2, 0.3)),

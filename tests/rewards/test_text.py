@@ -102,6 +102,21 @@ def test_the_tag_format_requires_each_tag_once_and_nothing_else(text, value):
     assert TagFormat().score(task("4"), rollout(text)) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("<think>\n\n</think><answer>3</answer>", 1.0),
+        ("<think></think>\n<answer>3</answer>", 1.0),
+        ("<think>a</think><answer>3</answer>", 1.0),
+        ("<think></think><answer></answer>", 0.0),
+        ("<think><think></think><answer>3</answer>", 0.0),
+        ("<answer>3</answer>", 0.0),
+    ],
+)
+def test_a_tag_that_may_be_empty_must_still_be_there(text, value):
+    assert TagFormat(may_be_empty=("think",)).score(task("3"), rollout(text)) == value
+
+
 def test_the_length_penalty_is_proportional_to_the_tokens_beyond_max_length():
     reward = LengthPenalty(max_length=10, penalty_coef=0.5)
     values = reward(task("4"), [rollout("", 9), rollout("", 10), rollout("", 13)])
