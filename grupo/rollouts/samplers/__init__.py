@@ -40,6 +40,7 @@ from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
 from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
 from grupo.rollouts.samplers.synthesis import SynthesizedTasks
 from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
+from grupo.rollouts.samplers.thought_dropout import ThoughtDropout, without_thoughts
 from grupo.rollouts.samplers.trimmed_thinking import TrimmedThinking
 from grupo.rollouts.samplers.windowed import WindowSampler
 from grupo.rollouts.samplers.with_expert import WithExpertSolution
@@ -85,6 +86,7 @@ __all__ = [
     "SplitTree",
     "SynthesizedTasks",
     "TaggedDemonstrations",
+    "ThoughtDropout",
     "TrimmedThinking",
     "WindowSampler",
     "WithAnswerBelief",
@@ -101,4 +103,5 @@ __all__ = [
     "with_scaffold",
     "with_self_hints",
     "without_tags",
+    "without_thoughts",
 ]

@@ -1,0 +1,60 @@
+"""Thought dropout: some demonstrations lose their thoughts, so that a policy learns to skip them.
+
+TON, Wang et al., 2025, arXiv:2505.16854.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from grupo.core.component import component
+from grupo.core.ranges import NonEmptyString, Probability
+from grupo.core.rng import make_rng
+from grupo.core.types import Task
+from grupo.rollouts.samplers.demonstrations import SolutionColumn
+
+EMPTY = "\n\n"  # content of thoughts that are skipped
+
+
+def without_thoughts(text: str, tag: str = "think") -> str:
+    r"""The text with its first thoughts replaced by two line breaks.
+
+    Args:
+        text: A text with thoughts.
+        tag: Name of the tag around the thoughts, without brackets.
+
+    >>> without_thoughts("<think>1 + 2</think><answer>3</answer>")
+    '<think>\n\n</think><answer>3</answer>'
+    """
+    name = re.escape(tag)
+    skipped = f"<{tag}>{EMPTY}</{tag}>"
+    return re.sub(rf"<{name}>.*?</{name}>", lambda _: skipped, text, count=1, flags=re.DOTALL)
+
+
+@component
+class ThoughtDropout:
+    """Worked solutions, some without their thoughts; a task has the same ones in every epoch.
+
+    `TagFormat(may_be_empty=("think",))` is the reward of their format.
+
+    Args:
+        solve: The solutions of a task, texts with thoughts.
+        probability: Probability that a solution loses its thoughts.
+        tag: Name of the tag around the thoughts, without brackets.
+        seed: Seed of the choice.
+
+    >>> task = Task("sum", "1 + 2 =", columns={"solution": "<think>1 + 2</think>3"})
+    >>> ThoughtDropout(probability=1.0)(task)
+    ['<think>\\n\\n</think>3']
+    """
+
+    solve: Callable[[Task], Sequence[str]] = SolutionColumn()
+    probability: Probability = 0.5
+    tag: NonEmptyString = "think"
+    seed: int = 0
+
+    def __call__(self, task: Task) -> Sequence[str]:
+        rng = make_rng(self.seed, "thought dropout", task.key)
+        return [
+            without_thoughts(text, self.tag) if rng.random() < self.probability else text
+            for text in self.solve(task)
+        ]
