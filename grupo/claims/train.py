@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from grupo.algo.filters import kept_in_step
 from grupo.claims.claim import Arm, ArmBudget, Setting
 from grupo.claims.environments import Scores
 from grupo.claims.environments.tabular import Attempts
@@ -77,7 +78,10 @@ class TabularRun:
         if requires.heads:
             heads = Adam()(list(self.policy.heads.parameters()))
             self.optimizers.append((heads, HEAD_LEARNING_RATE))
-        self.history = History(task_histories=TaskHistoryStore(requires.task_folds))
+        self.history = History(
+            task_histories=TaskHistoryStore(requires.task_folds),
+            source_histories=TaskHistoryStore(requires.source_folds),
+        )
         self.group_size = group_size_of(self.method.sampler)
         self.num_prompts = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size
         self.step_number = 0
@@ -119,7 +123,7 @@ class TabularRun:
             sampled += groups
             kept += method.filter(groups)
             resample_round += 1
-        return sampled, kept[: self.num_prompts]
+        return sampled, [*kept_in_step(method.filter, kept, sampled, self.num_prompts)]
 
     def build_batch(self, method: Method, groups: Sequence[Group]) -> Batch:
         """The collated batch with measured signals and advantages."""

@@ -55,7 +55,8 @@ class TaskHistory:
     """The earlier groups of a task, read through folds.
 
     A run keeps no groups: it keeps the states of the folds that the components of its method
-    declare as `Requires.task_folds`. A test may list the groups themselves.
+    declare as `Requires.task_folds`, or as `Requires.source_folds` for the tasks of a source. A
+    test may list the groups themselves.
 
     Args:
         steps: Training step of each listed group, oldest first.
@@ -80,7 +81,7 @@ class TaskHistory:
         if fold not in states:
             raise ConfigError(
                 f"method: a component reads {fold!r} of a task's history and does not declare it:"
-                f" requires = Requires(task_folds=({fold!r},))."
+                f" requires = Requires(task_folds=({fold!r},)), or source_folds for its source's."
             )
         state = states[fold]
         for i, step in enumerate(self.steps):

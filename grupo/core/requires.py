@@ -33,6 +33,8 @@ class Requires:
         reward_terms: Reward terms that are read in `batch.reward_terms`.
         task_folds: Folds over a task's earlier groups whose states are read in `batch.history`,
             or by a curriculum in `request.history`.
+        source_folds: Folds over the earlier groups of all tasks of a source, whose states a
+            curriculum reads in `request.history.source_history(task.source)`.
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
         replays: Number of best and of worst earlier rollouts that are read in `task.replays`.
@@ -55,6 +57,7 @@ class Requires:
     recomputed_signals: frozenset[str]
     reward_terms: frozenset[str]
     task_folds: tuple[TaskFold, ...]
+    source_folds: tuple[TaskFold, ...]
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
     replays: int
@@ -73,6 +76,7 @@ class Requires:
         recomputed_signals: Iterable[str] = (),
         reward_terms: Iterable[str] = (),
         task_folds: Iterable[TaskFold] = (),
+        source_folds: Iterable[TaskFold] = (),
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
         replays: int = 0,
@@ -88,7 +92,8 @@ class Requires:
             "signals": _names("signals", signals),
             "recomputed_signals": _names("recomputed_signals", recomputed_signals),
             "reward_terms": _names("reward_terms", reward_terms),
-            "task_folds": _folds(task_folds),
+            "task_folds": _folds("task_folds", task_folds),
+            "source_folds": _folds("source_folds", source_folds),
             "columns": _names("columns", columns),
             "heads": _heads(heads),
             "replays": _count("replays", replays),
@@ -114,6 +119,7 @@ class Requires:
             recomputed_signals=self.recomputed_signals | other.recomputed_signals,
             reward_terms=self.reward_terms | other.reward_terms,
             task_folds=(*self.task_folds, *other.task_folds),
+            source_folds=(*self.source_folds, *other.source_folds),
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
             replays=max(self.replays, other.replays),
@@ -260,12 +266,12 @@ def _heads(heads: Iterable[AuxHead]) -> tuple[AuxHead, ...]:
     return result
 
 
-def _folds(folds: Iterable[TaskFold]) -> tuple[TaskFold, ...]:
+def _folds(field: str, folds: Iterable[TaskFold]) -> tuple[TaskFold, ...]:
     """Each fold once, in order of appearance."""
     result = tuple(dict.fromkeys(folds))
     for fold in result:
         if not isinstance(fold, TaskFold):
-            raise TypeError(f"task_folds: {fold!r} is no fold. Allowed: TaskFold.")
+            raise TypeError(f"{field}: {fold!r} is no fold. Allowed: TaskFold.")
     return result
 
 

@@ -27,7 +27,8 @@ class TaskFold(ABC):
 
     A component that reads it declares it as `Requires(task_folds=(fold,))` and reads its state as
     `batch.history[p].state(fold)`, or in a curriculum as
-    `request.history.task_history(task).state(fold)`.
+    `request.history.task_history(task).state(fold)`. Declared as `source_folds`, the same fold
+    summarises all tasks of a source: `request.history.source_history(task.source).state(fold)`.
     Folds are components: equal folds share their state.
     """
 

@@ -27,6 +27,7 @@ def obstacle(method: Method) -> str:
         "it trains the head": [head.name for head in requires.heads],
         "it reads the task's column": requires.columns,
         "it reads earlier groups of a task:": [type(fold).__name__ for fold in requires.task_folds],
+        "it reads earlier groups of a source:": [type(f).__name__ for f in requires.source_folds],
         "it reads the number of replays": [str(requires.replays)] * bool(requires.replays),
         "it reads the reward term": requires.reward_terms - REWARD_TERMS,
         "it draws with the last bits of log-probabilities, which equal answers share:": [

@@ -37,6 +37,7 @@ class History:
         num_steps: Steps recorded so far.
         replay_rollouts: Rollouts kept for replay, by task.
         unfinished_rollouts: Rollouts to be continued, by task, the longest kept first.
+        source_histories: What the method's folds remember of earlier groups, by source.
     """
 
     tasks_drawn: int = 0
@@ -45,6 +46,7 @@ class History:
     num_steps: int = 0
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
+    source_histories: TaskHistoryStore = field(default_factory=TaskHistoryStore)
 
     def copy(self) -> "History":
         """A snapshot, which does not change when this history is appended to."""
@@ -55,12 +57,22 @@ class History:
             self.num_steps,
             dict(self.replay_rollouts),
             dict(self.unfinished_rollouts),
+            self.source_histories.copy(),
         )
 
     def task_history(self, task: Task) -> TaskHistory:
         """The task's earlier groups, as the method's folds remember them."""
         histories = self.task_histories
         return histories.get(task.key, histories.history_of_new_task)
+
+    def source_history(self, source: str) -> TaskHistory:
+        """The earlier groups of all tasks of a source, as the method's folds remember them.
+
+        Args:
+            source: The `source` of the tasks.
+        """
+        histories = self.source_histories
+        return histories.get(source, histories.history_of_new_task)
 
     def with_replays(self, task: Task) -> Task:
         """The task with its kept rollouts as `replays`, oldest first."""
@@ -96,7 +108,9 @@ class History:
             scored = [r for r in group.rollouts if not r.error and not r.unfinished]
             if not scored:
                 continue
-            self.task_histories.append(group.task.key, _scored_group(step, scored))
+            scored_group = _scored_group(step, scored)
+            self.task_histories.append(group.task.key, scored_group)
+            self.source_histories.append(group.task.source, scored_group)
             if num_replays:
                 self._keep_replays(group.task, scored, num_replays)
 
@@ -134,7 +148,7 @@ class History:
         self.metrics[GROUP_REWARD] = kept
 
     def to_data(self) -> dict[str, Any]:
-        """The history as JSON can hold it, without the tasks' rewards."""
+        """The history as JSON can hold it, without what the folds remember."""
         return {
             "tasks_drawn": self.tasks_drawn,
             "num_steps": self.num_steps,
@@ -144,25 +158,40 @@ class History:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tasks' rewards as tensors."""
-        return self.task_histories.tensors()
+        """What the folds remember of tasks and of sources, as tensors."""
+        stores = {"tasks": self.task_histories, "sources": self.source_histories}
+        return {
+            f"{prefix}.{name}": tensor
+            for prefix, store in stores.items()
+            for name, tensor in store.tensors().items()
+        }
 
     @classmethod
     def from_data(
         cls,
         data: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
-        folds: tuple[TaskFold, ...] = (),
+        task_folds: tuple[TaskFold, ...] = (),
+        source_folds: tuple[TaskFold, ...] = (),
     ) -> "History":
         """The history that `to_data` and `tensors` returned, with the same folds."""
         return cls(
             data["tasks_drawn"],
-            TaskHistoryStore.from_tensors(tensors, folds),
+            TaskHistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_folds),
             {name: list(values) for name, values in data["metrics"].items()},
             data["num_steps"],
             _rollouts_from_data(data["replay_rollouts"]),
             _rollouts_from_data(data["unfinished_rollouts"]),
+            TaskHistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_folds),
         )
+
+
+def _without_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 def _rollouts_to_data(by_task: Mapping[str, Sequence[Rollout]]) -> dict[str, Any]:

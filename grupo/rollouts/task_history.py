@@ -1,4 +1,4 @@
-"""A store of what folds remember of the earlier groups of each task."""
+"""A store of what folds remember of the earlier groups of each task, or of each source."""
 
 import json
 from array import array
@@ -19,8 +19,8 @@ from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 class TaskHistoryStore(Mapping[str, TaskHistory]):
     """The history of each task by its key, in the order in which tasks were first drawn.
 
-    A task takes the numbers of its folds' states, however often it was drawn; without folds
-    nothing is stored.
+    Another store has the history of each source of tasks by its name. A task takes the numbers of
+    its folds' states, however often it was drawn; without folds nothing is stored.
 
     Args:
         folds: The folds whose states are stored.

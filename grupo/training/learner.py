@@ -109,8 +109,8 @@ class Learner:
         optimizers = {OPTIMIZER: recipe.optimizer(parameters, embeddings)}
         if method.requires.heads:
             optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
-        folds = method.requires.task_folds
-        self.state = State(self.policy, optimizers, self.aux_models, self.tasks, folds)
+        folds = method.requires.task_folds, method.requires.source_folds
+        self.state = State(self.policy, optimizers, self.aux_models, self.tasks, *folds)
         if recipe.ema:
             self.state.ema_weights = recipe.ema.initial(self.policy.weights())
         self.rollout_queue = self.state.rollout_queue

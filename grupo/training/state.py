@@ -39,6 +39,7 @@ class State:
         aux_models: The reference policy and other auxiliary models.
         tasks: The training tasks.
         task_folds: What the method reads of the earlier groups of a task.
+        source_folds: What the method reads of the earlier groups of a source.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class State:
         aux_models: AuxModels,
         tasks: Sequence[Task],
         task_folds: tuple[TaskFold, ...] = (),
+        source_folds: tuple[TaskFold, ...] = (),
     ) -> None:
         self.policy = policy
         self.optimizers = optimizers
@@ -55,7 +57,10 @@ class State:
         self.tasks = tasks
         self.rollout_queue = AsyncRolloutQueue()
         self.unfinished_groups: tuple[UnfinishedGroup, ...] = ()  # continued in the next step
-        self.history = History(task_histories=TaskHistoryStore(task_folds))
+        self.history = History(
+            task_histories=TaskHistoryStore(task_folds),
+            source_histories=TaskHistoryStore(source_folds),
+        )
         self.step = 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
@@ -185,8 +190,8 @@ class State:
         self.aux_models.restore(tensors.get("reference", {}))
         for name, average in self.ema_weights.items():
             average.copy_(sharded_like(average, tensors["ema"][name]))
-        folds = self.history.task_histories.folds
-        self.history = History.from_data(data["history"], tensors["history"], folds)
+        folds = self.history.task_histories.folds, self.history.source_histories.folds
+        self.history = History.from_data(data["history"], tensors["history"], *folds)
         self.step = checkpoint.step
         self.eval_scores = dict(data["eval_scores"])
         self.generated_tokens = data["generated_tokens"]

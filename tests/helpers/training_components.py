@@ -75,6 +75,12 @@ def few_tasks() -> Iterator[Task]:
     yield from list(tasks())[:7]
 
 
+def sourced_tasks() -> Iterator[Task]:
+    """The tasks, every third of them from another source."""
+    for i, task in enumerate(tasks()):
+        yield replace(task, source=f"source {i % 3}")
+
+
 def hinted_tasks() -> Iterator[Task]:
     for task in tasks():
         yield replace(task, columns={"hint": "D", "hints": [["H"], ["L", "LP"]]})

@@ -74,6 +74,9 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
         "task history": lambda: setattr(
             history, "task_histories", TaskHistoryStore(history.task_histories.folds)
         ),
+        "source history": lambda: setattr(
+            history, "source_histories", TaskHistoryStore(history.source_histories.folds)
+        ),
         "replays": history.replay_rollouts.clear,
         "unfinished": history.unfinished_rollouts.clear,
         "unfinished groups": lambda: setattr(state, "unfinished_groups", ()),

@@ -18,6 +18,7 @@ from grupo.methods.scaf_grpo import scaf_grpo
 from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.methods.t_ppo import t_ppo
 from grupo.methods.vade import vade
+from grupo.rollouts.curricula import SourceBandit
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     EarlyExits,
@@ -44,6 +45,7 @@ from tests.helpers.training_components import (
     few_tasks,
     hinted_tasks,
     late,
+    sourced_tasks,
 )
 
 QUARTILES = tuple(Quantile("group/reward", q, inf, min_values=2) for q in (0.25, 0.5, 0.75))
@@ -86,6 +88,11 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
     "segments": {
         "method": METHOD.replace(sampler=SegmentTree(4, 2, 3)),
         "env": env_with_reward(late),
+    },
+    "sources": {
+        "method": METHOD.replace(curriculum=SourceBandit(window=8)),
+        "env": env_with_reward(late),
+        "tasks": FromFunction(sourced_tasks),
     },
     "unsure": {
         "method": METHOD.replace(sampler=EntropyBranching(4, 2)),

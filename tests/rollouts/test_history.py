@@ -66,7 +66,8 @@ def restored(history: History) -> History:
     """The history after storage and loading."""
     text = strict_json.to_exact_json(history.to_data())
     data = strict_json.from_exact_json(text)
-    return History.from_data(data, history.tensors(), history.task_histories.folds)
+    folds = history.task_histories.folds, history.source_histories.folds
+    return History.from_data(data, history.tensors(), *folds)
 
 
 def test_each_group_of_a_task_is_folded_into_its_states():
@@ -160,6 +161,31 @@ def test_metrics_are_restored():
     back = restored(history)
     assert back == history
     assert back.metrics == {"policy/kl_ref": [0.1, 1 / 3]}
+
+
+def test_groups_of_all_tasks_of_a_source_are_folded_together():
+    history = History(source_histories=TaskHistoryStore(FOLDS))
+    sums, riddles = (
+        (Task(name, "", source="sums") for name in "ab"),
+        Task("c", "", source="riddles"),
+    )
+    history.append_groups(2, [group(task, 1.0, 0.5) for task in sums])
+    history.append_groups(5, [group(riddles, 0.25)])
+    back = restored(history)
+    assert back == history == history.copy()
+    for kept in (history, back):
+        assert [kept.source_history("sums").state(fold) for fold in FOLDS] == [(3.0,), (2, 2, 0)]
+        assert kept.source_history("riddles").state(Total()) == (0.25,)
+        assert kept.source_history("").state(Total()) == (0.0,)
+        assert len(kept.task_histories) == 0
+
+
+def test_a_copy_of_source_histories_does_not_change():
+    history = History(source_histories=TaskHistoryStore((Total(),)))
+    copy = history.copy()
+    history.append_groups(0, [group(SUM, 1.0)])
+    assert copy.source_history("").state(Total()) == (0.0,)
+    assert history.source_history("").state(Total()) == (1.0,)
 
 
 def numbered_group(*rewards: float) -> list[Group]:

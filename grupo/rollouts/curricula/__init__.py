@@ -17,6 +17,7 @@ from grupo.rollouts.curricula.difficulty import (
 )
 from grupo.rollouts.curricula.knapsack import Knapsack
 from grupo.rollouts.curricula.length_budget import StatedBudget
+from grupo.rollouts.curricula.sources import RecentAdvantages, SourceBandit
 from grupo.rollouts.curricula.variance import OutcomeAndDiversity, VarianceAware
 
 __all__ = [
@@ -26,7 +27,9 @@ __all__ = [
     "DynamicSampling",
     "Knapsack",
     "OutcomeAndDiversity",
+    "RecentAdvantages",
     "ShuffledTasks",
+    "SourceBandit",
     "StatedBudget",
     "Thompson",
     "UncertaintyWeighted",

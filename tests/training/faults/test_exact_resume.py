@@ -33,6 +33,7 @@ def test_another_seed_gives_another_run(training_process):
         ("grpo", "scores", {"eval_scores", "summary"}),
         ("grpo", "counts", {"generated_tokens", "summary"}),
         ("task history", "task history", {"task history", "weights", "metrics"}),
+        ("sources", "source history", {"task history", "rollouts", "weights"}),
         ("replay", "replays", {"history", "weights", "metrics"}),
         ("ema", "average", {"ema"}),
         ("windows", "unfinished", {"rollouts", "weights", "metrics"}),

@@ -1,0 +1,183 @@
+"""A curriculum that chooses the source of each task by how much its rollouts differ."""
+
+from collections.abc import Mapping, Sequence
+from math import exp, log, sqrt
+from statistics import fmean, stdev
+
+from grupo.core.component import component
+from grupo.core.errors import ConfigError, suggest
+from grupo.core.paper import Paper, Source
+from grupo.core.ranges import PositiveFloat, PositiveInt
+from grupo.core.requires import Requires
+from grupo.core.rng import make_rng
+from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.types import Task
+from grupo.rollouts.curricula.base import CurriculumRequest
+from grupo.rollouts.history import History
+
+PAPER = Paper(
+    title="DUMP: Automated Distribution-Level Curriculum Learning for RL-based LLM Post-training",
+    use="Tasks come from several sources, and it is not known which of them can be learned now.",
+    tags=("curriculum",),
+    kind="curriculum",
+    checked=("golden", "run"),
+    catalogue=("dump",),
+    source=Source("code", "ZhentingWang/DUMP, verl/utils/curriculum_learning.py"),
+    missing=(
+        "The counts of successes of a source: the release records them and never reads them.",
+    ),
+    deviations=(
+        "Advantages are those of the training rollouts, as in the paper; the release updates its"
+        " scores with values of validation passes.",
+        "Rollouts that the filter drops are counted: their advantage of 0 is what they show.",
+    ),
+    shown=("tests/rollouts/curricula/test_sources.py::test_probabilities_of_two_sources_by_hand",),
+)
+
+
+@component
+class RecentAdvantages(TaskFold):
+    """The number of rollouts of a source, and |A| of its last `window` ones.
+
+    A = (r - mean) / (s + 1e-6) is GRPO's advantage within the group, s its unbiased deviation.
+
+    Args:
+        window: Number of rollouts whose advantages are kept.
+    """
+
+    window: PositiveInt
+
+    @property
+    def initial_state(self) -> FoldState:
+        return (0.0,) * (1 + self.window)
+
+    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+        count, *recent = state
+        for advantage in absolute_advantages(group.rewards):
+            recent[int(count) % self.window] = advantage
+            count += 1
+        return (count, *recent)
+
+    def mean(self, state: FoldState) -> float:
+        """Mean |A| of the kept rollouts; 0 if there are none."""
+        count, *recent = state
+        return sum(recent) / min(count, self.window) if count else 0.0
+
+
+@component
+class SourceBandit:
+    """Each task from a random source, drawn by an upper confidence bound, then a random task of it.
+
+    Probability of source d: softmax over sources of UCB_d / `temperature`, where
+    UCB_d = L_d + sqrt(2 ln(N + 1) / (n_d + 1)) with L_d the mean |A| of the last `window` rollouts
+    of d, n_d the number of its rollouts, and N that of all sources, at least 1. Tasks are drawn
+    with replacement. One request per step. DUMP, Wang et al. (arXiv:2504.09710).
+
+    Args:
+        sources: Values of `task.source` to draw from; all sources of the tasks by default.
+        temperature: Temperature of the softmax.
+        window: Rollouts of a source whose advantages are averaged.
+
+    Raises:
+        ConfigError: No task has one of the sources.
+    """
+
+    sources: tuple[str, ...] = ()
+    temperature: PositiveFloat = 0.1
+    window: PositiveInt = 300
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(source_folds=(self._fold,))
+
+    def validate_every_task(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a source that no task has."""
+        check_sources("SourceBandit.sources", self.sources, tasks)
+
+    def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
+        if request.resample_round:
+            return []
+        tasks_of = tasks_by_source(request.tasks)
+        names = list(self.sources or tasks_of)
+        weights = [*self.probabilities(request.history, names).values()]
+        rng = make_rng(request.seed, "source-bandit", request.history.tasks_drawn)
+        drawn = rng.choices(names, weights, k=request.num_tasks)
+        return [rng.choice(tasks_of[name]) for name in drawn]
+
+    def probabilities(self, history: History, sources: Sequence[str]) -> Mapping[str, float]:
+        """The probability of each source.
+
+        Args:
+            history: Earlier groups.
+            sources: The sources to draw from.
+        """
+        states = [history.source_history(name).state(self._fold) for name in sources]
+        means = [self._fold.mean(state) for state in states]
+        weights = bandit_probabilities(means, [state[0] for state in states], self.temperature)
+        return dict(zip(sources, weights, strict=True))
+
+    @property
+    def _fold(self) -> RecentAdvantages:
+        return RecentAdvantages(self.window)
+
+
+def absolute_advantages(rewards: Sequence[float]) -> Sequence[float]:
+    """|r - mean| / (s + 1e-6) of each reward of a group, s the unbiased standard deviation.
+
+    >>> [round(a, 3) for a in absolute_advantages([1.0, 0.0, 0.0, 0.0])]
+    [1.5, 0.5, 0.5, 0.5]
+    >>> absolute_advantages([1.0, 1.0]), absolute_advantages([0.5])
+    ([0.0, 0.0], [0.0])
+    """
+    mean = fmean(rewards)
+    deviation = stdev(rewards) if len(rewards) > 1 else 0.0
+    return [abs(reward - mean) / (deviation + 1e-6) for reward in rewards]
+
+
+def bandit_probabilities(
+    means: Sequence[float], counts: Sequence[float], temperature: float
+) -> Sequence[float]:
+    """Softmax of the upper confidence bounds mean + sqrt(2 ln(N + 1) / (n + 1)).
+
+    Args:
+        means: Mean learnability of each source.
+        counts: Number n of rollouts of each source; N is their sum, at least 1.
+        temperature: Temperature of the softmax.
+
+    >>> [round(p, 4) for p in bandit_probabilities([0.8, 0.2], [100, 100], 0.1)]
+    [0.9975, 0.0025]
+    >>> [round(p, 4) for p in bandit_probabilities([0.8, 0.2], [9990, 10], 0.1)]
+    [0.0015, 0.9985]
+    """
+    total = max(1.0, sum(counts))
+    bounds = [
+        mean + sqrt(2 * log(total + 1) / (count + 1))
+        for mean, count in zip(means, counts, strict=True)
+    ]
+    weights = [exp((bound - max(bounds)) / temperature) for bound in bounds]
+    return [weight / sum(weights) for weight in weights]
+
+
+def tasks_by_source(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+    """The tasks of each source, both in their order of appearance."""
+    tasks_of: dict[str, list[Task]] = {}
+    for task in tasks:
+        tasks_of.setdefault(task.source, []).append(task)
+    return tasks_of
+
+
+def check_sources(field: str, sources: Sequence[str], tasks: Sequence[Task]) -> None:
+    """Raise `ConfigError` for the first source that no task has, with the nearest spelling.
+
+    Args:
+        field: The field that names the sources.
+        sources: The names.
+        tasks: All training tasks.
+    """
+    if not sources:
+        return
+    known = dict.fromkeys(task.source for task in tasks)
+    for name in sources:
+        if name not in known:
+            hint = suggest(name, known)
+            raise ConfigError(f"{field}: no task has the source {name!r}. {hint}")
