@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from grupo.core.component import component
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.component import check_field, component
+from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout
 
@@ -17,6 +17,34 @@ class Filter(Protocol):
     """
 
     def __call__(self, groups: Sequence[Group], /) -> Sequence[Group]: ...
+
+
+@runtime_checkable
+class StepFilter(Protocol):
+    """A filter that also sees all groups of a step, once no further ones are generated."""
+
+    def __call__(self, groups: Sequence[Group], /) -> Sequence[Group]: ...
+
+    def finish_step(
+        self, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int, /
+    ) -> Sequence[Group]:
+        """The groups that are trained on, of which the first `num_prompts` will be.
+
+        Args:
+            kept: The groups that the filter kept in each round.
+            sampled: All groups of the step, without failed rollouts.
+            num_prompts: Number of groups to train on.
+        """
+        ...
+
+
+def kept_in_step(
+    group_filter: Filter, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int
+) -> Sequence[Group]:
+    """The groups of a step that are trained on; arguments as of `StepFilter.finish_step`."""
+    if isinstance(group_filter, StepFilter):
+        kept = group_filter.finish_step(kept, sampled, num_prompts)
+    return kept[:num_prompts]
 
 
 def keep_all(groups: Sequence[Group]) -> Sequence[Group]:
@@ -58,6 +86,53 @@ class KeepMixed:
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         name = self.reward_term
         return [g for g in groups if len({r.reward_terms[name] for r in g.rollouts}) > 1]
+
+
+@component
+class KeepAccuracy:
+    """Keep the groups in which the fraction of correct rollouts is from `low` to `high`.
+
+    A step whose rounds end with fewer groups than it should train on is completed with those
+    closest to the interval, of two equally close ones the earlier.
+    Source: Online Difficulty Filtering, Bae et al., arXiv:2504.03380.
+
+    Args:
+        low: smallest fraction.
+        high: largest fraction.
+        success_threshold: a rollout is correct if its reward is above this.
+
+    Raises:
+        ConfigError: `low` is above `high`.
+
+    >>> from grupo.core.types import Task
+    >>> rewards = [(0, 0, 0, 0), (0, 0, 0, 1), (0, 0, 1, 1), (1, 1, 1, 1)]
+    >>> groups = [Group(Task("k", "?"), tuple(Rollout(reward=r) for r in row)) for row in rewards]
+    >>> [group.rewards for group in KeepAccuracy(0.25, 0.75)(groups)]
+    [(0, 0, 0, 1), (0, 0, 1, 1)]
+    """
+
+    low: Fraction
+    high: Fraction
+    success_threshold: Number = 0.5
+
+    def __post_init__(self) -> None:
+        check_field(self, "low", self.low <= self.high, f"at most high, {self.high}")
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        return [group for group in groups if not self._distance(group)]
+
+    def finish_step(
+        self, kept: Sequence[Group], sampled: Sequence[Group], num_prompts: int
+    ) -> Sequence[Group]:
+        """The kept groups and, if they are too few, the closest of the others."""
+        others = [group for group in sampled if self._distance(group)]
+        return [*kept, *sorted(others, key=self._distance)[: max(0, num_prompts - len(kept))]]
+
+    def _distance(self, group: Group) -> float:
+        """Distance of the group's fraction of correct rollouts from the interval."""
+        correct = sum(reward > self.success_threshold for reward in group.rewards)
+        fraction = correct / len(group.rewards)
+        return max(self.low - fraction, fraction - self.high, 0.0)
 
 
 @component

@@ -7,7 +7,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
-from grupo.algo.filters import Filter
+from grupo.algo.filters import Filter, kept_in_step
 from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -97,7 +97,7 @@ async def collect_groups(
         begun = []
     if collection.paused and isinstance(opened, ClosableSessions):
         opened.close()  # the next step opens sessions of its own
-    return collection.result(max_kept=num_prompts + len(unfinished))
+    return collection.result(method.filter, num_prompts + len(unfinished))
 
 
 @dataclass
@@ -105,6 +105,7 @@ class _Collection:
     """The groups of the rounds of a step so far; fields as in `CollectedGroups`."""
 
     sampled: list[Group] = field(default_factory=list)
+    scored: list[Group] = field(default_factory=list)  # without rollouts that failed
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
     paused: list[UnfinishedGroup] = field(default_factory=list)
@@ -120,14 +121,16 @@ class _Collection:
         indexed = index_rollouts([*groups.values()], len(self.rank_of_rollout))
         for i, group in zip(groups, indexed, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        scored = [drop_failed_rollouts(group) for group in indexed]
+        complete = [drop_failed_rollouts(group) for group in indexed]
+        scored = [group for group in complete if group.rollouts]
         self.sampled += indexed
-        self.kept += group_filter([group for group in scored if group.rollouts])
+        self.scored += scored
+        self.kept += group_filter(scored)
         self.paused += paused.values()
 
-    def result(self, max_kept: int) -> CollectedGroups:
+    def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """The groups of the step, of which at most `max_kept` are trained on."""
-        kept = tuple(self.kept[:max_kept])
+        kept = tuple(kept_in_step(group_filter, self.kept, self.scored, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
         return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.paused))
 
