@@ -111,8 +111,8 @@ class KeepAccuracy:
     [(0, 0, 0, 1), (0, 0, 1, 1)]
     """
 
-    low: Fraction
-    high: Fraction
+    low: Fraction = 0.25
+    high: Fraction = 0.75
     success_threshold: Number = 0.5
 
     def __post_init__(self) -> None:
