@@ -4,7 +4,13 @@ from collections.abc import Collection
 
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.interfaces import env_without_placement
-from grupo.core.signal_names import is_comparison, is_step_value, split_name, temperature_of
+from grupo.core.signal_names import (
+    CURRENT,
+    is_comparison,
+    is_step_value,
+    split_name,
+    temperature_of,
+)
 from grupo.envs import SingleTurn
 from grupo.method import Method
 from grupo.models.base import PolicySpec
@@ -23,6 +29,11 @@ def check_signal_models(required_signals: Collection[str], known_models: Collect
     """Raise `ConfigError` for a signal, such as `logp@teacher`, of a model that the run lacks."""
     for name in sorted(required_signals):
         model = split_name(name)[1]
+        if model == CURRENT and is_comparison(name):
+            raise ConfigError(
+                f"method: it reads {name!r}, a divergence of the policy from itself. Allowed with"
+                " 'current': signals of the policy, such as 'logp@current'."
+            )
         if model and model not in known_models and not temperature_of(model):
             hint = suggest(model, known_models)
             raise ConfigError(f"method: it reads {name!r}, and the run has no {model!r}. {hint}")

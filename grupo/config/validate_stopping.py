@@ -4,7 +4,7 @@ import math
 
 from grupo.config.supervised import scored_sampler
 from grupo.core.errors import ConfigError
-from grupo.core.signal_names import split_name
+from grupo.core.signal_names import SAMPLER, split_name
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
 
@@ -47,7 +47,7 @@ def _check_evaluated(recipe: Recipe, field: str) -> None:
 def _check_kl_metric(recipe: Recipe, metric: str) -> None:
     field = "early_stopping.kl_metric"
     models = {split_name(name)[1] for name in recipe.method.requires.all_signals} - {""}
-    measured = [KL_OLD, *sorted(f"{KL_PREFIX}{model}" for model in models - {"sampler"})]
+    measured = [KL_OLD, *sorted(f"{KL_PREFIX}{model}" for model in models - {SAMPLER})]
     if metric.startswith(KL_PREFIX) and metric not in measured:
         raise ConfigError(
             f"{field}: {metric!r} is measured only if the loss has a KL term to this model."

@@ -2,6 +2,7 @@
 
 entropy              of the policy itself
 logp@ref             of another model: a reference, a teacher, the policy with another prompt
+logp@current         of the policy at the start of the step, in the context that is trained
 logp@t=1.2           of the policy at 1.2 times its temperature
 reverse_kl@teacher   a divergence between the policy's and the other model's full distributions
 disagreement         of a whole group: how far its rollouts differ from one another
@@ -10,6 +11,8 @@ step/state           a number of the environment for an action
 
 COMPARISONS = ("reverse_kl", "forward_kl", "jsd")
 GROUP_SIGNALS = ("disagreement",)
+CURRENT = "current"  # the policy itself before the first update of a step
+SAMPLER = "sampler"  # the inference engine, whose log-probs are recorded
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from grupo.core.batch import Signals
-from grupo.core.signal_names import is_comparison, split_name, temperature_of
+from grupo.core.signal_names import CURRENT, SAMPLER, is_comparison, split_name, temperature_of
 from grupo.models.token_statistics import DIVERGENCES, TOKEN_SIGNALS
 
-SAMPLING_MODELS = ("old", "sampler")
+SAMPLING_MODELS = ("old", SAMPLER, CURRENT)
 CONSTANT_SIGNALS = {"off_context": 0.0, "sampled": 1.0}
 
 

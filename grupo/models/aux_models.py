@@ -8,7 +8,7 @@ from torch import Tensor
 from grupo.core.batch import Batch, Signals
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.sharded_tensors import whole
-from grupo.core.signal_names import split_name, temperature_of
+from grupo.core.signal_names import CURRENT, SAMPLER, split_name, temperature_of
 from grupo.core.types import Group, Observation, Rollout
 from grupo.models.base import AuxModel, AuxModels, PromptOverride, Reprompter
 from grupo.models.scorers import (
@@ -66,7 +66,7 @@ def load_aux_models(
     Also return the models by name as scorers whose full distributions the policy can compare with.
     """
     owners = {owner for _, owner in map(split_name, required_signals)}
-    required = owners - {"", "sampler"}
+    required = owners - {"", SAMPLER, CURRENT}
     requested = [aux_model for aux_model in aux_models if aux_model.name in required]
     reprompters = {
         aux_model.name: _make_reprompter(policy, aux_model.prompt_override)

@@ -14,11 +14,12 @@ from grupo.core.component import component
 from grupo.core.interfaces import Actor, Scorer
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.sharded_tensors import whole
+from grupo.core.signal_names import CURRENT, SAMPLER
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.models.weight_sync import WeightSync
 
-BUILTIN_MODELS = ("ref", "sampler")  # models that every policy can be compared with
+BUILTIN_MODELS = ("ref", SAMPLER, CURRENT)  # models that every policy can be compared with
 
 
 @runtime_checkable

@@ -15,7 +15,14 @@ from grupo.core.interfaces import Scorer
 from grupo.core.loader_errors import loader_errors
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.signal_names import COMPARISONS, is_comparison, split_name, temperature_of
+from grupo.core.signal_names import (
+    COMPARISONS,
+    CURRENT,
+    SAMPLER,
+    is_comparison,
+    split_name,
+    temperature_of,
+)
 from grupo.core.types import Rollout, Task
 from grupo.core.validation import PromptLimit, check_context_room
 from grupo.inference.sampling_params import Sampling
@@ -260,7 +267,7 @@ def load_aux_models(
 ) -> AuxModels:
     """Load every auxiliary model that `required_signals` names; the reference is a copy."""
     owners = {owner for _, owner in map(split_name, required_signals)}
-    required = owners - {"", "sampler"}
+    required = owners - {"", SAMPLER, CURRENT}
     scorers = dict[str, Scorer]()
     for name in required:
         if factor := temperature_of(name):

@@ -10,7 +10,7 @@ from torch import Tensor
 from grupo.core.batch import Batch, SignalDict, Signals
 from grupo.core.device_copies import to_device
 from grupo.core.interfaces import Scorer
-from grupo.core.signal_names import GROUP_SIGNALS, is_comparison, split_name
+from grupo.core.signal_names import CURRENT, GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import collective_passes, out_of_memory_on_all
@@ -48,7 +48,8 @@ def add_signals(
 
     Args:
         policy: Computes its own signals, and comparisons with other models such as `jsd@ref`.
-        models: Auxiliary models by name: `logp@ref` is the signal `logp` of `models["ref"]`.
+        models: Auxiliary models by name: `logp@ref` is the signal `logp` of `models["ref"]`, and
+            `logp@current` that of `policy` as it is now.
         batch: The batch; signals that it already has are not computed again.
         names: Names of the signals.
         ranks: The processes that share the rows; every rank returns the signals of all.
@@ -58,7 +59,7 @@ def add_signals(
         scorer = policy
         scorer_signal = name
         if model and not is_comparison(name):
-            scorer = models[model]
+            scorer = policy if model == CURRENT else models[model]
             scorer_signal = signal
         by_group = scorer_signal in GROUP_SIGNALS
         if by_group:

@@ -8,6 +8,7 @@ base                   the interface of a loss; sums and multiples of losses
 policy_gradient        PPO's clipped loss, REINFORCE, weighted REINFORCE
 dynamic_clip           clip bounds that depend on the token or on the minibatch
 turn_level             clipped ratios of whole turns
+current_ratio          ratios to the policy at the start of the step
 importance_correction  corrections for the mismatch between trainer and inference engine
 regularizers           KL and other divergences from another policy, entropy
 kl_unbiased            KL estimators whose gradient is that of KL
@@ -37,6 +38,7 @@ from grupo.algo.data_source import EnoughCorrect, PerSourceMean, SeparateDemos, 
 from grupo.algo.losses.base import Loss, ScaledLoss, SumLoss, ZeroLoss
 from grupo.algo.losses.contrastive import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.critic import ClippedValueLoss, OutcomeValueLoss, ValueLoss
+from grupo.algo.losses.current_ratio import RatioToCurrent
 from grupo.algo.losses.dynamic_clip import AdaptiveClip, DynamicClipBounds
 from grupo.algo.losses.entropy_aware import DualConstraint, EntropyAdaptiveClip
 from grupo.algo.losses.importance_correction import (
@@ -179,6 +181,7 @@ __all__ = [
     "PerSourceMean",
     "PolicyShaping",
     "Preference",
+    "RatioToCurrent",
     "RegressScore",
     "Reinforce",
     "RejectionMask",

@@ -10,7 +10,7 @@ from grupo.core.batch import Batch
 from grupo.core.rng import derive_key
 from grupo.core.signal_names import is_step_value, split_name, temperature_of
 from grupo.method import Method
-from grupo.models.base import AuxModel
+from grupo.models.base import BUILTIN_MODELS, AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe, with_max_minibatches
 from grupo.rollouts.evaluate import SuccessCriterion, evaluate
@@ -80,7 +80,7 @@ def echo_recipe(method: Method, *, seed: int = 0, shift: int = 0, max_steps: int
     signals = method.requires.all_signals
     step_values = sorted(name.removeprefix("step/") for name in signals if is_step_value(name))
     terms = method.requires.reward_terms - method.provides.reward_terms
-    models = {split_name(name)[1] for name in signals} - {"", "ref", "sampler"}
+    models = {split_name(name)[1] for name in signals} - {"", *BUILTIN_MODELS}
     return Recipe(
         policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
         env=EchoEnv(shift, tuple(sorted(terms)), tuple(step_values)),
@@ -138,4 +138,4 @@ def _gradient_follows_advantage(method: Method) -> bool:
 
 
 def _reads_other_models(signals: frozenset[str]) -> bool:
-    return any(split_name(name)[1] not in ("", "ref", "sampler") for name in signals)
+    return any(split_name(name)[1] not in ("", *BUILTIN_MODELS) for name in signals)
