@@ -78,6 +78,27 @@ class Actor(Protocol):
         """A forced beginning `text` of the next action: neither sampled nor trained on."""
         ...
 
+    async def choose(
+        self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
+    ) -> Action:
+        """A beginning of the next action, drawn among given texts, and learned.
+
+        The action is `sampled` from the given distribution, and `off_context`: its `logp` belongs
+        to that distribution, and the ratio of the whole action is pi(text) / probability. A token's
+        log-probability is that of the given distribution after the text's tokens before it. The
+        engine generates nothing, so nothing is counted as generated.
+
+        Args:
+            rollout: The rollout so far.
+            observation: The observation that the action answers.
+            probabilities: Probability of each text, in the order in which one is drawn.
+
+        Raises:
+            ConfigError: The sum of the probabilities is not 1, or a text is the beginning of
+                another.
+        """
+        ...
+
     async def score(self, rollout: Rollout) -> TokenScores:
         """Log-probabilities and entropies of the last action in its context; generates nothing.
 

@@ -53,8 +53,8 @@ class Action:
             then 0, or the policy's own for a forced text that is trained on with a ratio.
         in_loss: The action is trained on. False for a forced prefill.
         resets_context: The context starts anew with `observation`; earlier turns are not read.
-        off_context: The action was sampled in another context or at an earlier step than the
-            one it is trained in; `logp` belongs to the former.
+        off_context: The action was sampled in another context, at an earlier step, or from
+            another distribution than the one it is trained in; `logp` belongs to the former.
         rng_key: Key of the random stream that the action was sampled with.
         policy_version: Training steps behind the weights that sampled the action (its first part).
         later_parts: Of an action that was generated in several steps: the index of the first item

@@ -18,6 +18,7 @@ from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_action_tokens
 from grupo.models.demonstrations import demonstration_rollout
+from grupo.models.text_choice import draw_text
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,15 @@ class CausalActor:
         items = self.chat_tokenizer.encode_forced(text)
         action = self._unsampled_action(rollout, observation, text, items)
         return replace(action, in_loss=False)
+
+    async def choose(
+        self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
+    ) -> Action:
+        encode = self.chat_tokenizer.encode_forced
+        text, tokens, logp = draw_text(probabilities, encode, self.rng("choose"))
+        action = self._unsampled_action(rollout, observation, text, tokens)
+        drawn = {"logp": logp, "sampled": True, "off_context": True}
+        return replace(action, **drawn, rng_key=self.rng_key)
 
     async def score(self, rollout: Rollout) -> TokenScores:
         num_scored = len(rollout.turns[-1][1].items)

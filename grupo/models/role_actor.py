@@ -65,6 +65,11 @@ class RoleActor:
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         return await self._actor_of(rollout).prefill_forced(rollout, observation, text)
 
+    async def choose(
+        self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
+    ) -> Action:
+        return await self._actor_of(rollout).choose(rollout, observation, probabilities)
+
     async def score(self, rollout: Rollout) -> TokenScores:
         return await self._actor_of(rollout).score(rollout)
 

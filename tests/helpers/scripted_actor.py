@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from grupo.core.interfaces import TokenScores
 from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.models.text_choice import draw_text
 
 TASK = Task("t", "Q")
 END = "."
@@ -52,6 +53,11 @@ class Script:
 
     async def prefill_forced(self, rollout, observation, text):
         return self._unsampled_action(observation, text, in_loss=False)
+
+    async def choose(self, rollout, observation, probabilities):
+        text, _, logp = draw_text(probabilities, tuple, self.rng("choose"))
+        drawn = {"logp": logp, "sampled": True, "off_context": True, "rng_key": self.key}
+        return replace(self._unsampled_action(observation, text), **drawn)
 
     async def score(self, rollout):
         return TokenScores((-2.0,) * len(rollout.turns[-1][1].items))

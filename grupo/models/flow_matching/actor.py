@@ -99,6 +99,11 @@ class FlowActor:
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         return await self.append_unsampled(rollout, observation, text)
 
+    async def choose(
+        self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
+    ) -> Action:
+        return await self.append_unsampled(rollout, observation, next(iter(probabilities), ""))
+
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         *turns, (observation, action) = rollout.turns
         truncated = replace(
