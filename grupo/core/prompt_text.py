@@ -1,7 +1,19 @@
 """Text that is added to a prompt, which is a text or a chat."""
 
-from grupo.core.message_content import append_to, has_text_or_parts, prepend_to
+from grupo.core.message_content import append_to, content_text, has_text_or_parts, prepend_to
 from grupo.core.types import Observation
+
+
+def prompt_as_text(prompt: Observation) -> str:
+    """The prompt as text: the contents of a chat, one paragraph each.
+
+    >>> chat = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "?"})
+    >>> prompt_as_text(chat)
+    'Be brief.\\n\\n?'
+    """
+    if isinstance(prompt, str):
+        return prompt
+    return "\n\n".join(content_text(message["content"]) for message in prompt)
 
 
 def append_text(prompt: Observation, text: str) -> Observation:

@@ -38,6 +38,7 @@ class Requires:
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
         replays: Number of best and of worst earlier rollouts that are read in `task.replays`.
+        demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
         unfinished: Whether `task.unfinished` is read: rollouts are continued in later steps.
         current_heads: Whether generation reads the heads, and so may not run ahead of the updates.
         whole_batch: Whether the result for one group depends on the other groups of the batch.
@@ -61,6 +62,7 @@ class Requires:
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
     replays: int
+    demonstrations: int
     unfinished: bool
     current_heads: bool
     whole_batch: bool
@@ -80,6 +82,7 @@ class Requires:
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
         replays: int = 0,
+        demonstrations: int = 0,
         unfinished: bool = False,
         current_heads: bool = False,
         whole_batch: bool = False,
@@ -97,6 +100,7 @@ class Requires:
             "columns": _names("columns", columns),
             "heads": _heads(heads),
             "replays": _count("replays", replays),
+            "demonstrations": _count("demonstrations", demonstrations),
             "unfinished": _flag("unfinished", unfinished),
             "current_heads": _flag("current_heads", current_heads),
             "whole_batch": _flag("whole_batch", whole_batch),
@@ -123,6 +127,7 @@ class Requires:
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
             replays=max(self.replays, other.replays),
+            demonstrations=max(self.demonstrations, other.demonstrations),
             unfinished=self.unfinished or other.unfinished,
             current_heads=self.current_heads or other.current_heads,
             whole_batch=self.whole_batch or other.whole_batch,

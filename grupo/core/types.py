@@ -12,6 +12,14 @@ Observation = str | tuple[Message, ...]  # plain text, or the messages of a chat
 
 
 @dataclass(frozen=True)
+class SolvedTask:
+    """A task with a correct answer of the policy, as texts."""
+
+    prompt: str
+    answer: str
+
+
+@dataclass(frozen=True)
 class Task:
     """A prompt and everything needed to score the answers to it.
 
@@ -25,6 +33,7 @@ class Task:
         group_size: Rollouts that the curriculum requests; 0 leaves the number to the sampler.
         replays: Earlier rollouts of this task that the history has kept.
         unfinished: Unfinished rollouts of this task, which its sampler continues.
+        demonstrations: The most similar other tasks that the policy has solved, best first.
     """
 
     key: str
@@ -36,6 +45,7 @@ class Task:
     group_size: int = 0
     replays: "tuple[Rollout, ...]" = ()
     unfinished: "tuple[Rollout, ...]" = ()
+    demonstrations: tuple[SolvedTask, ...] = ()
 
 
 @dataclass(frozen=True)

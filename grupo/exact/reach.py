@@ -29,6 +29,8 @@ def obstacle(method: Method) -> str:
         "it reads earlier groups of a task:": [type(fold).__name__ for fold in requires.task_folds],
         "it reads earlier groups of a source:": [type(f).__name__ for f in requires.source_folds],
         "it reads the number of replays": [str(requires.replays)] * bool(requires.replays),
+        "it reads the number of demonstrations": [str(requires.demonstrations)]
+        * bool(requires.demonstrations),
         "it reads the reward term": requires.reward_terms - REWARD_TERMS,
         "it draws with the last bits of log-probabilities, which equal answers share:": [
             _name(part) for part in walk(method) if isinstance(part, PSEUDO_RANDOM)

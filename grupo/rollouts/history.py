@@ -3,7 +3,8 @@
 State is a fold over the history: of a task's earlier groups, only the states of the folds that the
 method declares are kept. A task takes the same memory, however often it was drawn. Where a method
 replays rollouts, these are kept as well, in bounded number per task and in all. Unfinished rollouts
-are kept until a later step draws their task again and continues them.
+are kept until a later step draws their task again and continues them. Where a method reads
+demonstrations, the policy's own correct answers are kept, in bounded number over all tasks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from grupo.core.batch import TaskHistory
 from grupo.core.controllers import GROUP_REWARD
 from grupo.core.task_fold import ScoredGroup, TaskFold
 from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import rollout_json
 
@@ -38,6 +40,7 @@ class History:
         replay_rollouts: Rollouts kept for replay, by task.
         unfinished_rollouts: Rollouts to be continued, by task, the longest kept first.
         source_histories: What the method's folds remember of earlier groups, by source.
+        demonstrations: The policy's own correct answers, over all tasks.
     """
 
     tasks_drawn: int = 0
@@ -47,6 +50,7 @@ class History:
     replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     unfinished_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
     source_histories: TaskHistoryStore = field(default_factory=TaskHistoryStore)
+    demonstrations: DemonstrationBuffer = field(default_factory=DemonstrationBuffer)
 
     def copy(self) -> "History":
         """A snapshot, which does not change when this history is appended to."""
@@ -58,6 +62,7 @@ class History:
             dict(self.replay_rollouts),
             dict(self.unfinished_rollouts),
             self.source_histories.copy(),
+            self.demonstrations.copy(),
         )
 
     def task_history(self, task: Task) -> TaskHistory:
@@ -79,6 +84,11 @@ class History:
         replays = self.replay_rollouts.get(task.key, ())
         return replace(task, replays=replays) if replays else task
 
+    def with_demonstrations(self, task: Task, count: int) -> Task:
+        """The task with the `count` most similar other tasks that the policy has solved."""
+        nearest = self.demonstrations.nearest(task, count)
+        return replace(task, demonstrations=nearest) if nearest else task
+
     def with_unfinished(self, task: Task) -> Task:
         """The task with its unfinished rollouts as `unfinished`."""
         unfinished = self.unfinished_rollouts.get(task.key, ())
@@ -94,13 +104,21 @@ class History:
         """Add to the number of tasks drawn."""
         self.tasks_drawn += count
 
-    def append_groups(self, step: int, groups: Iterable[Group], num_replays: int = 0) -> None:
+    def append_groups(
+        self,
+        step: int,
+        groups: Iterable[Group],
+        num_replays: int = 0,
+        *,
+        keep_demonstrations: bool = False,
+    ) -> None:
         """Append the groups of a step; failed and unfinished rollouts are not scored ones.
 
         Args:
             step: Number of the step, from 0.
             groups: All groups that the step generated.
             num_replays: Number of best and of worst rollouts to keep per task.
+            keep_demonstrations: Whether own correct answers are kept.
         """
         self.num_steps = step + 1
         for group in groups:
@@ -113,6 +131,8 @@ class History:
             self.source_histories.append(group.task.source, scored_group)
             if num_replays:
                 self._keep_replays(group.task, scored, num_replays)
+            if keep_demonstrations:
+                self.demonstrations.add(group.task, scored)
 
     def _keep_unfinished(self, group: Group) -> None:
         key = group.task.key
@@ -155,6 +175,7 @@ class History:
             "metrics": self.metrics,
             "replay_rollouts": _rollouts_to_data(self.replay_rollouts),
             "unfinished_rollouts": _rollouts_to_data(self.unfinished_rollouts),
+            "demonstrations": self.demonstrations.to_data(),
         }
 
     def tensors(self) -> dict[str, Tensor]:
@@ -183,6 +204,7 @@ class History:
             _rollouts_from_data(data["replay_rollouts"]),
             _rollouts_from_data(data["unfinished_rollouts"]),
             TaskHistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_folds),
+            DemonstrationBuffer.from_data(data["demonstrations"]),
         )
 
 

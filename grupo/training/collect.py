@@ -142,7 +142,13 @@ def _draw_groups(
     history = request.history
     new_tasks = method.curriculum(request)
     history.count_drawn(sum(not task.unfinished for task in new_tasks))
-    drawn = [history.take_unfinished(history.with_replays(task)) for task in new_tasks]
+    num_demonstrations = method.requires.demonstrations
+    drawn = [
+        history.with_demonstrations(
+            history.take_unfinished(history.with_replays(task)), num_demonstrations
+        )
+        for task in new_tasks
+    ]
     return [
         UnfinishedGroup(task, first_step, (request.resample_round, i))
         for i, task in enumerate(drawn)

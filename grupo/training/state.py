@@ -89,7 +89,13 @@ class State:
         Raises:
             ConfigError: A controller of the method reads a metric that does not exist.
         """
-        self.history.append_groups(self.step, groups, method.requires.replays)
+        requires = method.requires
+        self.history.append_groups(
+            self.step,
+            groups,
+            requires.replays,
+            keep_demonstrations=requires.demonstrations > 0,
+        )
         names = method.controlled_metrics
         self.history.append_metrics(_controlled_metrics(metrics, names - {GROUP_REWARD}))
         if GROUP_REWARD in names:

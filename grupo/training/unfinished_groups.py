@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from grupo.core.interfaces import Actor
 from grupo.core.rng import derive_key
-from grupo.core.types import Observation, RewardResult, Rollout, Task
+from grupo.core.types import Observation, RewardResult, Rollout, SolvedTask, Task
 from grupo.inference.reply_record import RecordedReply, ReplyRecord, ResumableActor
 from grupo.storage import rollout_json
 
@@ -78,8 +78,9 @@ class UnfinishedGroup:
     def to_data(self) -> list[Any]:
         """The group as JSON data, which does not depend on the order of arrivals."""
         replays = [*map(rollout_json.to_data, self.task.replays)]
+        demonstrations = [[task.prompt, task.answer] for task in self.task.demonstrations]
         return [
-            [self.task.key, self.task.group_size, self.task.prompt, replays],
+            [self.task.key, self.task.group_size, self.task.prompt, replays, demonstrations],
             self.first_step,
             self.label,
             {key: reply.to_data() for key, reply in sorted(self.replies.items())},
@@ -90,12 +91,14 @@ class UnfinishedGroup:
     @classmethod
     def from_data(cls, data: Any, task_by_key: Mapping[str, Task]) -> "UnfinishedGroup":
         """The group that `to_data` returned."""
-        (key, group_size, prompt, replays), first_step, label, replies, observations, scores = data
+        task_data, first_step, label, replies, observations, scores = data
+        key, group_size, prompt, replays, demonstrations = task_data
         task = replace(
             task_by_key[key],
             group_size=group_size,
             prompt=rollout_json.as_observation(prompt),
             replays=tuple(map(rollout_json.from_data, replays)),
+            demonstrations=tuple(SolvedTask(*texts) for texts in demonstrations),
         )
         return cls(
             task,

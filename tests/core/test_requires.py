@@ -13,11 +13,16 @@ HEAD = LinearHead("value")
 
 
 def test_merging_unites_names_and_takes_the_strictest_flags():
-    left = Requires(signals=("a",), heads=(HEAD,), replays=1, whole_batch=True)
+    left = Requires(signals=("a",), heads=(HEAD,), replays=1, demonstrations=2, whole_batch=True)
     right = Requires(signals=("b",), recomputed_signals=("c",), heads=(HEAD,), replays=3)
     merged = left | right
     assert merged == Requires(
-        signals=("a", "b"), recomputed_signals=("c",), heads=(HEAD,), replays=3, whole_batch=True
+        signals=("a", "b"),
+        recomputed_signals=("c",),
+        heads=(HEAD,),
+        replays=3,
+        demonstrations=2,
+        whole_batch=True,
     )
     assert merged.all_signals == {"a", "b", "c"}
     assert (merged.coupled_rows, merged.stop_gradient, merged.current_heads) == (False,) * 3
@@ -44,6 +49,7 @@ def test_a_misspelt_field_is_an_error():
         ({"heads": ("value",)}, "heads: 'value' is no auxiliary head"),
         ({"heads": (HEAD, LinearHead("value", 1.0))}, "heads: two have one name"),
         ({"replays": -1}, "replays: -1. Allowed: a whole number"),
+        ({"demonstrations": -1}, "demonstrations: -1. Allowed: a whole number"),
         ({"whole_batch": ("x",)}, "whole_batch: .*Allowed: True or False"),
     ],
 )

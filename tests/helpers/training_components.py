@@ -86,6 +86,12 @@ def hinted_tasks() -> Iterator[Task]:
         yield replace(task, columns={"hint": "D", "hints": [["H"], ["L", "LP"]]})
 
 
+def similar_tasks() -> Iterator[Task]:
+    """Tasks of two words, which others share."""
+    for i in range(12):
+        yield Task(f"task {i}", f"{LETTERS[i % 4]},{LETTERS[i % 3]}")
+
+
 def fine(task: Task, rollout: Rollout) -> float:
     """The fraction of characters before P: a reward of many values."""
     return sum(c < "P" for c in rollout.text) / 6

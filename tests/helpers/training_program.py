@@ -26,6 +26,7 @@ import torch
 
 from grupo.models import loading
 from grupo.pipeline import resume_pipeline, run_pipeline
+from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
@@ -78,6 +79,7 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
             history, "source_histories", TaskHistoryStore(history.source_histories.folds)
         ),
         "replays": history.replay_rollouts.clear,
+        "demonstrations": lambda: setattr(history, "demonstrations", DemonstrationBuffer()),
         "unfinished": history.unfinished_rollouts.clear,
         "unfinished groups": lambda: setattr(state, "unfinished_groups", ()),
         "replies": lambda: setattr(

@@ -21,19 +21,23 @@ from grupo.methods.vade import vade
 from grupo.rollouts.curricula import SourceBandit
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
+    Attempt,
     EarlyExits,
     EntropyBranching,
     FirstTurnTree,
     GroupPart,
     GroupSampler,
     ResampleUntilInformative,
+    Rescue,
     SegmentTree,
+    SolvedExamples,
     SplitGroup,
     WithReflection,
     with_critique,
     with_hint,
     with_scaffold,
 )
+from grupo.rollouts.samplers.kept_answers import replace_all
 from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
 from grupo.tasks import FromFunction
 from tests.helpers.training_components import (
@@ -45,6 +49,7 @@ from tests.helpers.training_components import (
     few_tasks,
     hinted_tasks,
     late,
+    similar_tasks,
     sourced_tasks,
 )
 
@@ -114,6 +119,13 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
     "criticised": {
         "method": critique_grpo(6).replace(sampler=with_critique(GroupSampler(4), brief, "?")),
         "env": env_with_reward(late),
+    },
+    "exemplified": {
+        "method": METHOD.replace(
+            sampler=Rescue(GroupSampler(4), (Attempt(SolvedExamples(2), replace_all),))
+        ),
+        "env": env_with_reward(coarse),
+        "tasks": FromFunction(similar_tasks),
     },
     "reflected": {
         "method": r3(6, 4).replace(sampler=WithReflection(GroupSampler(4), 0.9, "!", "?")),

@@ -37,6 +37,7 @@ from grupo.rollouts.samplers.self_hint import SelfHints, with_self_hints
 from grupo.rollouts.samplers.self_improving_pairs import RevisionPrompt, SelfImprovingPairs
 from grupo.rollouts.samplers.self_play import SelfPlay
 from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
+from grupo.rollouts.samplers.solved_examples import SolvedExamples
 from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
 from grupo.rollouts.samplers.synthesis import SynthesizedTasks
 from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
@@ -82,6 +83,7 @@ __all__ = [
     "SelfPlay",
     "SingleStepBranching",
     "SolutionColumn",
+    "SolvedExamples",
     "SplitGroup",
     "SplitTree",
     "SynthesizedTasks",

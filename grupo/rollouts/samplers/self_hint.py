@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
-from grupo.core.message_content import content_text
 from grupo.core.numbers import Number, PositiveInt
+from grupo.core.prompt_text import prompt_as_text
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
@@ -44,7 +44,7 @@ class HintPrompt:
         return Requires(columns=(self.column,))
 
     def __call__(self, task: Task, attempt: Rollout) -> Observation:
-        prompt = task.prompt if isinstance(task.prompt, str) else _chat_text(task.prompt)
+        prompt = prompt_as_text(task.prompt)
         solution = str(task.columns.get(self.column, task.reference_answer))
         return self.template.format(task=prompt, attempt=attempt.text, solution=solution)
 
@@ -155,10 +155,3 @@ def with_self_hints(
 def prompt_without_hint(group: Group, rollout: Rollout) -> Observation | None:
     """The task's plain prompt, for rollouts that were generated with a self-generated hint."""
     return group.task.prompt if rollout.source == "with_self_hint" else None
-
-
-def _chat_text(messages: Sequence[object]) -> str:
-    contents = (
-        content_text(dict(message)["content"]) for message in messages if isinstance(message, dict)
-    )
-    return "\n\n".join(contents)

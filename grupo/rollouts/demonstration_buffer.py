@@ -1,0 +1,77 @@
+"""A bounded buffer of the policy's own correct answers, from which similar tasks are retrieved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from grupo.core.bm25 import Bm25
+from grupo.core.prompt_text import prompt_as_text
+from grupo.core.types import Rollout, SolvedTask, Task
+
+MAX_SOLVED_TASKS = 1024  # the task that was solved longest ago is dropped first
+SUCCESS_THRESHOLD = 0.5  # a rollout with a higher reward is correct
+
+
+@dataclass
+class DemonstrationBuffer:
+    """The last correct answer of the policy to each task that it has solved.
+
+    Answers that were given instead of sampled, and those of other roles, are not kept.
+
+    Args:
+        solved: The solved tasks by their key, the one solved longest ago first.
+    """
+
+    solved: dict[str, SolvedTask] = field(default_factory=dict)
+    _index: Bm25 | None = field(default=None, compare=False, repr=False)
+
+    def add(self, task: Task, scored: Sequence[Rollout]) -> None:
+        """Keep the best correct answer of a group, the first of equals.
+
+        Args:
+            task: The task of the group.
+            scored: Its rollouts that could be scored.
+        """
+        correct = [r for r in scored if r.reward > SUCCESS_THRESHOLD and _is_own(r)]
+        if not correct:
+            return
+        best = max(correct, key=lambda rollout: rollout.reward)
+        self.solved.pop(task.key, None)
+        self.solved[task.key] = SolvedTask(prompt_as_text(task.prompt), best.text)
+        if len(self.solved) > MAX_SOLVED_TASKS:
+            del self.solved[next(iter(self.solved))]
+        self._index = None
+
+    def nearest(self, task: Task, count: int) -> tuple[SolvedTask, ...]:
+        """Other solved tasks whose prompts have words of the task's, the most similar first.
+
+        Args:
+            task: The task, which is left out where it was solved itself.
+            count: Number of solved tasks, at most.
+        """
+        if not count or not self.solved:
+            return ()
+        if self._index is None:
+            self._index = Bm25([solved.prompt for solved in self.solved.values()])
+        keys = [*self.solved]
+        found = self._index.search(prompt_as_text(task.prompt), count + 1)
+        others = [keys[i] for i in found if keys[i] != task.key]
+        return tuple(self.solved[key] for key in others[:count])
+
+    def copy(self) -> "DemonstrationBuffer":
+        """A snapshot, which does not change when answers are added to this buffer."""
+        return DemonstrationBuffer(dict(self.solved), self._index)
+
+    def to_data(self) -> list[list[str]]:
+        """The buffer as JSON can hold it."""
+        return [[key, solved.prompt, solved.answer] for key, solved in self.solved.items()]
+
+    @classmethod
+    def from_data(cls, data: Sequence[Sequence[str]]) -> "DemonstrationBuffer":
+        """The buffer that `to_data` returned."""
+        return cls({key: SolvedTask(prompt, answer) for key, prompt, answer in data})
+
+
+def _is_own(rollout: Rollout) -> bool:
+    """Whether the policy itself sampled the rollout's trained actions."""
+    trained = [action for _, action in rollout.turns if action.in_loss]
+    return not rollout.role and bool(trained) and all(action.sampled for action in trained)

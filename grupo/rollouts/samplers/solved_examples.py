@@ -1,0 +1,49 @@
+"""Further attempts with similar tasks that the policy has solved in the prompt."""
+
+from dataclasses import replace
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env
+from grupo.core.prompt_text import append_text, prepend_text
+from grupo.core.ranges import PositiveInt
+from grupo.core.requires import Requires
+from grupo.core.types import Group, Observation, Task
+from grupo.rollouts.samplers.rescue import Asked, AskedPrompt
+
+
+@component
+class SolvedExamples:
+    """Asks with the most similar other tasks that the policy has solved, and its answers.
+
+    As many rollouts as the group has are asked for. A prompt that is as plain as before, because
+    nothing similar is solved and `instruction` is empty, is not asked.
+
+    Args:
+        count: Solved tasks in the prompt, at most.
+        example: Text of one of them, before the prompt, with the fields {prompt} and {answer}.
+        instruction: Text at the end of the prompt.
+    """
+
+    count: PositiveInt = 2
+    example: str = "{prompt}{answer}\n\n"
+    instruction: str = ""
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(demonstrations=self.count)
+
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+        shown = self.prompt_of(group.task)
+        if shown == group.task.prompt:
+            return Asked()
+        streams = tuple(("exemplified", i) for i in range(len(group.rollouts)))
+        return Asked((AskedPrompt(replace(group.task, prompt=shown), streams),))
+
+    def prompt_of(self, task: Task) -> Observation:
+        """The prompt between examples and instruction."""
+        examples = [
+            self.example.format(prompt=solved.prompt, answer=solved.answer)
+            for solved in task.demonstrations[: self.count]
+        ]
+        shown = prepend_text("".join(examples), task.prompt) if examples else task.prompt
+        return append_text(shown, self.instruction) if self.instruction else shown
