@@ -7,6 +7,7 @@ from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
 from grupo.rollouts.samplers.context_pairs import ContextPairs
 from grupo.rollouts.samplers.critique import Critiques, with_critique
+from grupo.rollouts.samplers.cut_points import AfterText, AtFractions, AtTurns, AtUnlikelyItems
 from grupo.rollouts.samplers.deliberation import Deliberation, drop_repeats
 from grupo.rollouts.samplers.demonstrations import (
     ConversationColumn,
@@ -27,6 +28,7 @@ from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.rollouts.samplers.paraphrases import ParaphraseSampler
 from grupo.rollouts.samplers.preference_pairs import LabelledAnswers, PreferencePairs
+from grupo.rollouts.samplers.prefix_value import PrefixValue
 from grupo.rollouts.samplers.pruning import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
@@ -48,8 +50,12 @@ from grupo.rollouts.samplers.with_expert import WithExpertSolution
 from grupo.rollouts.samplers.workshop import ReviewPairs, Workshop
 
 __all__ = [
+    "AfterText",
     "AllIncorrect",
     "AnytimeBudgets",
+    "AtFractions",
+    "AtTurns",
+    "AtUnlikelyItems",
     "Attempt",
     "BetaBins",
     "ContextPairs",
@@ -72,6 +78,7 @@ __all__ = [
     "OnlyAnswerTokens",
     "ParaphraseSampler",
     "PreferencePairs",
+    "PrefixValue",
     "ResampleUntilInformative",
     "Rescue",
     "ReviewPairs",

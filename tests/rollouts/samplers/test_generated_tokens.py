@@ -17,6 +17,7 @@ from grupo.models.multi_policy import LoadedMultiPolicy
 from grupo.rollouts import samplers, turns
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
+    AtFractions,
     Attempt,
     BetaBins,
     ContextPairs,
@@ -34,6 +35,7 @@ from grupo.rollouts.samplers import (
     OnlyAnswerTokens,
     ParaphraseSampler,
     PreferencePairs,
+    PrefixValue,
     ResampleUntilInformative,
     Rescue,
     ReviewPairs,
@@ -153,6 +155,7 @@ def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
         "MultiTemperature": MultiTemperature(inner, 2, 1.5),
         "SynthesizedTasks": SynthesizedTasks(inner, same_task),
         "WithAnswerBelief": WithAnswerBelief(inner),
+        "PrefixValue": PrefixValue(inner, AtFractions((0.0, 0.6)), 2),
         "Rescue with_critique": with_critique(inner),
         "WithExpertSolution": WithExpertSolution(inner),
         "WithGreedyBaseline": WithGreedyBaseline(inner),

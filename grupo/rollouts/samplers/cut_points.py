@@ -1,0 +1,117 @@
+"""Cut points: where rollouts are cut, so that their beginnings can be continued anew."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from math import exp
+from typing import Protocol
+
+from grupo.core.component import check_field, component
+from grupo.core.interfaces import Actor
+from grupo.core.numbers import Fraction, PositiveInt
+from grupo.core.ranges import NonEmptyString
+from grupo.core.types import Rollout
+
+
+class CutPoints(Protocol):
+    """Chooses where a rollout is cut."""
+
+    def __call__(self, rollout: Rollout, actor: Actor, /) -> Sequence[int]:
+        """Numbers of first items of a rollout, increasing, from 0 to below its length."""
+        ...
+
+
+@component
+class AtFractions:
+    """Cuts at fixed fractions of a rollout's items, rounded down; 0 is the end of the prompt.
+
+    Args:
+        fractions: The fractions, each below 1.
+
+    >>> from grupo.core.types import Action
+    >>> rollout = Rollout().append_turn("?", Action((5, 6, 7, 8, 9), (0.0,) * 5))
+    >>> AtFractions((0.0, 0.5, 0.9))(rollout)
+    [0, 2, 4]
+    """
+
+    fractions: tuple[Fraction, ...] = (0.0, 0.25, 0.5, 0.75)
+
+    def __post_init__(self) -> None:
+        check_field(self, "fractions", all(x < 1 for x in self.fractions), "fractions below 1")
+
+    def __call__(self, rollout: Rollout, actor: Actor | None = None) -> Sequence[int]:
+        cuts = {int(fraction * rollout.length) for fraction in self.fractions}
+        return sorted(cuts) if rollout.length else []
+
+
+@component
+class AtUnlikelyItems:
+    """Cuts before every `every`-th item that was sampled with a probability below `below`.
+
+    SPO-chain, Guo et al. (arXiv:2505.23564).
+
+    Args:
+        below: Items with this probability or more are not counted.
+        every: Counted items from one cut to the next; the first cut is before the first one.
+
+    >>> from math import log
+    >>> from grupo.core.types import Action
+    >>> logp = tuple(map(log, (0.95, 0.5, 0.99, 0.6, 0.99, 0.4)))
+    >>> rollout = Rollout().append_turn("?", Action((0,) * 6, logp))
+    >>> AtUnlikelyItems()(rollout), AtUnlikelyItems(every=2)(rollout)
+    ([1, 3, 5], [1, 5])
+    """
+
+    below: Fraction = 0.9
+    every: PositiveInt = 1
+
+    def __call__(self, rollout: Rollout, actor: Actor | None = None) -> Sequence[int]:
+        logps = [
+            logp if action.sampled and action.in_loss else 0.0
+            for _, action in rollout.turns
+            for logp in action.logp
+        ]
+        unlikely = [i for i, logp in enumerate(logps) if exp(logp) < self.below]
+        return unlikely[:: self.every]
+
+
+@component
+class AtTurns:
+    """Cuts before each turn of a rollout, the first one included: the end of the prompt.
+
+    >>> from grupo.core.types import Action
+    >>> rollout = Rollout().append_turn("?", Action((5, 6), (0.0,) * 2, (1,)))
+    >>> AtTurns()(rollout.append_turn("and?", Action((7,), (0.0,), (2,))))
+    [0, 2]
+    """
+
+    def __call__(self, rollout: Rollout, actor: Actor | None = None) -> Sequence[int]:
+        actions = [action for _, action in rollout.turns]
+        starts = accumulate((len(action.items) for action in actions), initial=0)
+        pairs = zip(starts, actions, strict=False)
+        cuts = {start for start, action in pairs if action.observation and action.items}
+        return sorted(cuts)
+
+
+@component
+class AfterText:
+    """Cuts at the end of the prompt, and behind the item that completes each occurrence of a text.
+
+    Args:
+        text: The text between segments of an answer, such as a line break.
+    """
+
+    text: NonEmptyString = "\n"
+
+    def __call__(self, rollout: Rollout, actor: Actor) -> Sequence[int]:
+        cuts = {0} if rollout.length else set[int]()
+        start = 0
+        for i, (_, action) in enumerate(rollout.turns):
+            through = Rollout(rollout.turns[: i + 1], role=rollout.role)
+            count = 0
+            for end in range(1, len(action.items) + 1):
+                shown = actor.truncate(through, end).turns[-1][1].text.count(self.text)
+                if shown > count:
+                    cuts.add(start + end)
+                count = shown
+            start += len(action.items)
+        return sorted(cut for cut in cuts if cut < rollout.length)
