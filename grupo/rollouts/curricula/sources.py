@@ -31,7 +31,10 @@ PAPER = Paper(
         " scores with values of validation passes.",
         "Rollouts that the filter drops are counted: their advantage of 0 is what they show.",
     ),
-    shown=("tests/rollouts/curricula/test_sources.py::test_probabilities_of_two_sources_by_hand",),
+    shown=(
+        "docs/guidance_shown/dump.md#dump",
+        "tests/rollouts/curricula/test_sources.py::test_probabilities_of_two_sources_by_hand",
+    ),
 )
 
 
