@@ -6,11 +6,13 @@ logp@current         of the policy at the start of the step, in the context that
 logp@t=1.2           of the policy at 1.2 times its temperature
 reverse_kl@teacher   a divergence between the policy's and the other model's full distributions
 disagreement         of a whole group: how far its rollouts differ from one another
+concentration        of a row: the mean cosine between the hidden states of its actions
 step/state           a number of the environment for an action
 """
 
 COMPARISONS = ("reverse_kl", "forward_kl", "jsd")
 GROUP_SIGNALS = ("disagreement",)
+ROW_SIGNALS = ("concentration",)
 CURRENT = "current"  # the policy itself before the first update of a step
 SAMPLER = "sampler"  # the inference engine, whose log-probs are recorded
 

@@ -20,7 +20,13 @@ from grupo.core.loader_errors import loader_errors
 from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS, is_comparison, split_name
+from grupo.core.signal_names import (
+    COMPARISONS,
+    GROUP_SIGNALS,
+    ROW_SIGNALS,
+    is_comparison,
+    split_name,
+)
 from grupo.core.types import Observation, Rollout, Task
 from grupo.core.validation import PromptLimit, check_context_room
 from grupo.inference.base import Engine, StopConditions
@@ -34,6 +40,7 @@ from grupo.models.aux_models import load_aux_models
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.causal_actor import CausalActor, replace_prompt
 from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.concentration import row_concentration
 from grupo.models.config_file import check_rank
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.detokenize import TokenTexts
@@ -107,7 +114,7 @@ class CausalLM:
     @property
     def signals(self) -> tuple[str, ...]:
         """Names of the signals of a token."""
-        return (*TOKEN_SIGNALS, *COMPARISONS, *GROUP_SIGNALS)
+        return (*TOKEN_SIGNALS, *COMPARISONS, *ROW_SIGNALS, *GROUP_SIGNALS)
 
     @property
     def builtin_models(self) -> tuple[str, ...]:
@@ -352,6 +359,9 @@ class CausalPolicy(TrainablePolicy):
             model = self.aux_heads.models.get(name)
             states = model.distributions(batch) if model else own
             values[name] = self.aux_heads.predict(name, states.hidden.values)
+        if "concentration" in names:
+            row = batch.mask.nonzero()[:, 0]
+            values["concentration"] = row_concentration(own.hidden.values, row, len(batch.mask))
         if "disagreement" in names:
             column = batch.mask.nonzero()[:, 1]
             values["disagreement"] = disagreement(own, column, len(batch.mask))

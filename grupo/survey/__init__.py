@@ -2,9 +2,11 @@
 
 from grupo.survey.measure import TaskSurvey, survey_tasks
 from grupo.survey.parquet import write_survey
+from grupo.survey.prompt_concentration import PromptConcentration
 from grupo.survey.run_history import TaskVisits, visits_of, write_history_survey
 
 __all__ = [
+    "PromptConcentration",
     "TaskSurvey",
     "TaskVisits",
     "survey_tasks",

@@ -15,6 +15,7 @@ from grupo.rollouts.curricula.difficulty import (
     beta_mean,
     expected_gain,
 )
+from grupo.rollouts.curricula.gaussian_window import GaussianWindow
 from grupo.rollouts.curricula.knapsack import Knapsack
 from grupo.rollouts.curricula.length_budget import StatedBudget
 from grupo.rollouts.curricula.sources import RecentAdvantages, SourceBandit
@@ -25,6 +26,7 @@ __all__ = [
     "Curriculum",
     "CurriculumRequest",
     "DynamicSampling",
+    "GaussianWindow",
     "Knapsack",
     "OutcomeAndDiversity",
     "RecentAdvantages",

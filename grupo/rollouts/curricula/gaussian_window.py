@@ -1,0 +1,92 @@
+"""A Gaussian window that slides along the tasks, sorted by a column."""
+
+from collections.abc import Sequence
+from math import log
+
+from grupo.core.component import component
+from grupo.core.controllers import ExponentialSum
+from grupo.core.errors import ConfigError
+from grupo.core.numbers import Number, Positive
+from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
+from grupo.core.rng import make_rng
+from grupo.core.types import Task
+from grupo.rollouts.curricula.base import CurriculumRequest
+
+PAPER = Paper(
+    title="Angles Don't Lie: Unlocking Training-Efficient RL Through the Model's Own Signals",
+    use="Tasks are of different difficulty, and nobody has measured how often each is solved.",
+    tags=("curriculum",),
+    kind="curriculum",
+    checked=("golden", "run"),
+    catalogue=("gain-rl",),
+    source=Source(
+        "code",
+        "wangqinsi1/GAINRL: data_processor.py, and a copy of verl_gainrl's gainrl_sampler.py in"
+        " another repository",
+    ),
+    missing=("Scores after training began: tasks are scored once, by the policy before it.",),
+    deviations=(
+        "Cosines are those of the last hidden states; the release reads the input of the last"
+        " layer's MLP.",
+        "Means are over pairs of different tokens; the release divides by the number of all"
+        " ordered pairs, and by fixed positions of its prompt.",
+        "The two cosines of a prompt have equal weight, as in the paper; the release weighs the"
+        " second one by 8.",
+        "The reward is 0 or 1; the release halves a reward of up to 2.",
+    ),
+    shown=(
+        "tests/rollouts/curricula/test_gaussian_window.py::test_the_window_moves_by_accuracy_and_concentration",
+    ),
+)
+
+
+@component
+class GaussianWindow:
+    """Different tasks, sampled with weights exp(-(i - center)^2 / (2 width^2)) at place i.
+
+    Tasks are sorted by a column, the largest value first. One request per step. GAIN-RL, Wang et
+    al. (arXiv:2506.02281): `PromptConcentration` measures the column, and `WindowShift` in the
+    advantage the shifts whose sum is the center.
+
+    Args:
+        column: Column of the tasks by which they are sorted.
+        center: Place in the sorted tasks, from 0.
+        width: Standard deviation of the window, in tasks.
+
+    Raises:
+        ConfigError: A task has no number in the column.
+    """
+
+    column: str = "concentration"
+    center: Number = ExponentialSum("curriculum/shift", decay=1.0)
+    width: Positive = 1000.0
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
+
+    def validate_every_task(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without a number in the column."""
+        for task in tasks:
+            value = task.columns.get(self.column)
+            if not isinstance(value, int | float):
+                raise ConfigError(
+                    f"tasks: {task.location or task.key} has {value!r} in the column"
+                    f" {self.column!r}, by which GaussianWindow sorts. Allowed: a number."
+                )
+
+    def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
+        if request.resample_round:
+            return []
+        assert isinstance(self.center, int | float)
+        assert isinstance(self.width, int | float)
+        tasks = sorted(request.tasks, key=lambda task: -task.columns[self.column])
+        rng = make_rng(request.seed, "gaussian-window", request.history.tasks_drawn)
+        # the largest of log weight + Gumbel noise are a sample without replacement
+        keys = [
+            -0.5 * ((i - self.center) / self.width) ** 2 - log(-log(rng.random() or 0.5))
+            for i in range(len(tasks))
+        ]
+        order = sorted(range(len(tasks)), key=lambda i: -keys[i])
+        return [tasks[i] for i in order[: request.num_tasks]]
