@@ -71,6 +71,12 @@ DEFAULTS = {
         "clip_eps": 0.2,
     },
     "gfpo": {"group_size": 16, "num_kept": 8, "clip_eps": 0.2, "kl_coef": 0.001},
+    "ghpo": {
+        "group_size": 8,
+        "fractions": (0.25, 0.5, 0.75),
+        "clip_eps": 0.2,
+        "hint_column": "solution",
+    },
     "gigpo": {"group_size": 8, "gamma": 0.95, "step_coef": 1.0, "kl_coef": 0.01},
     "gkd": {"group_size": 1},
     "grao": {"group_size": 8, "sft_coef": 0.5, "alignment_coef": 0.5},

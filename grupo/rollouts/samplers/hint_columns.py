@@ -6,10 +6,11 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
 from grupo.core.numbers import NonNegative, Number
+from grupo.core.ranges import PositiveProbability
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.base import Sampler
-from grupo.rollouts.samplers.hints import append_to_prompt, check_no_leak
+from grupo.rollouts.samplers.hints import append_to_prompt, beginning, check_no_leak
 from grupo.rollouts.samplers.kept_answers import FirstCorrectReplacesFirst, add_all
 from grupo.rollouts.samplers.rescue import AllIncorrect, Asked, AskedPrompt, Attempt, Rescue
 from grupo.rollouts.samplers.trained_prompts import TrainedPrompt, asked_prompt, plain_prompt
@@ -27,11 +28,13 @@ class HintColumn:
         column: Column of the hint.
         prefix_text: Text between the prompt and the hint.
         reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
+        fraction: Fraction of the column's characters that are the hint, from its beginning.
     """
 
     column: str = "hint"
     prefix_text: str = PREFIX_TEXT
     reject_leaks: bool = False
+    fraction: PositiveProbability = 1.0
 
     @property
     def requires(self) -> Requires:
@@ -41,14 +44,15 @@ class HintColumn:
         """Raise `ConfigError` for hints that contain the answer, if `reject_leaks`."""
         if self.reject_leaks:
             for task in tasks:
-                check_no_leak(task, self.column)
+                check_no_leak(task, self.column, self.fraction)
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
         task = group.task
         self.validate_tasks([task])
         if self.column not in task.columns:
             return Asked()
-        hinted = append_to_prompt(task, self.prefix_text + str(task.columns[self.column]))
+        hint = beginning(str(task.columns[self.column]), self.fraction)
+        hinted = append_to_prompt(task, self.prefix_text + hint)
         streams = tuple(("guided", i) for i in range(len(group.rollouts)))
         return Asked((AskedPrompt(hinted, streams),))
 

@@ -36,15 +36,29 @@ def append_to_prompt(task: Task, text: str) -> Task:
     return replace(task, prompt=append_text(task.prompt, text))
 
 
-def check_no_leak(task: Task, column: str) -> None:
+def beginning(text: str, fraction: float) -> str:
+    """The first characters of a text, a fraction of them.
+
+    >>> beginning("3 + 4 = 7", 0.5)
+    '3 + '
+    """
+    return text[: round(len(text) * fraction)]
+
+
+def check_no_leak(task: Task, column: str, fraction: float = 1.0) -> None:
     """Raise `ConfigError` if the hint contains the reference answer as a separate word.
+
+    Args:
+        task: The task.
+        column: Column of the hint.
+        fraction: Fraction of the column's characters that are the hint.
 
     >>> task = Task("k", "6 * 7 =", 42, columns={"hint": "It is 42."})
     >>> check_no_leak(task, "hint")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     grupo.core.errors.ConfigError: tasks: the hint of task k, column 'hint', contains ...
     """
-    if leaks_answer(task, str(task.columns.get(column, ""))):
+    if leaks_answer(task, beginning(str(task.columns.get(column, "")), fraction)):
         hint = f"the hint of task {task.key}, column {column!r}"
         raise ConfigError(
             f"tasks: {hint}, contains its answer, {str(task.reference_answer).strip()!r}."
