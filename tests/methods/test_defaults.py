@@ -20,6 +20,13 @@ DEFAULTS = {
     "ahpo": {"group_size": 8, "min_correct": 1, "clip_eps": 0.2},
     "alp": {"group_size": 16, "length_coef": 1e-07},
     "amft": {"group_size": 8, "initial_sft_weight": 0.8, "gain": 0.0005, "clip_eps": 0.2},
+    "ampo": {
+        "group_size": 8,
+        "num_solutions": 2,
+        "columns": ("solution",),
+        "shaping_constant": 0.1,
+        "entropy_coef": 0.001,
+    },
     "asymre": {"group_size": 8, "baseline_margin": 0.1},
     "autothink": {"group_size": 8, "mode_fraction": 0.5, "length_coef": 0.0},
     "bnpo": {"group_size": 16, "clip_low": 0.2, "clip_high": 0.28},
@@ -71,6 +78,12 @@ DEFAULTS = {
         "clip_eps": 0.2,
     },
     "gfpo": {"group_size": 16, "num_kept": 8, "clip_eps": 0.2, "kl_coef": 0.001},
+    "expo_self_explanation": {
+        "group_size": 8,
+        "num_explanations": 1,
+        "beta": 0.1,
+        "clip_eps": 0.2,
+    },
     "ghpo": {
         "group_size": 8,
         "fractions": (0.25, 0.5, 0.75),

@@ -5,6 +5,7 @@ from grupo.rollouts.samplers.answer_span import WithAnswerSpan, WithFirstAnswerL
 from grupo.rollouts.samplers.answer_tokens import OnlyAnswerTokens
 from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
+from grupo.rollouts.samplers.comprehended_solutions import ComprehendedSolutions
 from grupo.rollouts.samplers.context_pairs import ContextPairs
 from grupo.rollouts.samplers.critique import Critiques, with_critique
 from grupo.rollouts.samplers.cut_points import AfterText, AtFractions, AtTurns, AtUnlikelyItems
@@ -17,6 +18,7 @@ from grupo.rollouts.samplers.demonstrations import (
 )
 from grupo.rollouts.samplers.early_exit import EarlyExits
 from grupo.rollouts.samplers.entropy_branching import EntropyBranching
+from grupo.rollouts.samplers.explanations import Explanations, RecitedExplanation
 from grupo.rollouts.samplers.greedy_baseline import WithGreedyBaseline
 from grupo.rollouts.samplers.hint_columns import (
     HintColumn,
@@ -58,6 +60,7 @@ __all__ = [
     "AtUnlikelyItems",
     "Attempt",
     "BetaBins",
+    "ComprehendedSolutions",
     "ContextPairs",
     "ConversationColumn",
     "Critiques",
@@ -66,6 +69,7 @@ __all__ = [
     "EarlyExits",
     "EarlyPruning",
     "EntropyBranching",
+    "Explanations",
     "FirstTurnTree",
     "FixedGroupSize",
     "GivenAnswerSampler",
@@ -79,6 +83,7 @@ __all__ = [
     "ParaphraseSampler",
     "PreferencePairs",
     "PrefixValue",
+    "RecitedExplanation",
     "ResampleUntilInformative",
     "Rescue",
     "ReviewPairs",

@@ -25,6 +25,15 @@ def replace_all(group: Group, answers: Sequence[Rollout]) -> Group:
     return replace(group, rollouts=tuple(answers))
 
 
+def replace_last(group: Group, answers: Sequence[Rollout]) -> Group:
+    """The answers in place of as many of the group's last rollouts.
+
+    Rollouts of one task are exchangeable: the last wrong ones are as good as random wrong ones.
+    """
+    kept = max(0, len(group.rollouts) - len(answers))
+    return replace(group, rollouts=(*group.rollouts[:kept], *answers))
+
+
 def best_replaces_first(group: Group, answers: Sequence[Rollout]) -> Group:
     """The best answer, the first of equals, in place of the group's first rollout.
 

@@ -1,0 +1,80 @@
+"""AMPO: the best understood teachers help failing groups. Yuan et al., 2025, arXiv:2510.02227."""
+
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import ConstantLength
+from grupo.algo.losses import Clip, EntropyBonus, PolicyShaping, SelectBySource
+from grupo.algo.minibatches import Updates
+from grupo.algo.ratios import CappedRatio
+from grupo.core.numbers import NonNegative, PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.method import Method
+from grupo.rollouts.samplers import Attempt, ComprehendedSolutions, GroupSampler, Rescue
+from grupo.rollouts.samplers.kept_answers import replace_last
+
+PAPER = Paper(
+    title="More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse "
+    "Exploration",
+    use="Some tasks are never solved, and several models have written solutions.",
+    tags=("off-policy", "sft"),
+    checked=("golden", "properties", "run"),
+    example="ampo(max_length=64)",
+    catalogue=("ampo",),
+    source=Source(
+        "code",
+        "SII-Enigma/AMPO: adaptive_mix_src/mix_core_alg.py, mix_dapo_trainer.py, "
+        "workers/reward_manager/prob.py, exp_scripts/train_ampo.sh",
+    ),
+    plan="train_ampo.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=("Injection with a fixed probability also where the policy succeeds.",),
+    deviations=(
+        "The last wrong rollouts are replaced, which are as good as random ones.",
+        "Solutions are scored by the environment; the script takes verified ones to be right.",
+        "The answer of a solution is where the reference answer stands last in its text.",
+    ),
+    audit=(
+        "condition, number of solutions, order by the mean probability of the answer, advantage "
+        "without standard deviation, shaping, dual clip, entropy bonus and plan compared with the "
+        "script, the loss and the catalogue's row of the trainer"
+    ),
+    shown=(
+        "tests/methods/test_ampo.py::test_solution_that_makes_the_answer_likelier_is_chosen",
+        "tests/methods/test_ampo.py::test_one_correct_rollout_keeps_all_solutions_away",
+    ),
+)
+
+
+def ampo(
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    num_solutions: PositiveInt = 2,
+    columns: tuple[str, ...] = ("solution",),
+    shaping_constant: NonNegative = 0.1,
+    entropy_coef: NonNegative = 0.001,
+) -> Method:
+    """Where all rollouts fail, the num_solutions solutions that the policy comprehends best replace
+    as many of them.
+
+    A solution's comprehension is the mean probability of the answer's tokens behind its reasoning.
+    A = r - mean(r) over sampled rollouts and solutions. loss = mean over rollouts of the sum over
+    tokens, divided by max_length, of PPO's clipped loss (0.2, at most 10 |A|) for sampled tokens,
+    -f(pi) A for others, f(p) = p / (p + shaping_constant); minus entropy_coef x entropy.
+
+    A step has 2 updates, each on a minibatch of its groups.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        group_size: rollouts per task, solutions included (authors' script: 8).
+        num_solutions: solutions in a failed group (authors' script: 2).
+        columns: columns of the solutions, one of each teacher (authors' script: 4 teachers).
+        shaping_constant: the constant in f (authors' script: 0.1).
+        entropy_coef: reward per nat of entropy (authors' script: 0.001).
+    """
+    attempt = Attempt(ComprehendedSolutions(columns, num_solutions), replace_last)
+    clipped = Clip(0.2, 0.2, CappedRatio(10.0))
+    return Method(
+        sampler=Rescue(GroupSampler(group_size), (attempt,)),
+        advantage=Center(),
+        loss=SelectBySource(clipped, PolicyShaping(shaping_constant)) + EntropyBonus(entropy_coef),
+        aggregation=ConstantLength(max_length),
+        updates=Updates(minibatches=2),
+    )

@@ -1,0 +1,61 @@
+"""Explanations of the right answer by the policy, recited as if it had found the answer itself."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import Actor, Env, initial_observation
+from grupo.core.ranges import PositiveInt
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.hints import append_to_prompt
+from grupo.rollouts.samplers.rescue import Asked, AskedPrompt
+
+EXPLAIN = "\n\nThe right answer is {answer}. Explain step by step how it is found."
+
+
+@component
+class Explanations:
+    """Asks for explanations of the reference answer, which stands in the prompt.
+
+    Args:
+        count: Explanations.
+        instruction: Text at the end of the prompt, with the field {answer}.
+    """
+
+    count: PositiveInt = 1
+    instruction: str = EXPLAIN
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a task without a reference answer."""
+        for task in tasks:
+            if task.reference_answer is None:
+                raise ConfigError(
+                    f"tasks: {task.key} has no reference answer, which is to be explained."
+                )
+
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+        task = group.task
+        shown = append_to_prompt(task, self.instruction.format(answer=task.reference_answer))
+        streams = tuple(("explained", i) for i in range(self.count))
+        return Asked((AskedPrompt(shown, streams),))
+
+
+@component
+class RecitedExplanation:
+    """Recites the text of a rollout and the reference answer behind the task's plain prompt.
+
+    The action is not sampled. An explanation that ends with the answer is recited as it is.
+
+    Args:
+        ending: Text behind the explanation, with the field {answer}.
+    """
+
+    ending: str = "\n\nThe answer is {answer}."
+
+    async def __call__(self, rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
+        ending = self.ending.format(answer=task.reference_answer)
+        text = rollout.text if rollout.text.endswith(ending) else rollout.text + ending
+        start = replace(rollout, turns=())
+        prompt = await initial_observation(task, env)
+        return start.append_turn(prompt, await actor.append_unsampled(start, prompt, text))
