@@ -67,6 +67,7 @@ from grupo.rewards.reflection import HasReflection
 from grupo.rewards.render_similarity import RenderSimilarity, ink_overlap
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
+from grupo.rewards.segmentation_mask import FloodFill, MaskIoU, Segmenter
 from grupo.rewards.segmentation_prompt import SegmentationPrompt
 from grupo.rewards.structured_answers import (
     AnswerList,
@@ -121,6 +122,7 @@ __all__ = [
     "FactMatch",
     "FewRepetitions",
     "FirstInsideTag",
+    "FloodFill",
     "FormulaRenderer",
     "FunctionReward",
     "HasReflection",
@@ -136,6 +138,7 @@ __all__ = [
     "LearnedReward",
     "LengthPenalty",
     "LocalModel",
+    "MaskIoU",
     "MathEqual",
     "MathError",
     "MeanLogProb",
@@ -159,6 +162,7 @@ __all__ = [
     "RubricInOneCall",
     "SameData",
     "SegmentationPrompt",
+    "Segmenter",
     "SelfTimedReward",
     "SetOfSolutions",
     "SingleTag",

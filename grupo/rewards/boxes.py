@@ -38,9 +38,14 @@ def answer_box(text: str, extract: Extractor = whole_text) -> BoundingBox | None
 
 def picture_size(task: Task) -> tuple[int, int]:
     """Width and height of the first picture of the prompt, in pixels."""
+    return open_picture(first_picture(task).data).size
+
+
+def first_picture(task: Task) -> Image:
+    """The first picture of the prompt; raises `ConfigError` if there is none."""
     for media in media_of(task.prompt):
         if isinstance(media, Image):
-            return open_picture(media.data).size
+            return media
     raise ConfigError(f"Task {task.key}: the prompt has no picture. Allowed: at least one.")
 
 

@@ -13,7 +13,15 @@ from grupo.core.boxes import find_boxes
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.types import Task
-from grupo.tasks.scene_boxes import PixelBox, PlacedThing, box_in_quarter, paint_thing, quarter_of
+from grupo.tasks.scene_boxes import (
+    GRID,
+    Grid,
+    PixelBox,
+    PlacedThing,
+    box_in_quarter,
+    paint_thing,
+    quarter_of,
+)
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, SHAPES
 
 SHADES = {"dark": (0, 35), "bright": (36, 70)}  # brightness of the background
@@ -60,22 +68,33 @@ class RepaintedScene:
 
     The pixels of the reference box stay as they are. Described things with the name of the referent
     (column `referent`) are left out.
+
+    Args:
+        grid: Pixels between places and between sizes of the things, as in `SceneBoxes`.
     """
+
+    grid: Grid = GRID
 
     def __call__(self, task: Task, answer: str, rng: Random) -> Task | None:
         description = parse_description(answer)
-        return repaint(task, description, rng) if description else None
+        return repaint(task, description, rng, self.grid) if description else None
 
 
 @component
 class RandomlyRepaintedScene:
-    """A scene with a random background and random things around the kept box."""
+    """A scene with a random background and random things around the kept box.
+
+    Args:
+        grid: Pixels between places and between sizes of the things, as in `SceneBoxes`.
+    """
+
+    grid: Grid = GRID
 
     def __call__(self, task: Task, answer: str, rng: Random) -> Task | None:
-        return repaint(task, random_description(rng), rng)
+        return repaint(task, random_description(rng), rng, self.grid)
 
 
-def repaint(task: Task, description: SceneDescription, rng: Random) -> Task:
+def repaint(task: Task, description: SceneDescription, rng: Random, grid: Grid = GRID) -> Task:
     """The task with a new picture, in which the pixels of the reference box are kept."""
     (message,) = task.prompt
     assert not isinstance(message, str), "the prompt of a scene is a message"
@@ -84,7 +103,7 @@ def repaint(task: Task, description: SceneDescription, rng: Random) -> Task:
     kept = (left, top, right, bottom)
     names = [name for name in description.names if name != task.columns["referent"]]
     pixels = _background(description.shade, rng)
-    for thing in _around(kept, names, rng):
+    for thing in _around(kept, names, rng, grid):
         paint_thing(pixels, thing)
     pixels[top:bottom, left:right] = picture["image"].pixels()[top:bottom, left:right]
     content: list[dict[str, Any]] = [{"type": "image", "image": Image.from_pixels(pixels)}, text]
@@ -97,12 +116,12 @@ def _background(shade: str, rng: Random) -> UInt8[np.ndarray, "32 32 3"]:
     return np.clip(pixels, 0, 255).astype(np.uint8)
 
 
-def _around(kept: PixelBox, names: Sequence[str], rng: Random) -> Sequence[PlacedThing]:
+def _around(kept: PixelBox, names: Sequence[str], rng: Random, grid: Grid) -> Sequence[PlacedThing]:
     """The named things in different quarters, none in that of the kept box."""
     free = [quarter for quarter in range(4) if quarter != quarter_of(kept)]
     quarters = rng.sample(free, min(len(free), len(names)))
     pairs = (name.split() for name in names)
     return [
-        PlacedThing(colour, shape, box_in_quarter(quarter, rng))
+        PlacedThing(colour, shape, box_in_quarter(quarter, rng, grid))
         for (colour, shape), quarter in zip(pairs, quarters, strict=False)
     ]

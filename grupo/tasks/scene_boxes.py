@@ -1,13 +1,15 @@
 """Referring boxes: "Where is the red circle?" about a drawn scene, answered with its box.
 
 A scene of 32 x 32 pixels has things of 8 or 12 pixels in different quarters, at places on a grid of
-4 pixels. No two have both the same colour and the same shape.
+4 pixels; or things of 8 or 16 pixels on a grid of 8. No two have both the same colour and the same
+shape.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
+from typing import Literal
 
 import numpy as np
 from jaxtyping import UInt8
@@ -31,7 +33,8 @@ from grupo.tasks.scenes import (
 
 MAX_THINGS = 4
 GRID = 4  # pixels; small models learn few coordinates faster
-SIZES = (8, 12)  # pixels along a thing
+SMALLEST = 8  # pixels along a thing; others are one step of the grid larger
+Grid = Literal[4, 8]
 PixelBox = tuple[int, int, int, int]  # left, top, right, bottom
 
 
@@ -66,6 +69,7 @@ class SceneBoxes:
         things: Smallest and largest number of things, from 1 to 4.
         blind: Whether noise takes the place of each picture, for the accuracy of a policy that
             cannot see.
+        grid: Pixels between places and between sizes, 4 or 8.
 
     >>> task = SceneBoxes(size=1).load()[0]
     >>> task.prompt[0]["content"][1]["text"], task.reference_answer, task.columns["things"]
@@ -76,6 +80,7 @@ class SceneBoxes:
     seed: int = 0
     things: tuple[int, int] = (2, 4)
     blind: bool = False
+    grid: Grid = GRID
 
     def __post_init__(self) -> None:
         low, high = self.things
@@ -86,7 +91,7 @@ class SceneBoxes:
 
     def _task(self, index: int) -> Task:
         rng = make_rng(self.seed, "scene boxes", index)
-        things = place_things(rng.randint(*self.things), rng)
+        things = place_things(rng.randint(*self.things), rng, self.grid)
         referent = rng.choice(things)
         pixels = noise_pixels(rng) if self.blind else draw_things(things, rng)
         prompt = picture_prompt([Image.from_pixels(pixels)], box_question(referent))
@@ -99,19 +104,19 @@ def box_question(thing: PlacedThing) -> str:
     return f"Where is the {thing.name}?"
 
 
-def place_things(count: int, rng: Random) -> Sequence[PlacedThing]:
+def place_things(count: int, rng: Random, grid: Grid = GRID) -> Sequence[PlacedThing]:
     """Random things with different names in different quarters, in reading order."""
     names = rng.sample([*product(COLOURS, SHAPES)], count)
-    boxes = [box_in_quarter(quarter, rng) for quarter in sorted(rng.sample(range(4), count))]
+    boxes = [box_in_quarter(place, rng, grid) for place in sorted(rng.sample(range(4), count))]
     pairs = zip(names, boxes, strict=True)
     return [PlacedThing(colour, shape, box) for (colour, shape), box in pairs]
 
 
-def box_in_quarter(quarter: int, rng: Random) -> PixelBox:
+def box_in_quarter(quarter: int, rng: Random, grid: Grid = GRID) -> PixelBox:
     """A random square on the grid in a quarter, which counts in reading order."""
-    size = rng.choice(SIZES)
+    size = rng.choice((SMALLEST, SMALLEST + grid))
     row, column = divmod(quarter, 2)
-    x, y = (QUARTER * place + rng.randrange(0, QUARTER - size + 1, GRID) for place in (column, row))
+    x, y = (QUARTER * place + rng.randrange(0, QUARTER - size + 1, grid) for place in (column, row))
     return (x, y, x + size, y + size)
 
 

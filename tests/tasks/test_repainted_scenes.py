@@ -45,6 +45,17 @@ def test_described_things_are_painted_but_for_those_with_the_name_of_the_referen
     assert 36 - 8 < np.median(new[outside]) < 70 + 8
 
 
+def test_things_around_the_kept_box_lie_on_the_grid():
+    task = SceneBoxes(1, grid=8).load()[0]
+    text = "<scene>dark, red square, green square, blue square</scene>"
+    for seed in range(5):
+        new = pixels_of(RepaintedScene(grid=8)(task, text, Random(seed)))
+        for name in ("red", "green", "blue"):
+            rows, columns = np.nonzero((new == COLOURS[name]).all(-1))
+            assert {rows.min() % 8, columns.min() % 8} == {0}
+            assert (np.ptp(rows) + 1, np.ptp(columns) + 1) in ((8, 8), (16, 16))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -60,6 +60,14 @@ def test_blind_tasks_differ_in_the_picture_only():
             assert picture != noise_picture
 
 
+def test_a_coarse_grid_has_things_of_8_and_16_pixels_at_places_of_8_pixels():
+    boxes = [x.box for seed in range(20) for x in place_things(3, Random(seed), 8)]
+    assert {box[2] - box[0] for box in boxes} == {8, 16}
+    assert all(side % 8 == 0 for box in boxes for side in box)
+    answers = [task.reference_answer for task in SceneBoxes(10, grid=8).load()]
+    assert {side % 8 for answer in answers for side in find_boxes(answer)[0]} == {0}
+
+
 def test_the_number_of_things_is_checked():
     with pytest.raises(ConfigError, match=r"things: \(0, 2\)"):
         SceneBoxes(things=(0, 2))
