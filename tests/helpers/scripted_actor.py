@@ -51,6 +51,9 @@ class Script:
         action = self._generate("", observation + text[:prefix_tokens] + suffix)
         return replace(action, resets_context=True)
 
+    async def append_unsampled(self, rollout, observation, text):
+        return self._unsampled_action(observation, text)
+
     async def prefill_forced(self, rollout, observation, text):
         return self._unsampled_action(observation, text, in_loss=False)
 

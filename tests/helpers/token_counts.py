@@ -23,6 +23,7 @@ TASK = Task(
         "paraphrases": ("Q", "R"),
         "hint": "d",
         "label": True,
+        "rate": 0.5,
         "hints": ["d", ["e", "f"]],
     },
     replays=(Rollout(reward=0.0),),

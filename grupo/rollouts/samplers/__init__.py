@@ -5,6 +5,7 @@ from grupo.rollouts.samplers.answer_span import WithAnswerSpan, WithFirstAnswerL
 from grupo.rollouts.samplers.answer_tokens import OnlyAnswerTokens
 from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
+from grupo.rollouts.samplers.chosen_start import ChosenStart, WithColumnTerm
 from grupo.rollouts.samplers.comprehended_solutions import ComprehendedSolutions
 from grupo.rollouts.samplers.context_pairs import ContextPairs
 from grupo.rollouts.samplers.critique import Critiques, with_critique
@@ -35,6 +36,7 @@ from grupo.rollouts.samplers.pruning import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
 from grupo.rollouts.samplers.rescue import AllIncorrect, Attempt, Rescue
+from grupo.rollouts.samplers.reset import Reset
 from grupo.rollouts.samplers.sde_branching import SingleStepBranching, SplitTree
 from grupo.rollouts.samplers.segment_tree import SegmentTree
 from grupo.rollouts.samplers.self_hint import SelfHints, with_self_hints
@@ -60,6 +62,7 @@ __all__ = [
     "AtUnlikelyItems",
     "Attempt",
     "BetaBins",
+    "ChosenStart",
     "ComprehendedSolutions",
     "ContextPairs",
     "ConversationColumn",
@@ -86,6 +89,7 @@ __all__ = [
     "RecitedExplanation",
     "ResampleUntilInformative",
     "Rescue",
+    "Reset",
     "ReviewPairs",
     "RevisionPrompt",
     "Sampler",
@@ -105,6 +109,7 @@ __all__ = [
     "WindowSampler",
     "WithAnswerBelief",
     "WithAnswerSpan",
+    "WithColumnTerm",
     "WithExpertSolution",
     "WithFirstAnswerLength",
     "WithGreedyBaseline",

@@ -45,24 +45,25 @@ class AtFractions:
 
 @component
 class AtUnlikelyItems:
-    """Cuts before every `every`-th item that was sampled with a probability below `below`.
+    """Cuts before the first of every `items_per_segment` items of a probability below `below`.
 
     SPO-chain, Guo et al. (arXiv:2505.23564).
 
     Args:
         below: Items with this probability or more are not counted.
-        every: Counted items from one cut to the next; the first cut is before the first one.
+        items_per_segment: Counted items from one cut to the next; the first cut is before the first
+            one.
 
     >>> from math import log
     >>> from grupo.core.types import Action
     >>> logp = tuple(map(log, (0.95, 0.5, 0.99, 0.6, 0.99, 0.4)))
     >>> rollout = Rollout().append_turn("?", Action((0,) * 6, logp))
-    >>> AtUnlikelyItems()(rollout), AtUnlikelyItems(every=2)(rollout)
+    >>> AtUnlikelyItems()(rollout), AtUnlikelyItems(items_per_segment=2)(rollout)
     ([1, 3, 5], [1, 5])
     """
 
     below: Fraction = 0.9
-    every: PositiveInt = 1
+    items_per_segment: PositiveInt = 1
 
     def __call__(self, rollout: Rollout, actor: Actor | None = None) -> Sequence[int]:
         logps = [
@@ -71,7 +72,7 @@ class AtUnlikelyItems:
             for logp in action.logp
         ]
         unlikely = [i for i, logp in enumerate(logps) if exp(logp) < self.below]
-        return unlikely[:: self.every]
+        return unlikely[:: self.items_per_segment]
 
 
 @component

@@ -7,10 +7,11 @@ from math import isnan
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import Actor, Env, run_rollout, score_group
+from grupo.core.interfaces import Actor, Env, score_group
 from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.cut_points import AtUnlikelyItems, CutPoints
+from grupo.rollouts.samplers.prefixes import Prefix, continue_rollout, prefix_at
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 PREFIX_VALUE = "prefix_value"  # names of the step values
@@ -24,13 +25,13 @@ class _State:
 
     rollout: int
     cut: int
-    prefix: Rollout
-    is_open: bool  # the cut is inside an answer, which the policy continues
+    prefix: Prefix
 
     @property
     def key(self) -> StateKey:
         """Equal for rollouts that share this beginning."""
-        return tuple((action.observation, action.items) for _, action in self.prefix.turns)
+        turns = self.prefix.rollout.turns
+        return tuple((action.observation, action.items) for _, action in turns)
 
 
 @component
@@ -86,7 +87,13 @@ class PrefixValue(SamplerWrapper):
         """The mean reward of each state's completions; NaN if none could be scored."""
         completions = await asyncio.gather(
             *(
-                self._complete(task, env, actor.fork("prefix", s.rollout, s.cut, k), s)
+                continue_rollout(
+                    task,
+                    env,
+                    actor.fork("prefix", s.rollout, s.cut, k),
+                    s.prefix,
+                    self.turn_strategy,
+                )
                 for s in states
                 for k in range(self.completions)
             )
@@ -97,12 +104,6 @@ class PrefixValue(SamplerWrapper):
         scored = (await score_group(task, env, completions)).rollouts
         return [_mean_reward(scored[i * n : (i + 1) * n]) for i in range(len(states))]
 
-    async def _complete(self, task: Task, env: Env, actor: Actor, state: _State) -> Rollout:
-        rollout = state.prefix
-        if state.is_open:
-            rollout = rollout.append_turn("", await actor(rollout, ""))
-        return await run_rollout(task, env, actor, rollout, self.turn_strategy)
-
 
 def _state_at(actor: Actor, rollout: Rollout, index: int, cut: int) -> _State:
     """The state of a rollout after its first `cut` items."""
@@ -111,19 +112,7 @@ def _state_at(actor: Actor, rollout: Rollout, index: int, cut: int) -> _State:
             "sampler: PrefixValue continues rollouts that play against one another. Allowed:"
             " rollouts of one player."
         )
-    start = 0
-    for i, (_, action) in enumerate(rollout.turns):
-        before = Rollout(rollout.turns[:i], role=rollout.role, source=rollout.source)
-        if cut == start and action.observation:
-            return _State(index, cut, before, is_open=False)
-        if cut <= start + len(action.items) - 1:
-            through = replace(before, turns=rollout.turns[: i + 1])
-            prefix = actor.truncate(through, cut - start) if cut > start else before
-            return _State(index, cut, prefix, is_open=True)
-        start += len(action.items)
-    raise ConfigError(
-        f"sampler.at: it cuts a rollout of {start} items after {cut}. Allowed: 0 to {start - 1}."
-    )
+    return _State(index, cut, prefix_at(actor, rollout, cut))
 
 
 def with_values(rollout: Rollout, values: Mapping[int, float]) -> Rollout:

@@ -247,7 +247,7 @@ class EchoTasks:
 
     Columns: the correct answer as `solution`, as `chosen`, as `hint` and as the only one of
     `hints`; the next digit as `rejected`; the prompt, twice, as `paraphrases`; the number of the
-    copy as `copy`.
+    copy as `copy`; 0.5 as `pass_rate`.
 
     Args:
         shift: The shift of the environment, for the columns.
@@ -273,6 +273,7 @@ class EchoTasks:
             "paraphrases": (task.prompt,) * 2,
             "hint": answer,
             "hints": (answer,),
+            "pass_rate": 0.5,
         }
 
 

@@ -8,6 +8,7 @@ from grupo.core.component import component_fields, is_component, walk
 from grupo.core.types import Observation, Rollout, Task
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
+    ChosenStart,
     EarlyPruning,
     GroupPart,
     GroupSampler,
@@ -58,6 +59,7 @@ def _prompt_again(task: Task, attempt: Rollout) -> Observation:
 
 
 SCALED: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
+    ChosenStart: lambda sampler: {"group_size": GROUP_SIZE, "starts": (("a", 0.5), ("b", 0.5))},
     GroupSampler: lambda sampler: {"group_size": GROUP_SIZE},
     SplitGroup: _split,
     WindowSampler: lambda sampler: {

@@ -20,6 +20,7 @@ from grupo.rollouts.samplers import (
     AtFractions,
     Attempt,
     BetaBins,
+    ChosenStart,
     ContextPairs,
     Deliberation,
     DemonstrationSampler,
@@ -38,6 +39,7 @@ from grupo.rollouts.samplers import (
     PrefixValue,
     ResampleUntilInformative,
     Rescue,
+    Reset,
     ReviewPairs,
     RevisionPrompt,
     Sampler,
@@ -54,6 +56,7 @@ from grupo.rollouts.samplers import (
     WindowSampler,
     WithAnswerBelief,
     WithAnswerSpan,
+    WithColumnTerm,
     WithExpertSolution,
     WithFirstAnswerLength,
     WithGreedyBaseline,
@@ -113,6 +116,7 @@ def same_task(task: Task, answer: str, rng: Random) -> Task:
 
 PLAIN: Mapping[str, Sampler] = {
     "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
+    "ChosenStart": ChosenStart(2, starts=((",", 0.5), ("a", 0.5))),
     "ContextPairs": ContextPairs(context_of, "R{context}", -1.0),
     "Deliberation": Deliberation(
         ("a", "b"), "hint", "solution", 2, discuss="R{thoughts}", answer="S", plant="T"
@@ -128,6 +132,7 @@ PLAIN: Mapping[str, Sampler] = {
     "PreferencePairs": PreferencePairs("hint", "solution"),
     "SelfImprovingPairs": SelfImprovingPairs("hint", "solution", RevisionPrompt(",")),
     "ParaphraseSampler": ParaphraseSampler(2),
+    "Reset": Reset(2),
     "SegmentTree": SegmentTree(4, 2, 3),
     "SelfPlay": SelfPlay(2),
     "SingleStepBranching": SingleStepBranching(2, (0, 1)),
@@ -157,6 +162,7 @@ def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
         "WithAnswerBelief": WithAnswerBelief(inner),
         "PrefixValue": PrefixValue(inner, AtFractions((0.0, 0.6)), 2),
         "Rescue with_critique": with_critique(inner),
+        "WithColumnTerm": WithColumnTerm(inner, "rate"),
         "WithExpertSolution": WithExpertSolution(inner),
         "WithGreedyBaseline": WithGreedyBaseline(inner),
         "Rescue with_hint": with_hint(inner),
@@ -227,7 +233,10 @@ def test_every_token_that_the_engine_draws_is_counted(policy, engine, name):
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*wrappers(GroupSampler(2))} - {"WithAnswerBelief", "WithExpertSolution"})
+    "name",
+    sorted(
+        {*wrappers(GroupSampler(2))} - {"WithAnswerBelief", "WithColumnTerm", "WithExpertSolution"}
+    ),
 )
 def test_wrappers_generate_more_than_the_sampler_that_they_wrap(policy, engine, name):
     count(GroupSampler(2), policy)

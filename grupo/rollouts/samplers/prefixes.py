@@ -1,0 +1,51 @@
+"""Beginnings of rollouts, and their continuations."""
+
+from dataclasses import dataclass, replace
+
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout
+from grupo.core.types import Rollout, Task
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The beginning of a rollout.
+
+    Args:
+        rollout: Its turns, the last of which may be cut.
+        is_open: The last answer is cut, and the policy continues it.
+    """
+
+    rollout: Rollout = Rollout()
+    is_open: bool = False
+
+
+def prefix_at(actor: Actor, rollout: Rollout, num_items: int) -> Prefix:
+    """The beginning of a rollout with its first `num_items` items, without reward.
+
+    Raises:
+        ConfigError: The rollout has no item after that beginning.
+    """
+    start = 0
+    for i, (_, action) in enumerate(rollout.turns):
+        before = Rollout(rollout.turns[:i], role=rollout.role, source=rollout.source)
+        if num_items == start and action.observation:
+            return Prefix(before)
+        if num_items < start + len(action.items):
+            through = replace(before, turns=rollout.turns[: i + 1])
+            is_cut = num_items > start
+            return Prefix(actor.truncate(through, num_items - start) if is_cut else before, True)
+        start += len(action.items)
+    raise ConfigError(
+        f"sampler: it cuts a rollout of {start} items after {num_items}. Allowed: 0 to {start - 1}."
+    )
+
+
+async def continue_rollout(
+    task: Task, env: Env, actor: Actor, prefix: Prefix, turn_strategy: TurnStrategy
+) -> Rollout:
+    """A rollout that begins with `prefix`: an open answer is continued with one action."""
+    rollout = prefix.rollout
+    if prefix.is_open:
+        rollout = rollout.append_turn("", await actor(rollout, ""))
+    return await run_rollout(task, env, actor, rollout, turn_strategy)

@@ -1,0 +1,99 @@
+"""Resets: rollouts that start from the middle of a demonstration."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env, score_group
+from grupo.core.numbers import Fraction
+from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.independent import GroupSampler
+from grupo.rollouts.samplers.prefixes import Prefix, continue_rollout, prefix_at
+
+PAPER = Paper(
+    title="Dataset Reset Policy Optimization for RLHF",
+    use="Rewards are too rare from the start of a task, and demonstrations are at hand.",
+    tags=("off-policy", "sft"),
+    kind="sampler",
+    catalogue=("drpo-reset",),
+    checked=("golden", "run"),
+    source=Source(
+        "code",
+        "Cornell-RL/drpo, src/tldr/drpo.py: roll-in mask, beta, loss; the uniform cut, which is in"
+        " an imported library, by the catalogue's row",
+    ),
+    missing=("The reward model, the KL penalty and the critic: any method is trained on resets.",),
+    deviations=(
+        "A group shares its beginning, so that its mean reward is the value of that state; the"
+        " paper trains by PPO, whose critic estimates it.",
+    ),
+    shown=(
+        "tests/rollouts/samplers/test_reset.py"
+        "::test_rolled_in_tokens_are_not_trained_and_shared_by_the_group",
+    ),
+)
+
+
+@component
+class Reset(GroupSampler):
+    """Independent rollouts that start, all of a group, from one state of a demonstration.
+
+    With probability `chance` a group begins with the first h items of the demonstration, for h
+    uniform from 0 to its length less 1, in items (tokens). They are not trained on, and the policy
+    continues to the end of the task. Otherwise, with h = 0, and for a task without demonstration,
+    the rollouts are those of `GroupSampler`, bit for bit.
+
+    DRPO, Chang et al. (arXiv:2404.08495).
+
+    Args:
+        group_size: Rollouts in a group.
+        turn_strategy: How the policy takes a turn, after the demonstration.
+        column: Column of the demonstration: a text, or the texts of its turns in order.
+        chance: Probability that a group is reset (beta in the paper).
+    """
+
+    column: str = "solution"
+    chance: Fraction = 1.0
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        prefix = await self._draw_prefix(task, env, actor)
+        rollouts = await asyncio.gather(
+            *(
+                continue_rollout(task, env, actor.fork(i), prefix, self.turn_strategy)
+                for i in range(task.group_size or self.group_size)
+            )
+        )
+        return await score_group(task, env, rollouts)
+
+    async def _draw_prefix(self, task: Task, env: Env, actor: Actor) -> Prefix:
+        rng = actor.rng("reset")
+        if self.column not in task.columns or rng.random() >= self.chance:
+            return Prefix()
+        shown = await rolled_in(task, env, actor, task.columns[self.column])
+        return prefix_at(actor, shown, rng.randrange(shown.length)) if shown.length else Prefix()
+
+
+async def rolled_in(task: Task, env: Env, actor: Actor, texts: str | Sequence[str]) -> Rollout:
+    """The rollout of a demonstration in the environment; none of its items is trained on.
+
+    Args:
+        task: The task.
+        env: Answers the texts; it may end the rollout before the last one.
+        actor: Encodes the texts.
+        texts: The text of the only turn, or that of each.
+    """
+    rollout = Rollout()
+    for text in (texts,) if isinstance(texts, str) else texts:
+        observation = await env.reply(task, rollout)
+        if observation is None:
+            break
+        action = await actor.append_unsampled(rollout, observation, text)
+        rollout = rollout.append_turn(observation, replace(action, in_loss=False))
+    return rollout
