@@ -1,5 +1,7 @@
 """GCPO: an optional step pays where it helps its group. Wang et al., 2025, arXiv:2506.07160."""
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
@@ -10,7 +12,7 @@ from grupo.core.numbers import NonNegative, Number, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
-from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.samplers import GroupPart, GroupSampler, SplitGroup
 
 PAPER = Paper(
     title="GeometryZero: Improving Geometry Solving for LLM with Group Contrastive Policy"
@@ -26,26 +28,25 @@ PAPER = Paper(
         "a review (themoonlight.io) and public reviews of the ICLR 2026 submission",
     ),
     plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "Two groups for the same task, one with and one without the instruction to construct.",
-    ),
     deviations=(
-        "M is measured within one group, which is split by what its rollouts did.",
+        "Without `parts`, M is measured within one group, which is split by what its rollouts did.",
+        "With `parts`, the rollouts of all parts are trained on, as one group.",
         "Margin, weights and the form of the length reward are our choice.",
     ),
     audit="compared with the catalogue's row of those reviews; no repository could be found",
 )
 
 REWARD_TERMS = ("correct", "format", "construction")
+TOLD = "told"  # reward term: whether the rollout was told to take the optional step
 
 
 @component
 class ConstructionReward:
     """r = a + format_coef f + construction_coef M u + length_coef min(1, L / max_length).
 
-    u = 1 for rollouts that took the optional step. M = 1 if their accuracy is higher by more than
-    `margin`, -1 if lower, else 0; it is 0 where all or none took the step. "construction" is yes
-    above 1/2.
+    u = 1 for rollouts that took the optional step. M = 1 if the accuracy of those that took it, or
+    were told to, is higher by more than `margin`, -1 if lower, else 0; it is 0 where all or none
+    did. "construction" is yes above 1/2.
 
     Args:
         max_length: length limit of an answer, in tokens.
@@ -53,6 +54,7 @@ class ConstructionReward:
         format_coef: weight of the format.
         construction_coef: weight of the optional step.
         length_coef: weight of the length.
+        contrast: reward term that splits a group for M: above 1/2 with the step, below without.
     """
 
     max_length: PositiveInt
@@ -60,16 +62,21 @@ class ConstructionReward:
     format_coef: Number
     construction_coef: Number
     length_coef: Number
+    contrast: str = "construction"
 
-    requires = Requires(reward_terms=REWARD_TERMS)
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=tuple(dict.fromkeys((*REWARD_TERMS, self.contrast))))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         a, f, used = (batch.reward_terms[name] for name in REWARD_TERMS)
         u = used > 0.5
         g = batch.group
+        told = batch.reward_terms[self.contrast]
         length = (batch.lengths / self.max_length).clamp(max=1)
-        gap = group_ops.mean_where(u, a, g) - group_ops.mean_where(~u, a, g)
-        M = gap.sign() * (gap.abs() > self.margin) * (group_ops.std(u.to(a), g) > 0)
+        gap = group_ops.mean_where(told > 0.5, a, g) - group_ops.mean_where(told < 0.5, a, g)
+        is_split = (group_ops.max(told, g) > 0.5) & (group_ops.min(told, g) < 0.5)
+        M = gap.sign() * (gap.abs() > self.margin) * is_split
         return a + self.format_coef * f + self.construction_coef * M * u + self.length_coef * length
 
 
@@ -78,6 +85,7 @@ def gcpo(
     group_size: PositiveInt = 8,
     margin: NonNegative = 0.1,
     reward_weights: tuple[NonNegative, NonNegative, NonNegative] = (0.5, 0.5, 0.1),
+    parts: tuple[GroupPart, ...] = (),
 ) -> Method:
     """GRPO on r = accuracy + format + M construction + length, M = +-1 as the construction helps.
 
@@ -88,8 +96,14 @@ def gcpo(
         group_size: rollouts per task (our choice).
         margin: difference in accuracy that counts (our choice).
         reward_weights: weights of format, construction and length (our choice).
+        parts: parts of a group, whose prompt or forced beginning tells to construct (value 1), not
+            to (value 0), or neither (value 0.5); M compares the former two, whose forced tokens are
+            not trained on. () for one group, in which M compares the rollouts that constructed with
+            the others.
     """
-    advantage = chain(
-        ConstructionReward(max_length, margin, *reward_weights), Center(), ScaleByStd()
-    )
-    return Method(sampler=GroupSampler(group_size), advantage=advantage)
+    reward = ConstructionReward(max_length, margin, *reward_weights)
+    sampler = GroupSampler(group_size)
+    if parts:
+        reward = replace(reward, contrast=TOLD)
+        sampler = SplitGroup(group_size, parts=parts, reward_term=TOLD, train_prefix=False)
+    return Method(sampler=sampler, advantage=chain(reward, Center(), ScaleByStd()))

@@ -5,6 +5,7 @@ A reward scores all rollouts of a group at once: `reward(task, rollouts)` return
 """
 
 from grupo.core.renderers import FormulaRenderer, SvgRenderer
+from grupo.rewards.above_reference import AboveReference
 from grupo.rewards.base import (
     AnswerError,
     FunctionReward,
@@ -34,6 +35,7 @@ from grupo.rewards.extract_answer import (
     FirstInsideTag,
     InsideTag,
     InsideTagOrWhole,
+    answer_after_thoughts,
     final_answer,
     last_boxed,
     whole_text,
@@ -92,6 +94,7 @@ from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 from grupo.rewards.video_masks import ColourPropagator, VideoSegmentation
 
 __all__ = [
+    "AboveReference",
     "AfterMarker",
     "AfterThinking",
     "AnswerError",
@@ -181,6 +184,7 @@ __all__ = [
     "VideoSegmentation",
     "WhereFormatted",
     "all_met",
+    "answer_after_thoughts",
     "any_text",
     "as_reward",
     "final_answer",

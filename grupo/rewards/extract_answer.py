@@ -92,6 +92,18 @@ class InsideTagOrWhole:
         return text.strip() if inside is None else inside
 
 
+def answer_after_thoughts(text: str) -> str | None:
+    """The text inside <answer>, if the whole text is <think>…</think><answer>…</answer>.
+
+    >>> answer_after_thoughts("<think>2 + 2</think> <answer> 4 </answer>")
+    '4'
+    >>> answer_after_thoughts("<answer>4</answer>") is None
+    True
+    """
+    is_complete = THOUGHTS_THEN_ANSWER.fullmatch(text.strip()) is not None
+    return InsideTag("answer")(text) if is_complete else None
+
+
 def last_boxed(text: str) -> str | None:
     r"""The text inside the braces of the last \boxed{…}.
 
