@@ -5,6 +5,7 @@ from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.columns import Columns
 from grupo.tasks.countdown import CountdownTasks
 from grupo.tasks.dataset import DatasetTasks
+from grupo.tasks.digit_sums import DigitSums
 from grupo.tasks.in_memory import InMemoryTasks, as_task_source
 from grupo.tasks.length_budget import BudgetedTasks
 from grupo.tasks.mixture import TaskMixture
@@ -41,6 +42,7 @@ __all__ = [
     "Columns",
     "CountdownTasks",
     "DatasetTasks",
+    "DigitSums",
     "EvalShare",
     "FromFunction",
     "FromImportPath",

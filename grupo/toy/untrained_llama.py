@@ -20,6 +20,8 @@ class LlamaArchitecture:
         num_layers: Number of layers.
         num_heads: Number of attention heads.
         context_length: Longest sequence in tokens.
+        initializer_range: Standard deviation of the initial weights; small models learn to copy
+            digits with 0.08 in a tenth of the steps.
     """
 
     hidden_size: int = 64
@@ -27,6 +29,7 @@ class LlamaArchitecture:
     num_layers: int = 2
     num_heads: int = 4
     context_length: int = 320
+    initializer_range: float = 0.02
 
     def save_untrained(
         self, folder: Path, tokenizer: PreTrainedTokenizerFast, seed: int = 0
@@ -43,6 +46,7 @@ class LlamaArchitecture:
             num_attention_heads=self.num_heads,
             num_key_value_heads=self.num_heads,
             max_position_embeddings=self.context_length,
+            initializer_range=self.initializer_range,
             tie_word_embeddings=True,
             eos_token_id=end,
             bos_token_id=None,

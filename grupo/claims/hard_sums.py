@@ -1,0 +1,77 @@
+"""Claims about hard tasks: sums of ten digits, at which a novice who gets tired never succeeds."""
+
+from grupo.claims.tiny_lm import mean_terms
+from grupo.core.schedules import Linear, Warmup
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.method import Method
+from grupo.models.causal_lm import CausalLM
+from grupo.recipe import EarlyStopping, Recipe
+from grupo.tasks.digit_sums import DigitSums
+from grupo.toy.arithmetic_lm import ensure_trained
+from grupo.toy.digit_sums_lm import CheckedWorking, ToyDigitSumsLM
+from grupo.training.learner import Learner
+
+ENV = SingleTurn((RewardTerm("correct", CheckedWorking()),))
+TRAINING_SEED, EVAL_SEED = 1000, 2000
+
+
+def hard_sums_recipe(
+    method: Method,
+    *,
+    seed: int,
+    max_tokens: int,
+    model: ToyDigitSumsLM = ToyDigitSumsLM(),
+    min_terms: int = 10,
+    max_terms: int = 10,
+    learning_rate: float = 3e-4,
+) -> Recipe:
+    """Train the novice on sums of many digits until it has generated `max_tokens` tokens.
+
+    Args:
+        method: The method.
+        seed: Seed of the run.
+        max_tokens: Tokens of all rollouts, of hints and of further attempts.
+        model: The novice, which is trained first if it does not exist.
+        min_terms: Fewest digits of a sum.
+        max_terms: Most digits.
+        learning_rate: Peak learning rate.
+    """
+    return Recipe(
+        policy=CausalLM(
+            str(ensure_trained(model)),
+            max_new_tokens=model.max_new_tokens,
+            tokens_per_microbatch=8192,
+        ),
+        env=ENV,
+        tasks=DigitSums(min_terms, max_terms, size=2000, seed=TRAINING_SEED),
+        eval_tasks=0,
+        method=method,
+        max_steps=1000,
+        prompts_per_step=16,
+        learning_rate=Warmup(0.1, Linear(learning_rate, learning_rate / 10)),
+        early_stopping=EarlyStopping(max_tokens=max_tokens),
+        seed=seed,
+    )
+
+
+def trained_for_tokens(recipe: Recipe) -> Learner:
+    """The learner once it has generated the tokens that end the recipe's run."""
+    learner = Learner(recipe)
+    while learner.state.generated_tokens < recipe.early_stopping.max_tokens:
+        learner.step()
+    return learner
+
+
+def accuracy_by_terms(learner: Learner, seed: int) -> dict[str, float]:
+    """Accuracy of 4 attempts at held-out sums without hints, of 3 to 7 and of 8 to 10 digits."""
+    ranges = {"short": (3, 7), "long": (8, 10)}
+    return {
+        name: mean_terms(
+            learner.policy,
+            ENV,
+            DigitSums(low, high, size=100, seed=EVAL_SEED).load(),
+            attempts=4,
+            seed=seed,
+        )["correct"]
+        for name, (low, high) in ranges.items()
+    }
