@@ -34,6 +34,7 @@ class Task:
         replays: Earlier rollouts of this task that the history has kept.
         unfinished: Unfinished rollouts of this task, which its sampler continues.
         demonstrations: The most similar other tasks that the policy has solved, best first.
+        extends_group: The rollouts join the group that the same step generated for the task before.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Task:
     replays: "tuple[Rollout, ...]" = ()
     unfinished: "tuple[Rollout, ...]" = ()
     demonstrations: tuple[SolvedTask, ...] = ()
+    extends_group: bool = False
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,10 @@ async def collect_groups(
     begun = list(unfinished)
     for resample_round in count():
         num_missing = num_prompts - len(collection.kept) - len(collection.paused)
-        request = CurriculumRequest(tasks, history, num_missing, seed, resample_round)
+        groups_so_far = tuple(collection.scored)
+        request = CurriculumRequest(
+            tasks, history, num_missing, seed, resample_round, groups_so_far
+        )
         begun += _draw_groups(method, request, limit.step if limit else 0)
         if not begun:
             break
@@ -123,9 +126,9 @@ class _Collection:
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
         complete = [drop_failed_rollouts(group) for group in indexed]
         scored = [group for group in complete if group.rollouts]
-        self.sampled += indexed
-        self.scored += scored
-        self.kept += group_filter(scored)
+        for known, added in ((self.sampled, indexed), (self.scored, scored)):
+            known += _extend_groups(known, added)
+        self.kept += group_filter(_extend_groups(self.kept, scored))
         self.paused += paused.values()
 
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
@@ -141,7 +144,8 @@ def _draw_groups(
     """The groups of the tasks that the curriculum draws; they are counted in the history."""
     history = request.history
     new_tasks = method.curriculum(request)
-    history.count_drawn(sum(not task.unfinished for task in new_tasks))
+    is_new = (not task.unfinished and not task.extends_group for task in new_tasks)
+    history.count_drawn(sum(is_new))
     num_demonstrations = method.requires.demonstrations
     drawn = [
         history.with_demonstrations(
@@ -175,6 +179,21 @@ def _exchange_outcomes(
     ended_tasks = [tasks[i] for i in ended]
     groups = exchange_groups(ranks, own_groups, ended_tasks, "rollouts generated", "generate")
     return dict(zip(ended, groups, strict=True)), paused
+
+
+def _extend_groups(groups: list[Group], added: Sequence[Group]) -> list[Group]:
+    """Move rollouts that extend an earlier group of their task into it; the other groups remain.
+
+    Args:
+        groups: Earlier groups, changed in place; a group that is not there is not extended.
+        added: Later groups.
+    """
+    place = {group.task.key: i for i, group in enumerate(groups)}
+    extending = [group for group in added if group.task.extends_group]
+    for group in extending:
+        if (i := place.get(group.task.key)) is not None:
+            groups[i] = replace(groups[i], rollouts=(*groups[i].rollouts, *group.rollouts))
+    return [group for group in added if not group.task.extends_group]
 
 
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:

@@ -1,13 +1,17 @@
 """XRPO: hand-computed novelty bonus of unlikely correct answers."""
 
+import asyncio
 from dataclasses import replace
 from math import exp
 
 import pytest
 import torch
 
+from grupo.core.types import SolvedTask, Task
 from grupo.methods.xrpo import NoveltyBonus, xrpo
+from grupo.rollouts.curricula import ShuffledTasks, UncertaintyAllocation
 from grupo.testing.batches import make_batch
+from tests.helpers.scripted_actor import END, Once, Script
 
 
 def correct_batch(logp, length=None):
@@ -41,3 +45,20 @@ def test_likelihood_is_mean_over_actions():
 
 def test_defaults_match_paper():
     assert xrpo().advantage.estimators[-1] == NoveltyBonus(novelty_coef=2.5, max_bonus_fraction=0.5)
+
+
+def test_unsolved_tasks_are_asked_behind_worked_examples():
+    task = Task("t", "Q", demonstrations=(SolvedTask("1+1=", "2"), SolvedTask("1+2=", "3")))
+    log = []
+    actor = Script(lambda context, key: END, log)
+    sampler = xrpo(group_size=2, examples=2).sampler
+    group = asyncio.run(sampler(task, Once(lambda text: 0.0), actor))
+    assert [context for context, _ in log] == ["Q", "Q", *["1+1=2\n\n1+2=3\n\nQ"] * 2]
+    assert [rollout.source for rollout in group.rollouts] == ["policy"] * 2 + ["with_examples"] * 2
+    solved = asyncio.run(sampler(task, Once(lambda text: 1.0), actor))
+    assert len(solved.rollouts) == 2
+
+
+def test_half_of_the_rollouts_are_allocated_in_phases():
+    assert xrpo(phases=2).curriculum == UncertaintyAllocation(ShuffledTasks(), 4, 8, 2)
+    assert xrpo().curriculum == ShuffledTasks()

@@ -19,6 +19,7 @@ from grupo.rollouts.curricula.gaussian_window import GaussianWindow
 from grupo.rollouts.curricula.knapsack import Knapsack
 from grupo.rollouts.curricula.length_budget import StatedBudget
 from grupo.rollouts.curricula.sources import RecentAdvantages, SourceBandit
+from grupo.rollouts.curricula.uncertainty import UncertaintyAllocation
 from grupo.rollouts.curricula.variance import OutcomeAndDiversity, VarianceAware
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "SourceBandit",
     "StatedBudget",
     "Thompson",
+    "UncertaintyAllocation",
     "UncertaintyWeighted",
     "UnfinishedFirst",
     "VarianceAware",

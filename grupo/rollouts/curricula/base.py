@@ -8,7 +8,7 @@ from typing import Protocol
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
 from grupo.core.rng import derive_key, make_rng
-from grupo.core.types import Task
+from grupo.core.types import Group, Task
 from grupo.rollouts.history import History
 
 
@@ -22,6 +22,7 @@ class CurriculumRequest:
         num_tasks: Number of tasks that the step still needs.
         seed: Seed of the run.
         resample_round: Number of earlier requests in the same step.
+        groups: The groups of the step so far, without rollouts that failed.
     """
 
     tasks: Sequence[Task]
@@ -29,12 +30,14 @@ class CurriculumRequest:
     num_tasks: int
     seed: int
     resample_round: int = 0
+    groups: Sequence[Group] = ()
 
 
 class Curriculum(Protocol):
     """Chooses the tasks to sample next; an empty sequence ends the step's sampling.
 
-    A curriculum sets the group size of a task by `replace(task, group_size=n)`.
+    A curriculum sets the group size of a task by `replace(task, group_size=n)`. A task of the same
+    step with `extends_group` adds rollouts to its group.
     """
 
     def __call__(self, request: CurriculumRequest, /) -> Sequence[Task]: ...

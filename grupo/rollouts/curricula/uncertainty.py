@@ -1,0 +1,102 @@
+"""A curriculum that gives further rollouts to the tasks whose mean reward is most uncertain."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import log, sqrt
+from statistics import stdev
+
+from scipy.special import stdtrit
+
+from grupo.core.component import check_field, component
+from grupo.core.numbers import NonNegative, OpenFraction
+from grupo.core.ranges import PositiveInt
+from grupo.core.types import Task
+from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
+
+
+@component
+class UncertaintyAllocation:
+    """Groups of `first_group_size`, which grow in phases where the uncertainty falls most.
+
+    Each further rollout of a phase goes to the task with the largest h(n) - h(n + 1) +
+    exploration_coef sqrt(ln(1 + N) / n), where h(n) = t s / sqrt(n) is half the width of the
+    confidence interval of its mean reward with n rollouts, s the standard deviation of its rewards,
+    t the quantile of Student's distribution with n - 1 degrees of freedom, and N the number of
+    rollouts of all tasks. XRPO, Bamba et al. (arXiv:2510.06672).
+
+    Args:
+        inner: The curriculum that chooses the tasks of the step.
+        first_group_size: Rollouts of each task before the first phase, at least 2.
+        mean_group_size: Rollouts per task on average after the last phase.
+        phases: Number of phases, which share the further rollouts equally.
+        confidence: Probability of the confidence interval.
+        exploration_coef: Weight of the bonus for tasks with few rollouts.
+
+    Raises:
+        ConfigError: A group size is out of range.
+    """
+
+    inner: Curriculum
+    first_group_size: PositiveInt = 4
+    mean_group_size: PositiveInt = 8
+    phases: PositiveInt = 2
+    confidence: OpenFraction = 0.95
+    exploration_coef: NonNegative = 0.1
+
+    def __post_init__(self) -> None:
+        check_field(self, "first_group_size", self.first_group_size >= 2, "2 or more")
+        is_allowed = self.mean_group_size >= self.first_group_size
+        allowed = f"first_group_size, {self.first_group_size}, or more"
+        check_field(self, "mean_group_size", is_allowed, allowed)
+
+    def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
+        if request.resample_round > self.phases:
+            return []
+        if not request.resample_round:
+            return [replace(task, group_size=self.first_group_size) for task in self.inner(request)]
+        tasks = {group.task.key: group.task for group in request.groups}
+        rewards: dict[str, list[float]] = {key: [] for key in tasks}
+        for group in request.groups:
+            rewards[group.task.key] += group.rewards
+        extra = self.allocate(rewards, self._phase_budget(len(tasks), request.resample_round))
+        return [
+            replace(tasks[key], group_size=n, extends_group=True) for key, n in extra.items() if n
+        ]
+
+    def allocate(self, rewards: Mapping[str, Sequence[float]], budget: int) -> dict[str, int]:
+        """Further rollouts of each task.
+
+        Args:
+            rewards: Rewards of each task so far.
+            budget: Rollouts to distribute.
+        """
+        deviations = {key: stdev(x) for key, x in rewards.items() if len(x) > 1}
+        extra = dict.fromkeys(deviations, 0)
+        total = sum(map(len, rewards.values()))
+        for step in range(budget if extra else 0):
+            priority = {
+                key: self.priority(s, len(rewards[key]) + extra[key], total + step)
+                for key, s in deviations.items()
+            }
+            extra[max(priority, key=lambda key: priority[key])] += 1
+        return extra
+
+    def priority(self, deviation: float, count: int, total: int) -> float:
+        """Expected drop of the uncertainty of a task, and the bonus.
+
+        Args:
+            deviation: Standard deviation of the task's rewards.
+            count: Number of its rollouts.
+            total: Number of rollouts of all tasks.
+        """
+        drop = self._half_width(deviation, count) - self._half_width(deviation, count + 1)
+        return drop + float(self.exploration_coef) * sqrt(log(1 + total) / count)
+
+    def _half_width(self, deviation: float, count: int) -> float:
+        quantile = float(stdtrit(count - 1, 0.5 + float(self.confidence) / 2))
+        return quantile * deviation / sqrt(count)
+
+    def _phase_budget(self, num_tasks: int, phase: int) -> int:
+        """Rollouts of a phase, from 1; together the phases have all further rollouts."""
+        budget = (self.mean_group_size - self.first_group_size) * num_tasks
+        return budget * phase // self.phases - budget * (phase - 1) // self.phases
