@@ -17,6 +17,12 @@ from grupo.rollouts.samplers.demonstrations import (
     GivenAnswerSampler,
     SolutionColumn,
 )
+from grupo.rollouts.samplers.distilled import (
+    DistilledDrafts,
+    LikeliestDrafts,
+    RandomDrafts,
+    SummaryOfDrafts,
+)
 from grupo.rollouts.samplers.early_exit import EarlyExits
 from grupo.rollouts.samplers.entropy_branching import EntropyBranching
 from grupo.rollouts.samplers.explanations import Explanations, RecitedExplanation
@@ -69,6 +75,7 @@ __all__ = [
     "Critiques",
     "Deliberation",
     "DemonstrationSampler",
+    "DistilledDrafts",
     "EarlyExits",
     "EarlyPruning",
     "EntropyBranching",
@@ -81,11 +88,13 @@ __all__ = [
     "HintColumn",
     "HintLevels",
     "LabelledAnswers",
+    "LikeliestDrafts",
     "MultiTemperature",
     "OnlyAnswerTokens",
     "ParaphraseSampler",
     "PreferencePairs",
     "PrefixValue",
+    "RandomDrafts",
     "RecitedExplanation",
     "ResampleUntilInformative",
     "Rescue",
@@ -102,6 +111,7 @@ __all__ = [
     "SolvedExamples",
     "SplitGroup",
     "SplitTree",
+    "SummaryOfDrafts",
     "SynthesizedTasks",
     "TaggedDemonstrations",
     "ThoughtDropout",

@@ -24,6 +24,7 @@ from grupo.rollouts.samplers import (
     ContextPairs,
     Deliberation,
     DemonstrationSampler,
+    DistilledDrafts,
     EarlyExits,
     EarlyPruning,
     EntropyBranching,
@@ -50,6 +51,7 @@ from grupo.rollouts.samplers import (
     SolutionColumn,
     SplitGroup,
     SplitTree,
+    SummaryOfDrafts,
     SynthesizedTasks,
     TaggedDemonstrations,
     TrimmedThinking,
@@ -122,6 +124,9 @@ PLAIN: Mapping[str, Sampler] = {
         ("a", "b"), "hint", "solution", 2, discuss="R{thoughts}", answer="S", plant="T"
     ),
     "DemonstrationSampler": DemonstrationSampler(SolutionColumn()),
+    "DistilledDrafts": DistilledDrafts(
+        2, drafts=2, distill=SummaryOfDrafts("S{drafts}"), share=1.0, request="R{workspace}"
+    ),
     "EarlyExits": EarlyExits(2, ",", STOP),
     "EarlyPruning": EarlyPruning(4, 0.5, 3, 4, 1, BetaBins((BetaBin(1.0, 2.0),))),
     "EntropyBranching": EntropyBranching(4, 2, branch_prob=0.9),
