@@ -53,6 +53,7 @@ from grupo.rollouts.samplers.solved_examples import SolvedExamples
 from grupo.rollouts.samplers.split_group import GroupPart, SplitGroup
 from grupo.rollouts.samplers.synthesis import SynthesizedTasks
 from grupo.rollouts.samplers.tagged import TaggedDemonstrations, add_tags, without_tags
+from grupo.rollouts.samplers.teacher_feedback import TeacherFeedback
 from grupo.rollouts.samplers.thought_dropout import ThoughtDropout, without_thoughts
 from grupo.rollouts.samplers.trimmed_thinking import TrimmedThinking
 from grupo.rollouts.samplers.windowed import WindowSampler
@@ -114,6 +115,7 @@ __all__ = [
     "SummaryOfDrafts",
     "SynthesizedTasks",
     "TaggedDemonstrations",
+    "TeacherFeedback",
     "ThoughtDropout",
     "TrimmedThinking",
     "WindowSampler",

@@ -9,6 +9,7 @@ from grupo.core.types import Observation, Rollout, Task
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     ChosenStart,
+    DistilledDrafts,
     EarlyPruning,
     GroupPart,
     GroupSampler,
@@ -16,6 +17,8 @@ from grupo.rollouts.samplers import (
     RevisionPrompt,
     SelfHints,
     SplitGroup,
+    SummaryOfDrafts,
+    TeacherFeedback,
     WindowSampler,
     WithReflection,
 )
@@ -60,6 +63,9 @@ def _prompt_again(task: Task, attempt: Rollout) -> Observation:
 
 SCALED: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
     ChosenStart: lambda sampler: {"group_size": GROUP_SIZE, "starts": (("a", 0.5), ("b", 0.5))},
+    DistilledDrafts: lambda sampler: {"group_size": GROUP_SIZE, "request": "={workspace}"},
+    SummaryOfDrafts: lambda distill: {"request": "={drafts}", "separator": ""},
+    TeacherFeedback: lambda sampler: {"group_size": GROUP_SIZE, "request": "={answer}"},
     GroupSampler: lambda sampler: {"group_size": GROUP_SIZE},
     SplitGroup: _split,
     WindowSampler: lambda sampler: {

@@ -1,0 +1,125 @@
+"""ThinkTuning: answers that a teacher goes on with. RRV et al., 2025, arXiv:2508.07616."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from grupo.algo.aggregation import token_mean
+from grupo.algo.data_source import REQUIRES_SAMPLED, sampled_mask
+from grupo.algo.losses import Clip, Loss, RatioToCurrent
+from grupo.algo.minibatches import Updates
+from grupo.algo.ratios import CappedRatio
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, Number, Positive, PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
+from grupo.core.schedules import Linear
+from grupo.method import Method
+from grupo.rollouts.samplers import TeacherFeedback
+
+PAPER = Paper(
+    title="ThinkTuning: Instilling Cognitive Reflections without Distillation",
+    use="The policy never checks its answers, and a model of its size does when shown how.",
+    tags=("hints", "off-policy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("thinktuning",),
+    source=Source(
+        "code",
+        "3rdAT/ThinkTuning: compute_policy_loss in verl/recipe/thinktuning/core_algos.py,"
+        " train_thinktuning.sh; how feedback is appended by the catalogue's row",
+    ),
+    plan="train_thinktuning.sh: train batch 128, minibatch 32: 4 updates per step",
+    missing=("The teacher's examples of cognitive behaviours.", "Cosine and exponential shares."),
+    deviations=(
+        "The release clamps gamma with swapped bounds, so that it is -0.001 for every A; here it"
+        " rises from gamma_low at A = -4 to gamma_high at A = 4. gamma_high=-0.001 is the release.",
+        "The share of answers with feedback falls over the whole run; in the release, in 50 steps.",
+    ),
+    audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release",
+    shown=(
+        "tests/methods/test_thinktuning.py::test_loss_of_a_teachers_token_by_hand",
+        "tests/methods/test_thinktuning.py"
+        "::test_feedback_becomes_a_part_of_the_answer_that_is_trained_and_not_sampled",
+    ),
+)
+LARGEST_ADVANTAGE = 4.0  # gamma is constant beyond
+RARE = 0.01  # probability below which a token with A < 0 is clipped as usual
+
+
+@component
+class TeacherTokens(Loss):
+    """-A p / (sg(p) + gamma(A)) on tokens that were not sampled, `loss` on the others, (N, T).
+
+    gamma rises from gamma_low at A = -4 to gamma_high at A = 4. Where sg(p) + gamma is not in
+    (0, 1], the factor is 1.0001 below and 0.9999 above. A token with A < 0 and p < 0.01 has `loss`.
+
+    Args:
+        loss: loss of the policy's own tokens.
+        gamma_low: added to the probability at A = -4.
+        gamma_high: added to the probability at A = 4.
+    """
+
+    loss: Loss
+    gamma_low: Number
+    gamma_high: Number
+
+    requires = REQUIRES_SAMPLED | Requires(stop_gradient=True)
+
+    @property
+    def zero_if_no_advantage(self) -> bool:
+        return self.loss.zero_if_no_advantage
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        A = batch.advantage
+        logp = pi.logp.masked_fill(~batch.mask, 0.0)
+        p = logp.exp()
+        shifted = p.detach() + self.gamma(A)
+        shifted = torch.where(shifted <= 0, p.detach() / 1.0001, shifted)
+        shifted = torch.where(shifted > 1, p.detach() / 0.9999, shifted)
+        is_taught = batch.mask & ~sampled_mask(batch) & ~((A < 0) & (p.detach() < RARE))
+        return torch.where(is_taught, -A * p / shifted, self.loss(pi, batch))
+
+    def gamma(self, A: Tensor) -> Tensor:
+        """What is added to the probability, by the advantage."""
+        position = (A.clamp(-LARGEST_ADVANTAGE, LARGEST_ADVANTAGE) / LARGEST_ADVANTAGE + 1) / 2
+        return self.gamma_low + (self.gamma_high - self.gamma_low) * position
+
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return self.loss.metrics(pi, batch)
+
+
+def thinktuning(
+    group_size: PositiveInt = 5,
+    first_share: Fraction = 0.1,
+    last_share: Fraction = 0.01,
+    clip_eps: NonNegative = 0.2,
+    dual_clip: Positive = 3.0,
+    gamma_low: Number = -0.001,
+    gamma_high: Number = 0.001,
+) -> Method:
+    """PPO's dual clip on the policy's tokens, -A p / (sg(p) + gamma(A)) on those of a teacher.
+
+    A teacher's feedback is appended to a share of the answers before they are scored.
+    A = (r - mean(r)) / std(r). Ratios are taken to the policy at the start of the step, and the
+    mean is over all tokens.
+
+    A step has 4 updates, each on a minibatch.
+
+    Args:
+        group_size: rollouts per task (authors' script: 5).
+        first_share: share of answers with feedback at the start (authors' script: 0.1).
+        last_share: the same at the end of the run (authors' script: 0.01).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        dual_clip: largest ratio that counts where A < 0 (authors' code: 3).
+        gamma_low: added to p at A = -4 (authors' code: -0.001 for all A).
+        gamma_high: added to p at A = 4.
+    """
+    clip = Clip(clip_eps, clip_eps, CappedRatio(dual_clip))
+    return Method(
+        sampler=TeacherFeedback(group_size, share=Linear(first_share, last_share)),
+        loss=RatioToCurrent(TeacherTokens(clip, gamma_low, gamma_high)),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+    )

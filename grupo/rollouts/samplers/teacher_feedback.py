@@ -1,0 +1,72 @@
+"""Teacher feedback: a teacher's words are appended to some answers, which then hold both."""
+
+import asyncio
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
+from grupo.core.numbers import Fraction
+from grupo.core.requires import Provides
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.hints import append_to_prompt
+from grupo.rollouts.samplers.independent import GroupSampler
+
+TEACHER_ROLE = "teacher"  # the role of the policy that gives feedback
+
+
+@component
+class TeacherFeedback(GroupSampler):
+    """Independent rollouts, to a share of which a teacher's feedback is appended before scoring.
+
+    The policy of the role `teacher`, or the policy itself, reads the prompt and the answer. The
+    answer loses its end token, and the feedback becomes a part of it: an action that is not
+    sampled, but trained on. The teacher's tokens are counted under its role.
+
+    ThinkTuning, RRV et al. (arXiv:2508.07616).
+
+    Args:
+        group_size: Rollouts in a group.
+        turn_strategy: How the policy takes a turn.
+        share: Probability that an answer gets feedback; may be a schedule.
+        request: Text after the prompt that the teacher reads, with the field {answer}.
+    """
+
+    share: Fraction = 0.1
+    request: str = (
+        "\n\nAnswer of a student: {answer}\n\nContinue the student's answer: check it, say what is"
+        " wrong in it, and end with the solution.\n"
+    )
+
+    provides = Provides(roles=(TEACHER_ROLE,))
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        count = task.group_size or self.group_size
+        rollouts = await asyncio.gather(
+            *(self._generate(task, env, actor.fork(i)) for i in range(count))
+        )
+        return await score_group(task, env, rollouts)
+
+    async def _generate(self, task: Task, env: Env, actor: Actor) -> Rollout:
+        rollout = await run_rollout(task, env, actor, turn_strategy=self.turn_strategy)
+        if not rollout.length or actor.rng("teacher").random() >= self.share:
+            return rollout
+        asked = append_to_prompt(task, self.request.replace("{answer}", rollout.text))
+        teacher = Rollout(role=TEACHER_ROLE)
+        observation = await initial_observation(asked, env)
+        feedback = await actor.fork("teacher")(teacher, observation)
+        return await appended(actor, rollout, feedback.text)
+
+
+async def appended(actor: Actor, rollout: Rollout, text: str) -> Rollout:
+    """The rollout with a text at the end of its last answer, as an action that is not sampled.
+
+    Args:
+        actor: Encodes the text.
+        rollout: The rollout; an end token of its last answer is dropped.
+        text: The text; "" changes nothing.
+    """
+    if not text:
+        return rollout
+    last = rollout.turns[-1][1]
+    if last.finish_reason == "end":
+        rollout = actor.truncate(rollout, len(last.items) - 1)
+    return rollout.append_turn("", await actor.append_unsampled(rollout, "", text))
