@@ -18,6 +18,7 @@ from grupo.rewards.behaviours import BehaviourCounts
 from grupo.rewards.block_answer import BlockAnswer, FactMatch
 from grupo.rewards.boxes import BoxCenterHit, BoxCloseness, BoxIoU
 from grupo.rewards.by_column import ByColumn, ColumnNumber, Route
+from grupo.rewards.checked_rubric import CheckedRubric
 from grupo.rewards.closed_answers import (
     CheckedSolutions,
     MultipleChoice,
@@ -62,6 +63,13 @@ from grupo.rewards.learned import LearnedReward
 from grupo.rewards.length_budget import BudgetBand, BudgetTriangle
 from grupo.rewards.length_shaped import CosineReward, RelativeLength
 from grupo.rewards.math_equal import MathEqual, MathError
+from grupo.rewards.open_answers import (
+    ColumnMatch,
+    GuardedAnswer,
+    NgramCosine,
+    SimilarText,
+    TextBefore,
+)
 from grupo.rewards.option_sets import OptionSubset
 from grupo.rewards.placed_tiles import PlacedTiles
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
@@ -69,6 +77,7 @@ from grupo.rewards.reflection import HasReflection
 from grupo.rewards.render_similarity import RenderSimilarity, ink_overlap
 from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
+from grupo.rewards.rouge import RougeL
 from grupo.rewards.segmentation_mask import FloodFill, MaskIoU, Segmenter
 from grupo.rewards.segmentation_prompt import SegmentationPrompt
 from grupo.rewards.structured_answers import (
@@ -110,8 +119,10 @@ __all__ = [
     "ByColumn",
     "CellShare",
     "ChatEndpoint",
+    "CheckedRubric",
     "CheckedSolutions",
     "ColourPropagator",
+    "ColumnMatch",
     "ColumnNumber",
     "ConclusionMatch",
     "CosineReward",
@@ -128,6 +139,7 @@ __all__ = [
     "FloodFill",
     "FormulaRenderer",
     "FunctionReward",
+    "GuardedAnswer",
     "HasReflection",
     "ImportedReward",
     "InformationConsistency",
@@ -146,6 +158,7 @@ __all__ = [
     "MathError",
     "MeanLogProb",
     "MultipleChoice",
+    "NgramCosine",
     "NumberWithin",
     "OptionSubset",
     "PairwiseJudge",
@@ -160,6 +173,7 @@ __all__ = [
     "Reward",
     "RewardValue",
     "RoleDiversity",
+    "RougeL",
     "Route",
     "Rubric",
     "RubricInOneCall",
@@ -168,12 +182,14 @@ __all__ = [
     "Segmenter",
     "SelfTimedReward",
     "SetOfSolutions",
+    "SimilarText",
     "SingleTag",
     "Statement",
     "SvgRenderer",
     "TRLReward",
     "TableSimilarity",
     "TagFormat",
+    "TextBefore",
     "ThoughtTags",
     "TimeSpanFormat",
     "TimeSpanIoU",
