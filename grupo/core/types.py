@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from grupo.core.group_html import group_html
+from grupo.core.task_fold import FoldState, TaskFold
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
 Observation = str | tuple[Message, ...]  # plain text, or the messages of a chat
@@ -35,6 +36,7 @@ class Task:
         unfinished: Unfinished rollouts of this task, which its sampler continues.
         demonstrations: The most similar other tasks that the policy has solved, best first.
         extends_group: The rollouts join the group that the same step generated for the task before.
+        fold_states: States of the folds that the sampler declares, by the code of the fold.
     """
 
     key: str
@@ -48,6 +50,11 @@ class Task:
     unfinished: "tuple[Rollout, ...]" = ()
     demonstrations: tuple[SolvedTask, ...] = ()
     extends_group: bool = False
+    fold_states: Mapping[str, FoldState] = field(default_factory=dict)
+
+    def state(self, fold: TaskFold) -> FoldState:
+        """The state of a fold that the sampler declares, after the task's earlier groups."""
+        return self.fold_states.get(repr(fold), fold.initial_state)
 
 
 @dataclass(frozen=True)

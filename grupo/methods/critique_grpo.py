@@ -1,18 +1,10 @@
 """Critique-GRPO: a refined answer joins each group. Zhang et al., 2025, arXiv:2506.03106."""
 
-from collections.abc import Mapping
-
-import torch
-from torch import Tensor
-
 from grupo.algo import ratios
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
-from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
-from grupo.algo.losses import EntropyBonus, Loss, PolicyShaping, WeightedReinforce
+from grupo.algo.losses import EntropyBonus, PolicyShaping, SelectByContext, WeightedReinforce
 from grupo.algo.minibatches import Updates
-from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -42,31 +34,6 @@ PAPER = Paper(
     ),
     shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
 )
-
-
-@component
-class SelectByContext(Loss):
-    """One loss for actions generated from this prompt, another for those of other prompts, (N, T).
-
-    Args:
-        on_context_loss: loss of actions that were generated in the context they are trained in.
-        off_context_loss: loss of actions that were generated in another context.
-    """
-
-    on_context_loss: Loss
-    off_context_loss: Loss
-
-    requires = REQUIRES_OFF_CONTEXT
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        off_context = self.off_context_loss(pi, batch)
-        return torch.where(off_context_mask(batch), off_context, self.on_context_loss(pi, batch))
-
-    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {
-            **self.on_context_loss.metrics(pi, batch),
-            **self.off_context_loss.metrics(pi, batch),
-        }
 
 
 def critique_grpo(

@@ -25,6 +25,7 @@ from grupo.rewards.closed_answers import (
     NumberWithin,
     SetOfSolutions,
 )
+from grupo.rewards.contained_items import ContainedItems
 from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
 from grupo.rewards.countdown import CountdownExpression
 from grupo.rewards.diversity import DistinctNgrams
@@ -125,6 +126,7 @@ __all__ = [
     "ColumnMatch",
     "ColumnNumber",
     "ConclusionMatch",
+    "ContainedItems",
     "CosineReward",
     "CountdownExpression",
     "Debate",

@@ -89,6 +89,12 @@ class History:
         nearest = self.demonstrations.nearest(task, count)
         return replace(task, demonstrations=nearest) if nearest else task
 
+    def with_fold_states(self, task: Task, folds: Iterable[TaskFold]) -> Task:
+        """The task with the states of these folds over its earlier groups."""
+        history = self.task_history(task)
+        states = {repr(fold): history.state(fold) for fold in folds}
+        return replace(task, fold_states=states) if states else task
+
     def with_unfinished(self, task: Task) -> Task:
         """The task with its unfinished rollouts as `unfinished`."""
         unfinished = self.unfinished_rollouts.get(task.key, ())

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from grupo.algo.filters import Filter, kept_in_step
 from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
+from grupo.core.requires import merged_requires
 from grupo.core.types import Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, share_of_rank
@@ -146,17 +147,18 @@ def _draw_groups(
     new_tasks = method.curriculum(request)
     is_new = (not task.unfinished and not task.extends_group for task in new_tasks)
     history.count_drawn(sum(is_new))
-    num_demonstrations = method.requires.demonstrations
-    drawn = [
-        history.with_demonstrations(
-            history.take_unfinished(history.with_replays(task)), num_demonstrations
-        )
-        for task in new_tasks
-    ]
+    drawn = [_with_history(task, history, method) for task in new_tasks]
     return [
         UnfinishedGroup(task, first_step, (request.resample_round, i))
         for i, task in enumerate(drawn)
     ]
+
+
+def _with_history(task: Task, history: History, method: Method) -> Task:
+    """The task with everything that the method's sampler reads of earlier steps."""
+    task = history.take_unfinished(history.with_replays(task))
+    task = history.with_demonstrations(task, method.requires.demonstrations)
+    return history.with_fold_states(task, merged_requires(method.sampler).task_folds)
 
 
 def _exchange_outcomes(

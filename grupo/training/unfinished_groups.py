@@ -77,10 +77,11 @@ class UnfinishedGroup:
 
     def to_data(self) -> list[Any]:
         """The group as JSON data, which does not depend on the order of arrivals."""
+        own = self.task.key, self.task.group_size, self.task.prompt
         replays = [*map(rollout_json.to_data, self.task.replays)]
         demonstrations = [[task.prompt, task.answer] for task in self.task.demonstrations]
         return [
-            [self.task.key, self.task.group_size, self.task.prompt, replays, demonstrations],
+            [*own, replays, demonstrations, dict(self.task.fold_states)],
             self.first_step,
             self.label,
             {key: reply.to_data() for key, reply in sorted(self.replies.items())},
@@ -92,13 +93,14 @@ class UnfinishedGroup:
     def from_data(cls, data: Any, task_by_key: Mapping[str, Task]) -> "UnfinishedGroup":
         """The group that `to_data` returned."""
         task_data, first_step, label, replies, observations, scores = data
-        key, group_size, prompt, replays, demonstrations = task_data
+        key, group_size, prompt, replays, demonstrations, states = task_data
         task = replace(
             task_by_key[key],
             group_size=group_size,
             prompt=rollout_json.as_observation(prompt),
             replays=tuple(map(rollout_json.from_data, replays)),
             demonstrations=tuple(SolvedTask(*texts) for texts in demonstrations),
+            fold_states={fold: tuple(state) for fold, state in states.items()},
         )
         return cls(
             task,

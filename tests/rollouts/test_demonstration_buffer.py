@@ -95,8 +95,13 @@ def test_prompts_of_chats_are_texts():
     assert history.demonstrations.solved["k"].prompt == "Be brief.\n\nadd one"
 
 
-def test_unfinished_group_keeps_the_demonstrations_of_its_task():
-    task = Task("k", "add", demonstrations=(SolvedTask("add one", "1"),))
+def test_unfinished_group_keeps_the_demonstrations_and_fold_states_of_its_task():
+    task = Task(
+        "k",
+        "add",
+        demonstrations=(SolvedTask("add one", "1"),),
+        fold_states={"HintLevel()": (2.0,)},
+    )
     stored = UnfinishedGroup(task, 0, (0, 0)).to_data()
     loaded = UnfinishedGroup.from_data(stored, {"k": Task("k", "add")})
     assert loaded.task == task
@@ -124,3 +129,20 @@ def test_examples_stand_before_the_prompt_and_the_instruction_behind_it():
     assert asked(SolvedExamples(1), bare) == ()
     (prompt,) = asked(SolvedExamples(1, instruction="!"), bare)
     assert prompt.task.prompt == "1 + 2 =!"
+
+
+class Chooser:
+    """Actor whose generator always chooses the last of several."""
+
+    def rng(self, *label):
+        return self
+
+    def choice(self, values):
+        return values[-1]
+
+
+def test_instruction_may_show_a_wrong_answer_of_the_group():
+    failed = answered("?", error="hung")
+    group = Group(Task("k", "1 + 2 ="), (answered(" {4}", 0.0), failed))
+    asked = asyncio.run(SolvedExamples(1, instruction=" Not{attempt}!")(group, None, Chooser()))
+    assert asked.prompts[0].task.prompt == "1 + 2 = Not {4}!"

@@ -25,6 +25,7 @@ pointwise              a rollout's own score against its label or target: NCA, B
 self_improvement       answers and their revisions, learned from the same pairs
 listwise               all rollouts of a group in the order of their rewards
 multi_reference        likelihood weighted towards several policies
+by_context             a loss of its own for actions generated in another context
 sft                    likelihood of demonstrations, alone or mixed with a policy loss
 self_distill           distillation from a teacher whose prompt contains a correct rollout
 top_tokens             metrics of the 10 likeliest tokens
@@ -36,6 +37,7 @@ components are exported here too.
 
 from grupo.algo.data_source import EnoughCorrect, PerSourceMean, SeparateDemos, TooFewCorrect
 from grupo.algo.losses.base import Loss, ScaledLoss, SumLoss, ZeroLoss
+from grupo.algo.losses.by_context import SelectByContext
 from grupo.algo.losses.contrastive import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.critic import ClippedValueLoss, OutcomeValueLoss, ValueLoss
 from grupo.algo.losses.current_ratio import RatioToCurrent
@@ -191,6 +193,7 @@ __all__ = [
     "RewardMargin",
     "RobustLogistic",
     "ScaledLoss",
+    "SelectByContext",
     "SelectBySource",
     "SelfDistillOnFailure",
     "SelfImprovement",

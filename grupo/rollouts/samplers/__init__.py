@@ -34,11 +34,14 @@ from grupo.rollouts.samplers.hint_columns import (
     with_scaffold,
 )
 from grupo.rollouts.samplers.independent import GroupSampler
+from grupo.rollouts.samplers.leveled_hints import AtHintLevel, HintLevel, LeveledHint
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.rollouts.samplers.paraphrases import ParaphraseSampler
 from grupo.rollouts.samplers.preference_pairs import LabelledAnswers, PreferencePairs
 from grupo.rollouts.samplers.prefix_value import PrefixValue
 from grupo.rollouts.samplers.pruning import BetaBins, EarlyPruning
+from grupo.rollouts.samplers.recited_rescues import WithRecitedRescues
+from grupo.rollouts.samplers.refinement import RefineBest
 from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
 from grupo.rollouts.samplers.rescue import AllIncorrect, Attempt, Rescue
@@ -65,6 +68,7 @@ __all__ = [
     "AllIncorrect",
     "AnytimeBudgets",
     "AtFractions",
+    "AtHintLevel",
     "AtTurns",
     "AtUnlikelyItems",
     "Attempt",
@@ -87,9 +91,11 @@ __all__ = [
     "GroupPart",
     "GroupSampler",
     "HintColumn",
+    "HintLevel",
     "HintLevels",
     "LabelledAnswers",
     "LikeliestDrafts",
+    "LeveledHint",
     "MultiTemperature",
     "OnlyAnswerTokens",
     "ParaphraseSampler",
@@ -97,6 +103,7 @@ __all__ = [
     "PrefixValue",
     "RandomDrafts",
     "RecitedExplanation",
+    "RefineBest",
     "ResampleUntilInformative",
     "Rescue",
     "Reset",
@@ -125,6 +132,7 @@ __all__ = [
     "WithExpertSolution",
     "WithFirstAnswerLength",
     "WithGreedyBaseline",
+    "WithRecitedRescues",
     "WithReflection",
     "Workshop",
     "add_tags",

@@ -45,6 +45,23 @@ def best_replaces_first(group: Group, answers: Sequence[Rollout]) -> Group:
     return _replace_first(group, best_answers(answers)[:1])
 
 
+def best_replaces_worst(group: Group, answers: Sequence[Rollout]) -> Group:
+    """The best answer in place of the group's worst scored rollout, where it has a higher reward.
+
+    >>> from grupo.core.types import Task
+    >>> old, new = (Rollout(reward=0.5), Rollout(reward=0.0)), [Rollout(reward=0.4)]
+    >>> best_replaces_worst(Group(Task("k", "?"), old), new).rewards
+    (0.5, 0.4)
+    """
+    best = best_answers(answers)[:1]
+    scored = [i for i, rollout in enumerate(group.rollouts) if not rollout.error]
+    worst = min(scored, key=lambda i: group.rollouts[i].reward, default=-1)
+    if not best or not scored or best[0].reward <= group.rollouts[worst].reward:
+        return group
+    kept = group.rollouts
+    return replace(group, rollouts=(*kept[:worst], best[0], *kept[worst + 1 :]))
+
+
 @component
 class FirstCorrectReplacesFirst:
     """The first correct answer in place of the group's first rollout; the group if there is none.

@@ -21,7 +21,8 @@ class SolvedExamples:
     Args:
         count: Solved tasks in the prompt, at most.
         example: Text of one of them, before the prompt, with the fields {prompt} and {answer}.
-        instruction: Text at the end of the prompt.
+        instruction: Text at the end of the prompt; its field {attempt} is a random scored rollout
+            of the group, of which all are incorrect.
     """
 
     count: PositiveInt = 2
@@ -33,17 +34,24 @@ class SolvedExamples:
         return Requires(demonstrations=self.count)
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
-        shown = self.prompt_of(group.task)
+        shown = self.prompt_of(group.task, self._instruction(group, actor))
         if shown == group.task.prompt:
             return Asked()
         streams = tuple(("exemplified", i) for i in range(len(group.rollouts)))
         return Asked((AskedPrompt(replace(group.task, prompt=shown), streams),))
 
-    def prompt_of(self, task: Task) -> Observation:
-        """The prompt between examples and instruction."""
+    def _instruction(self, group: Group, actor: Actor) -> str:
+        if "{attempt}" not in self.instruction:
+            return self.instruction
+        scored = [rollout for rollout in group.rollouts if not rollout.error]
+        attempt = actor.rng("shown").choice(scored)
+        return self.instruction.replace("{attempt}", attempt.text)
+
+    def prompt_of(self, task: Task, instruction: str) -> Observation:
+        """The prompt between examples and an instruction."""
         examples = [
             self.example.format(prompt=solved.prompt, answer=solved.answer)
             for solved in task.demonstrations[: self.count]
         ]
         shown = prepend_text("".join(examples), task.prompt) if examples else task.prompt
-        return append_text(shown, self.instruction) if self.instruction else shown
+        return append_text(shown, instruction) if instruction else shown

@@ -34,7 +34,7 @@ async def recited(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollo
 
     Its old log-probabilities are 0.
     """
-    copy = replace(rollout, turns=())
+    copy = replace(rollout, turns=(), step_values={})
     prompt = await initial_observation(task, env)
     for number, (observation, action) in enumerate(rollout.turns):
         shown = observation if number else prompt

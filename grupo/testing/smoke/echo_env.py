@@ -246,8 +246,8 @@ class EchoTasks:
     """A task for each digit, several times under different keys.
 
     Columns: the correct answer as `solution`, as `chosen`, as `hint` and as the only one of
-    `hints`; the next digit as `rejected`; the prompt, twice, as `paraphrases`; the number of the
-    copy as `copy`; 0.5 as `pass_rate`.
+    `hints`, as the only criterion of `rubric`; the next digit as `rejected`; the prompt, twice, as
+    `paraphrases`; the number of the copy as `copy`; 0.5 as `pass_rate`.
 
     Args:
         shift: The shift of the environment, for the columns.
@@ -274,6 +274,7 @@ class EchoTasks:
             "hint": answer,
             "hints": (answer,),
             "pass_rate": 0.5,
+            "rubric": ({"name": "digit", "criterion": answer},),
         }
 
 

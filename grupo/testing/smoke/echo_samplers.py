@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from grupo.core.component import component_fields, is_component, walk
-from grupo.core.types import Observation, Rollout, Task
+from grupo.core.types import Observation, Task
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     ChosenStart,
@@ -13,6 +13,8 @@ from grupo.rollouts.samplers import (
     EarlyPruning,
     GroupPart,
     GroupSampler,
+    LeveledHint,
+    RefineBest,
     Rescue,
     RevisionPrompt,
     SelfHints,
@@ -56,7 +58,7 @@ def _split(sampler: SplitGroup) -> Mapping[str, Any]:
     return {"group_size": GROUP_SIZE - GROUP_SIZE % count, "parts": tuple(parts)}
 
 
-def _prompt_again(task: Task, attempt: Rollout) -> Observation:
+def _prompt_again(task: Task, other: object) -> Observation:
     """The prompt for a hint."""
     return task.prompt
 
@@ -93,6 +95,12 @@ SCALED: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
         if any(isinstance(part, SelfHints) for part in walk(sampler))
         else {}
     ),
+    LeveledHint: lambda ask: {
+        "hint_prompt": _prompt_again,
+        "extract_hint": str.strip,
+        "prefix_text": "",
+    },
+    RefineBest: lambda ask: {"instruction": "{items}"},
     SelfHints: lambda ask: {
         "hint_prompt": _prompt_again,
         "extract_hint": str.strip,

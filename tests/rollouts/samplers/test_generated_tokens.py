@@ -18,6 +18,7 @@ from grupo.rollouts import samplers, turns
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
     AtFractions,
+    AtHintLevel,
     Attempt,
     BetaBins,
     ChosenStart,
@@ -63,6 +64,7 @@ from grupo.rollouts.samplers import (
     WithExpertSolution,
     WithFirstAnswerLength,
     WithGreedyBaseline,
+    WithRecitedRescues,
     WithReflection,
     Workshop,
     with_critique,
@@ -174,6 +176,8 @@ def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
         "WithGreedyBaseline": WithGreedyBaseline(inner),
         "Rescue with_hint": with_hint(inner),
         "WithReflection": WithReflection(inner),
+        "AtHintLevel": AtHintLevel(inner),
+        "WithRecitedRescues": WithRecitedRescues(with_hint(inner), ("with_hint",), -1.0),
         "Rescue with_scaffold": with_scaffold(inner),
         "Rescue with_self_hints": with_self_hints(
             inner, 2, HintPrompt("{attempt}"), extract_hint=str
@@ -242,7 +246,8 @@ def test_every_token_that_the_engine_draws_is_counted(policy, engine, name):
 @pytest.mark.parametrize(
     "name",
     sorted(
-        {*wrappers(GroupSampler(2))} - {"WithAnswerBelief", "WithColumnTerm", "WithExpertSolution"}
+        {*wrappers(GroupSampler(2))}
+        - {"AtHintLevel", "WithAnswerBelief", "WithColumnTerm", "WithExpertSolution"}
     ),
 )
 def test_wrappers_generate_more_than_the_sampler_that_they_wrap(policy, engine, name):

@@ -1,0 +1,61 @@
+"""Revisions of a group's best rollout towards what it lacks."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env
+from grupo.core.requires import Requires
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.hints import append_to_prompt
+from grupo.rollouts.samplers.kept_answers import best_answers
+from grupo.rollouts.samplers.rescue import Asked, AskedPrompt
+
+REFINE = "\n\nAn answer: {answer}\n\nIt lacks:\n{items}\n\nWrite a better answer."
+
+
+@component
+class FailedItems:
+    """The criteria of the items of a task's rubric that a rollout does not meet.
+
+    Args:
+        column: Column of the rubric: a list of objects with `name` and `criterion`.
+        reward_term: Name of the rubric's reward; the score of an item is `<reward_term>/<name>`.
+    """
+
+    column: str = "rubric"
+    reward_term: str = "rubric"
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(columns=(self.column,))
+
+    def __call__(self, task: Task, rollout: Rollout) -> Sequence[str]:
+        items: Sequence[Mapping[str, str]] = task.columns.get(self.column, ())
+        return [
+            item["criterion"]
+            for item in items
+            if rollout.reward_terms.get(f"{self.reward_term}/{item['name']}", 0.0) < 0.5
+        ]
+
+
+@component
+class RefineBest:
+    """Asks for one revision of the group's best rollout, with what it lacks.
+
+    A rollout that lacks nothing is not revised.
+
+    Args:
+        lacks: From the task and a rollout to what it lacks, one text each.
+        instruction: Text at the end of the prompt, with the fields {answer} and {items}.
+    """
+
+    lacks: Callable[[Task, Rollout], Sequence[str]] = FailedItems()
+    instruction: str = REFINE
+
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+        best = best_answers(group.rollouts)[:1]
+        lacking = [text for rollout in best for text in self.lacks(group.task, rollout)]
+        if not lacking:
+            return Asked()
+        text = self.instruction.format(answer=best[0].text, items="\n".join(lacking))
+        return Asked((AskedPrompt(append_to_prompt(group.task, text), (("refined",),)),))
