@@ -46,6 +46,7 @@ from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
 from grupo.rollouts.samplers.rescue import AllIncorrect, Attempt, Rescue
 from grupo.rollouts.samplers.reset import Reset
+from grupo.rollouts.samplers.rewritten import Rewritten
 from grupo.rollouts.samplers.sde_branching import SingleStepBranching, SplitTree
 from grupo.rollouts.samplers.segment_tree import SegmentTree
 from grupo.rollouts.samplers.self_hint import SelfHints, with_self_hints
@@ -109,6 +110,7 @@ __all__ = [
     "Reset",
     "ReviewPairs",
     "RevisionPrompt",
+    "Rewritten",
     "Sampler",
     "SegmentTree",
     "SelfHints",

@@ -44,6 +44,7 @@ from grupo.rollouts.samplers import (
     Reset,
     ReviewPairs,
     RevisionPrompt,
+    Rewritten,
     Sampler,
     SegmentTree,
     SelfImprovingPairs,
@@ -167,6 +168,7 @@ def wrappers(inner: GroupSampler) -> Mapping[str, Sampler]:
     """Every sampler that wraps a group sampler; with rewards of 0 each of them generates more."""
     return {
         "MultiTemperature": MultiTemperature(inner, 2, 1.5),
+        "Rewritten": Rewritten(inner, simplify="R", vary="R"),
         "SynthesizedTasks": SynthesizedTasks(inner, same_task),
         "WithAnswerBelief": WithAnswerBelief(inner),
         "PrefixValue": PrefixValue(inner, AtFractions((0.0, 0.6)), 2),

@@ -1,0 +1,146 @@
+"""Tasks that the policy rewrites for itself: simpler where they are hard, varied where medium."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from grupo.core.component import check_field, component
+from grupo.core.interfaces import Actor, Env, initial_observation
+from grupo.core.numbers import Fraction, Number
+from grupo.core.paper import Paper, Source
+from grupo.core.ranges import PositiveInt
+from grupo.core.requires import Provides
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.hints import append_to_prompt
+from grupo.rollouts.samplers.wrapper import SamplerWrapper
+
+PAPER = Paper(
+    title="CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning",
+    use="Many tasks are too hard for any rollout, and the policy can word them more simply.",
+    tags=("curriculum", "hints"),
+    kind="sampler",
+    checked=("golden",),
+    catalogue=("clpo",),
+    source=Source(
+        "third_party",
+        "abstracts of arXiv 2509.25004 v1 and v2; a public review for accuracy and thresholds",
+    ),
+    missing=(
+        "The weight of the KL divergence by difficulty, of the first version.",
+        "A table of training: the sampler is shown with scripted answers.",
+    ),
+    deviations=(
+        "Thresholds, the number of rewrites and the instructions are our choice.",
+        "A rewrite without a text, or whose text is the prompt, earns minus the accuracy of the"
+        " task, as one that nobody solves.",
+    ),
+    shown=(
+        "tests/rollouts/samplers/test_rewritten.py::test_a_rewrite_earns_the_gain_of_accuracy",
+        "tests/rollouts/samplers/test_rewritten.py::test_only_informative_rewrites_are_trained_on",
+    ),
+)
+PART = "part"
+SIMPLIFY = "\n\nReword this problem so that it is simpler and has the same answer."
+VARY = "\n\nReword this problem differently, with the same answer."
+
+
+def whole_text(text: str) -> str:
+    """The text without spaces at its ends."""
+    return text.strip()
+
+
+@component
+class Rewritten(SamplerWrapper):
+    """Adds rewrites of a task by the policy, and the answers to those that are informative.
+
+    A task of which a fraction of at most `hard` of the rollouts is correct is to be simplified, one
+    of at most `medium` to be varied; others are left as they are. The answers to each rewrite are
+    scored as answers to the task, so that its reference answer cannot change. The answers to a
+    rewrite are kept if some are correct and some are not. The reward of a rewrite, of source
+    "rewrite", is the accuracy of its answers minus that of the task's.
+
+    The reward term `part` is 0 for answers to the task, 1 for rewrites and 2, 3, … for the answers
+    to each of them: `GroupedBy(estimator, ByRewardTerm("part"))` compares them apart. Generated
+    tokens are counted, kept or not. CLPO, Zhang et al. (arXiv:2509.25004).
+
+    Args:
+        inner: The sampler of the answers.
+        rewrites: Rewrites of a task.
+        hard: Largest accuracy of a hard task.
+        medium: Largest accuracy of a medium task.
+        simplify: Text at the end of the prompt for rewrites of a hard task.
+        vary: Text at the end of the prompt for rewrites of a medium task.
+        parse: Returns the new prompt in the text of a rewrite; "" if there is none.
+        success_threshold: A rollout is correct if its reward is above this.
+
+    Raises:
+        ConfigError: `hard` is above `medium`.
+    """
+
+    rewrites: PositiveInt = 2
+    hard: Fraction = 0.25
+    medium: Fraction = 0.75
+    simplify: str = SIMPLIFY
+    vary: str = VARY
+    parse: Callable[[str], str] = whole_text
+    success_threshold: Number = 0.5
+
+    provides = Provides(reward_terms=(PART,))
+
+    def __post_init__(self) -> None:
+        check_field(self, "hard", self.hard <= self.medium, f"at most medium, {self.medium}")
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        group = await self.inner(task, env, actor)
+        instruction = self._instruction(group)
+        rollouts = [*_in_part(group.rollouts, 0)]
+        if instruction:
+            pairs = await asyncio.gather(
+                *(
+                    self._rewrite(group, instruction, env, actor.fork("rewrite", i))
+                    for i in range(self.rewrites)
+                )
+            )
+            rollouts += _in_part([rewrite for rewrite, _ in pairs], 1)
+            for part, (_, answers) in enumerate(pairs, 2):
+                rollouts += _in_part(answers, part)
+        return replace(group, rollouts=tuple(rollouts))
+
+    def _instruction(self, group: Group) -> str:
+        """The instruction for rewrites; "" for a solved task, or one without scored answers."""
+        if all(rollout.error for rollout in group.rollouts):
+            return ""
+        accuracy = self.accuracy(group.rollouts)
+        if accuracy <= self.hard:
+            return self.simplify
+        return self.vary if accuracy <= self.medium else ""
+
+    def accuracy(self, rollouts: Sequence[Rollout]) -> float:
+        """The fraction of correct ones among the scored rollouts; 0 if there are none."""
+        rewards = [rollout.reward for rollout in rollouts if not rollout.error]
+        return sum(r > self.success_threshold for r in rewards) / max(1, len(rewards))
+
+    async def _rewrite(
+        self, group: Group, instruction: str, env: Env, actor: Actor
+    ) -> tuple[Rollout, Sequence[Rollout]]:
+        """A scored rewrite, and the answers to it that are trained on."""
+        shown = append_to_prompt(group.task, instruction)
+        observation = await initial_observation(shown, env)
+        rewrite = Rollout(source="rewrite")
+        rewrite = rewrite.append_turn(observation, await actor(rewrite, observation))
+        prompt = self.parse(rewrite.text)
+        answers: Sequence[Rollout] = ()
+        if prompt and prompt != group.task.prompt:
+            own = replace(group.task, prompt=prompt)
+            answers = (await self.inner(own, env, actor.fork("answers"))).rollouts
+        accuracy = self.accuracy(answers)
+        rewrite = replace(rewrite, reward=accuracy - self.accuracy(group.rollouts))
+        return rewrite, answers if 0 < accuracy < 1 else ()
+
+
+def _in_part(rollouts: Sequence[Rollout], part: int) -> Sequence[Rollout]:
+    """The rollouts with the reward term `part`."""
+    return [
+        replace(rollout, reward_terms={**rollout.reward_terms, PART: float(part)})
+        for rollout in rollouts
+    ]
