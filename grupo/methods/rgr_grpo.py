@@ -46,7 +46,7 @@ def rgr_grpo(
 
     The revision, generated with its failed items in the prompt, replaces the worst rollout if it
     scores higher, and is trained under the plain prompt. The reward is the weight of the items met,
-    over all weights: `Rubric` or `ContainedItems`. A = (r - mean(r)) / std(r) over the mixed group.
+    over all weights: `Rubric` or `CheckedRubric`. A = (r - mean(r)) / std(r) over the mixed group.
     loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), and -f(pi) A for the revision, f(p) =
     p / (p + shaping_constant).
 

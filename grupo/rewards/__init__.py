@@ -25,7 +25,6 @@ from grupo.rewards.closed_answers import (
     NumberWithin,
     SetOfSolutions,
 )
-from grupo.rewards.contained_items import ContainedItems
 from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
 from grupo.rewards.countdown import CountdownExpression
 from grupo.rewards.diversity import DistinctNgrams
@@ -126,7 +125,6 @@ __all__ = [
     "ColumnMatch",
     "ColumnNumber",
     "ConclusionMatch",
-    "ContainedItems",
     "CosineReward",
     "CountdownExpression",
     "Debate",

@@ -1,6 +1,6 @@
 """Rubrics whose criteria a function checks; `Rubric` asks a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from grupo.core.component import component
 from grupo.core.types import Rollout, Task
@@ -13,6 +13,8 @@ from grupo.rewards.judges.rubric_items import RubricItems, check_items, items_of
 class CheckedRubric(PerRolloutReward):
     """Sum of the weights of the criteria that the answer meets, divided by all weights.
 
+    Each item is a term of the reward: 1 where it is met, otherwise 0.
+
     Args:
         items: The items, or the column of the task that holds them.
         is_met: Whether a text meets a criterion: `is_met(criterion, text)`.
@@ -23,8 +25,8 @@ class CheckedRubric(PerRolloutReward):
     >>> items = tuple(RubricItem(x, x, weight) for x, weight in (("a", 3), ("b", 2), ("c", 1)))
     >>> rollout = Rollout((("?", Action((), (), text="a, c")),))
     >>> reward = CheckedRubric(items, is_met=lambda criterion, text: criterion in text)
-    >>> round(reward.score(Task("k", "?"), rollout), 3)  # (3 + 1) / 6
-    0.667
+    >>> reward.score(Task("k", "?"), rollout)  # (3 + 1) / 6
+    {'score': 0.6666666666666666, 'a': 1.0, 'b': 0.0, 'c': 1.0}
     """
 
     items: RubricItems
@@ -38,12 +40,12 @@ class CheckedRubric(PerRolloutReward):
     def reward_range(self) -> tuple[float, float]:
         return (0.0, 1.0)
 
-    def score(self, task: Task, rollout: Rollout) -> float:
+    def score(self, task: Task, rollout: Rollout) -> Mapping[str, float]:
         answer = self.extract(rollout.text)
-        if answer is None:
-            return 0.0
         items = items_of(self.items, task)
-        return weighted_mean(items, [float(self.is_met(x.criterion, answer)) for x in items])
+        met = [float(answer is not None and self.is_met(x.criterion, answer)) for x in items]
+        by_name = {item.name: value for item, value in zip(items, met, strict=True)}
+        return {"score": weighted_mean(items, met), **by_name}
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a task without items."""

@@ -12,7 +12,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.rgr_grpo import rgr_grpo
-from grupo.rewards.contained_items import ContainedItems
+from grupo.rewards import CheckedRubric
 from grupo.rewards.judges import RubricColumn
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -22,7 +22,13 @@ RUBRIC = [
     {"name": "way", "criterion": "+"},
 ]
 TASK = Task("t", "q", columns={"rubric": RUBRIC})
-REWARD = ContainedItems(RubricColumn("rubric"))
+
+
+def contains(criterion: str, text: str) -> bool:
+    return criterion in text
+
+
+REWARD = CheckedRubric(RubricColumn("rubric"), contains)
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ def sample(answers, revised):
 def test_rubric_of_weights_3_1_1_without_the_first_item():
     rollout = Rollout((("q", Action(("x",), (-1.0,), text="3 + 4 m")),))
     # (0 x 3 + 1 + 1) / 5
-    assert REWARD(TASK, rollout) == {"score": 0.4, "sum": 0.0, "unit": 1.0, "way": 1.0}
+    assert REWARD.score(TASK, rollout) == {"score": 0.4, "sum": 0.0, "unit": 1.0, "way": 1.0}
 
 
 def test_best_rollout_is_revised_towards_its_failed_items():

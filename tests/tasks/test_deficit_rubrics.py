@@ -21,7 +21,7 @@ def states(criterion, text):
 def score(rubric, text):
     task = Task("k", "?", columns={"rubric": rubric})
     rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
-    return CheckedRubric(RubricColumn("rubric"), states).score(task, rollout)
+    return CheckedRubric(RubricColumn("rubric"), states).score(task, rollout)["score"]
 
 
 def test_two_of_five_make_a_consensus():
