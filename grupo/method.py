@@ -9,6 +9,7 @@ from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.algo.filters import Filter, keep_all
 from grupo.algo.losses import Clip, Loss
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan
+from grupo.algo.pool_replay import PoolReplay, no_replay
 from grupo.core import html
 from grupo.core.component import component, component_fields, to_code, walk
 from grupo.core.controllers import Controller
@@ -20,7 +21,7 @@ from grupo.rollouts.samplers import GroupSampler, Sampler
 
 @component
 class Method:
-    """A training method with eight slots; the defaults are GRPO without a KL penalty.
+    """A training method with nine slots; the defaults are GRPO without a KL penalty.
 
     Args:
         curriculum: Chooses the tasks of a step.
@@ -31,6 +32,7 @@ class Method:
         aggregation: Weight of each action in the sum of losses, such as a token mean.
         updates: Epochs and minibatches of a step.
         reference: Whether and how the reference policy follows the trained one.
+        replay: Which rollouts of earlier steps are trained on beside those of the step.
 
     >>> Method().replace(sampler=GroupSampler(16)).sampler
     GroupSampler(group_size=16)
@@ -44,6 +46,7 @@ class Method:
     aggregation: Aggregation = sequence_mean
     updates: UpdatePlan = SingleUpdate()
     reference: ReferenceUpdate = ReferenceUpdate()
+    replay: PoolReplay = no_replay
 
     def replace(self, **changes: Any) -> "Method":
         """The same method with some slots changed."""

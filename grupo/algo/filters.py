@@ -232,14 +232,15 @@ class Replay:
     def _with_replays(self, group: Group) -> Group:
         outcomes = {self._is_correct(reward) for reward in group.rewards}
         missing = [r for r in group.task.replays if self._is_correct(r.reward) not in outcomes]
-        replayed = map(_mark_replayed, missing[-self.num_rollouts :])
+        replayed = map(mark_replayed, missing[-self.num_rollouts :])
         return replace(group, rollouts=(*group.rollouts, *replayed))
 
     def _is_correct(self, reward: float) -> bool:
         return reward > self.success_threshold
 
 
-def _mark_replayed(rollout: Rollout) -> Rollout:
+def mark_replayed(rollout: Rollout) -> Rollout:
+    """The rollout as one of an earlier step: its old log-probabilities stay as they are."""
     turns = [
         (observation, replace(action, off_context=True)) for observation, action in rollout.turns
     ]

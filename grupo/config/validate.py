@@ -86,6 +86,7 @@ def check_recipe(recipe: Recipe) -> None:
     _check_players(recipe)
     check_staleness(recipe)
     _check_unfinished(recipe)
+    _check_replay(recipe)
     check_stopping(recipe)
     for _, component in _components(recipe, ""):
         if isinstance(component, SelfChecking):
@@ -236,6 +237,17 @@ def _check_unfinished(recipe: Recipe) -> None:
         raise ConfigError(
             f"env: {type(recipe.env).__name__}, whose sessions end with the step. Allowed with"
             f" {name}, which continues rollouts in later steps: an environment without sessions."
+        )
+
+
+def _check_replay(recipe: Recipe) -> None:
+    """Raise if rollouts of a pool, whose tasks are not kept, would need another prompt."""
+    reprompted = [model.name for model in recipe.aux_models if model.prompt_override]
+    if recipe.method.requires.pool and reprompted:
+        raise ConfigError(
+            f"method.replay: {to_code(recipe.method.replay)}, and the auxiliary model"
+            f" {reprompted[0]!r} reads another prompt, which a replayed rollout does not have."
+            " Allowed: auxiliary models without prompt_override, or no_replay."
         )
 
 

@@ -38,6 +38,7 @@ class Requires:
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
         replays: Number of best and of worst earlier rollouts that are read in `task.replays`.
+        pool: Number of credited rollouts of earlier steps that the run keeps for `Method.replay`.
         demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
         unfinished: Whether `task.unfinished` is read: rollouts are continued in later steps.
         current_heads: Whether generation reads the heads, and so may not run ahead of the updates.
@@ -82,6 +83,7 @@ class Requires:
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
         replays: int = 0,
+        pool: int = 0,
         demonstrations: int = 0,
         unfinished: bool = False,
         current_heads: bool = False,
@@ -100,6 +102,7 @@ class Requires:
             "columns": _names("columns", columns),
             "heads": _heads(heads),
             "replays": _count("replays", replays),
+            "pool": _count("pool", pool),
             "demonstrations": _count("demonstrations", demonstrations),
             "unfinished": _flag("unfinished", unfinished),
             "current_heads": _flag("current_heads", current_heads),
@@ -127,6 +130,7 @@ class Requires:
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
             replays=max(self.replays, other.replays),
+            pool=max(self.pool, other.pool),
             demonstrations=max(self.demonstrations, other.demonstrations),
             unfinished=self.unfinished or other.unfinished,
             current_heads=self.current_heads or other.current_heads,

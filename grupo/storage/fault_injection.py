@@ -42,6 +42,9 @@ PIPELINE_POINTS = (
 MEDIA_POINTS = tuple(  # of the files of images, videos and audio
     f"media/{stage}" for stage in ("opened", "written", "synced", "renamed")
 )
+POOL_POINTS = tuple(  # of runs with a pool of rollouts
+    f"pool/{stage}" for stage in ("drawn", "opened", "written", "synced", "removed")
+)
 RESUME_POINTS = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
 SAVE_POINTS = (
     "save/begun",

@@ -85,7 +85,7 @@ def _check_fields(folder: RunFolder, recipe: Recipe) -> None:
 
 def _newest_checkpoint(folder: RunFolder) -> Checkpoint | None:
     try:
-        return checkpoint.load(folder.folder / CHECKPOINTS, folder.check_journals)
+        return checkpoint.load(folder.folder / CHECKPOINTS, folder.check_files)
     except NoCheckpoint:
         folder.check_no_lost_checkpoint()
         return None

@@ -42,6 +42,7 @@ from grupo.training.async_rollouts import (
 from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups
 from grupo.training.oom_retry import retry_on_oom
+from grupo.training.replay import Replayer
 from grupo.training.shard_policy import shard_policy
 from grupo.training.share_servers import share_servers
 from grupo.training.state import State
@@ -111,6 +112,7 @@ class Learner:
             optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
         folds = method.requires.task_folds, method.requires.source_folds
         self.state = State(self.policy, optimizers, self.aux_models, self.tasks, *folds)
+        self.state.pool.capacity = method.requires.pool
         if recipe.ema:
             self.state.ema_weights = recipe.ema.initial(self.policy.weights())
         self.rollout_queue = self.state.rollout_queue
@@ -154,12 +156,17 @@ class Learner:
         collected = pending.collected
         check_observed_rewards(method, collected.kept_groups)
         batch = self._build_batch(method, collected)
+        replay_metrics = Metrics()
+        if self.state.pool.capacity:
+            replayed = self._replayer(method)(method.replay, collected, batch, step, recipe.seed)
+            collected, batch, replay_metrics = replayed.collected, replayed.batch, replayed.metrics
         trace = Trace()
         updates = Metrics()
         if collected.kept_groups:
             updates = self._run_updates(method, batch, learning_rates, trace)
         values = metrics.group_metrics(collected, batch)
         values |= metrics.token_metrics(pending.generated_tokens, collected, batch) | updates
+        values |= replay_metrics
         values |= metrics.time_metrics(self.stopwatch, values) | {"lr": learning_rates[OPTIMIZER]}
         values["staleness"] = metrics.mean_staleness(collected, step)
         values |= metrics.usage_metrics(pending.usage)
@@ -265,12 +272,8 @@ class Learner:
         """The collated batch with precomputed signals and advantages."""
         if not collected.kept_groups:
             return EMPTY_BATCH
-        batch = collate(collected.kept_groups, self.policy.encode, self.state.history.task_history)
+        batch = self._collate(collected)
         kill_point("step/collated")
-        reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
-        row = torch.arange(len(batch.rollout))
-        rank = collected.rank_of_rows(batch.rollout)
-        batch = replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
         with self.stopwatch.lap("logprobs"):
             batch = self._retry_on_oom(partial(self._compute_signals, method, batch))
         kill_point("step/logprobs_computed")
@@ -278,9 +281,26 @@ class Learner:
         kill_point("step/advantages_computed")
         return batch
 
+    def _collate(self, collected: CollectedGroups) -> Batch:
+        batch = collate(collected.kept_groups, self.policy.encode, self.state.history.task_history)
+        reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
+        row = torch.arange(len(batch.rollout))
+        rank = collected.rank_of_rows(batch.rollout)
+        return replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
+
+    def _replayer(self, method: Method) -> Replayer:
+        def measure(batch: Batch) -> Batch:
+            with self.stopwatch.lap("logprobs"):
+                return self._retry_on_oom(partial(self._add_signals, method, batch))
+
+        return Replayer(self.state.pool, self._collate, measure, self.ranks)
+
     def _compute_signals(self, method: Method, batch: Batch) -> Batch:
         if self._must_recompute_old_logp():
             batch = replace(batch, old_logp=self._recomputed_old_logp(batch))
+        return self._add_signals(method, batch)
+
+    def _add_signals(self, method: Method, batch: Batch) -> Batch:
         scorers = self.aux_models.scorers
         return add_signals(self.policy, scorers, batch, method.requires.signals, self.ranks)
 

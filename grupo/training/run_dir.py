@@ -16,6 +16,7 @@ from grupo.core.component import component_fields, to_code
 from grupo.core.errors import ConfigError
 from grupo.core.user_paths import no_run_message
 from grupo.recipe import Recipe
+from grupo.rollouts.pool import POOL, verify_segments
 from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
 from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, save_errors
@@ -211,7 +212,7 @@ class RunFolder:
             ConfigError: The checkpoints belong to another recipe.
         """
         try:
-            saved = checkpoint.load(self.folder / CHECKPOINTS, self.check_journals)
+            saved = checkpoint.load(self.folder / CHECKPOINTS, self.check_files)
         except NoCheckpoint:
             self.check_no_lost_checkpoint()
             self._truncate_journals(dict.fromkeys(JOURNALS, JournalMark()))
@@ -219,11 +220,11 @@ class RunFolder:
         self._truncate_journals(journal_marks(saved))
         return saved
 
-    def check_journals(self, saved: Checkpoint) -> None:
-        """Check that a checkpoint belongs to the recipe and the journals to the checkpoint.
+    def check_files(self, saved: Checkpoint) -> None:
+        """Check that a checkpoint belongs to the recipe, and journals and pool to the checkpoint.
 
         Raises:
-            InvalidCheckpoint: A line that was written before the checkpoint is damaged.
+            InvalidCheckpoint: A line that was written before the checkpoint is damaged or lost.
             ConfigError: The checkpoint belongs to another recipe.
         """
         last_steps = {entry.fingerprint: entry.step for entry in self.earlier}
@@ -238,6 +239,7 @@ class RunFolder:
                 self.journals[name].verify(mark)
             except DamagedJournal as problem:
                 raise InvalidCheckpoint(str(problem)) from problem
+        verify_segments(self.folder, saved.tensors.get(POOL, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""

@@ -13,8 +13,11 @@ from grupo.distributed.rank_report import RANKS
 from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
+from grupo.rollouts.pool import remove_unnamed_segments
 from grupo.storage.checkpoint import NoCheckpoint, save_errors
+from grupo.storage.checkpoint_dirs import newest_first
 from grupo.storage.fault_injection import kill_point
+from grupo.storage.segments import SegmentFiles
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.check_ranks import check_ranks
 from grupo.training.learner import Learner, TrainStepResult
@@ -25,7 +28,7 @@ from grupo.training.resumable import (
     release_models,
 )
 from grupo.training.rollout_records import rollout_records
-from grupo.training.run_dir import RunFolder, unused_folder
+from grupo.training.run_dir import CHECKPOINTS, RunFolder, unused_folder
 from grupo.training.run_summary import run_summary
 from grupo.training.step_clock import CLOCK, StepClock
 from grupo.training.stopping import saved_best_steps, stop_reason
@@ -141,6 +144,7 @@ class Trainer:
         self.ranks = learner.ranks
         with save_errors("The run is not resumed"):  # a new run has no report to replace
             self.ranks.report_to(run.folder / RANKS)
+        self.state.pool.segments = SegmentFiles(run.folder)
         self.clock = StepClock(run.folder / CLOCK, writes=run.writes)
         if self.recipe.early_stopping.max_seconds:
             self.state.count_seconds = self.clock.count
@@ -175,6 +179,7 @@ class Trainer:
             exchange_json(self.ranks, None, "checkpoint restored by rank 0")
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
+        self._remove_old_segments()
         if message := self.clock.restore():
             self.callback.on_message(message)
         if not self.ranks.rank:
@@ -268,6 +273,15 @@ class Trainer:
 
     def _save(self) -> None:
         check_same_weights(self.ranks, self.policy.replicated_weights())
+        with save_errors(f"Step {self.state.step} is not saved"):
+            self.state.pool.segments.fsync()
         tensors, data = self.state.tensors(), self.state.data()
         with lost_ranks_named(self.ranks):
             self.run.save(self.state.step, tensors, data, self._best_steps())
+        self._remove_old_segments()
+
+    def _remove_old_segments(self) -> None:
+        if self.state.pool.capacity and self.run.writes:
+            with save_errors("An older part of the pool is not removed"):
+                saved = newest_first(self.run.folder / CHECKPOINTS)
+                remove_unnamed_segments(self.run.folder, saved)

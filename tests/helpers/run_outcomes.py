@@ -30,6 +30,8 @@ def outcome(run: Path) -> dict[str, Any]:
         "task history": {
             n: checkpoint_contents.bits(x) for n, x in saved.tensors["history"].items()
         },
+        "pool": {n: checkpoint_contents.bits(x) for n, x in saved.tensors.get("pool", {}).items()},
+        "segments": {path.name: path.read_bytes() for path in (run / "pool").glob("*")},
         **{
             name: strict_json.to_exact_json(value, lambda media: None)
             for name, value in saved.data.items()

@@ -8,6 +8,7 @@ from grupo.algo.ema import EMA
 from grupo.algo.filters import Replay, keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.algo.minibatches import SingleUpdate, Updates
+from grupo.algo.pool_replay import FillFromPool
 from grupo.core.controllers import AdaptiveKL
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.schedules import Cosine, Linear, Warmup
@@ -103,6 +104,14 @@ ROLES: Mapping[str, Any] = {
         AuxModel("unhinted", prompt_override=prompt_without_hint),
     ),
 }
+POOL: Mapping[str, Any] = {
+    "method": METHOD.replace(
+        sampler=GroupSampler(4), loss=Clip() + 0.5 * KL(), replay=FillFromPool(6)
+    ),
+    "env": env_with_reward(coarse),
+    "tasks": FromFunction(few_tasks),
+    "max_steps": 9,
+}
 PICTURES: Mapping[str, Any] = {
     "env": MultiTurn(PictureGame, max_turns=3),
     "tasks": FromFunction(pictured_tasks),
@@ -160,6 +169,8 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "tasks": FromFunction(few_tasks),
         "max_staleness": 1,
     },
+    "pool": POOL,
+    "pool async": {**POOL, "max_staleness": 1},
     "late": {"env": env_with_reward(late)},
     "sft": {
         "method": sft(),
@@ -238,6 +249,11 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "pictures replayed": {
         **PICTURES,
         "method": METHOD.replace(sampler=GroupSampler(2), filter=Replay(2)),
+        "env": env_with_reward(coarse),
+    },
+    "pictures pool": {
+        **PICTURES,
+        **{x: POOL[x] for x in ("method",)},
         "env": env_with_reward(coarse),
     },
     "pictures tokens per step": {**PICTURES, "max_staleness": 3, "tokens_per_step": 5},

@@ -1,0 +1,200 @@
+"""Replay from a pool: which rollouts of earlier steps are trained on, and in whose place.
+
+A run with a rule of replay keeps a pool of credited rollouts: rollouts of earlier steps with the
+advantages that they were given and their old log-probabilities. In every step the rule reads the
+batch of the step, whose advantages are estimated, and the numbers of the pool. It returns the
+positions of the rollouts to draw, the rollouts of the step that stay in the batch, and those that
+enter the pool. Drawn rollouts keep their advantages. The oldest rollouts leave a full pool.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from grupo.core.batch import Batch
+from grupo.core.component import component
+from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, Number, PositiveInt
+from grupo.core.requires import Requires
+
+
+@dataclass(frozen=True)
+class PoolNumbers:
+    """The numbers of the rollouts in a pool, oldest first.
+
+    Args:
+        priority: Mean |advantage| over the trained actions of each rollout (K,), float64.
+        step: Training step that generated each rollout (K,), from 0.
+    """
+
+    priority: Float[Tensor, "K"]
+    step: Int[Tensor, "K"]
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """The inputs of a rule of replay.
+
+    Args:
+        batch: The rollouts of the step, with advantages.
+        pool: The rollouts of earlier steps.
+        step: Number of the step, from 0.
+        rng: Generator for the draw; derived from the seed and the step.
+    """
+
+    batch: Batch
+    pool: PoolNumbers
+    step: int
+    rng: Random
+
+    @property
+    def magnitude(self) -> Float[Tensor, "R"]:
+        """Mean |advantage| over the trained actions of each rollout of the step."""
+        return advantage_magnitude(self.batch)
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    """What a rule of replay chose.
+
+    Args:
+        drawn: Positions in the pool of the rollouts that join the batch, in order; one may come
+            several times.
+        trained: True for the rollouts of the step that stay in the batch (R,).
+        admitted: True for the rollouts of the step that enter the pool (R,).
+    """
+
+    drawn: tuple[int, ...]
+    trained: Bool[Tensor, "R"]
+    admitted: Bool[Tensor, "R"]
+
+
+class PoolReplay(Protocol):
+    """Chooses the rollouts of a step's batch from those of the step and those of the pool."""
+
+    def __call__(self, request: ReplayRequest, /) -> ReplayPlan: ...
+
+
+def no_replay(request: ReplayRequest) -> ReplayPlan:
+    """The rollouts of the step alone; no pool is kept."""
+    everything = torch.ones(len(request.batch.reward), dtype=torch.bool)
+    return ReplayPlan((), everything, ~everything)
+
+
+def advantage_magnitude(batch: Batch) -> Float[Tensor, "R"]:
+    """Mean |advantage| over the trained actions of each rollout, 0 for one without any.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> advantage_magnitude(make_batch([0, 0], advantage=[-2.0, 0.0])).tolist()
+    [2.0, 0.0]
+    """
+    per_row = (batch.advantage.abs() * batch.mask).double().sum(1)
+    total = per_row.new_zeros(len(batch.reward)).index_add(0, batch.rollout, per_row)
+    return total / batch.lengths.double().clamp(min=1)
+
+
+Draw = Callable[[Tensor, int, Random], list[int]]
+
+
+def with_replacement(weight: Float[Tensor, "K"], count: int, rng: Random) -> list[int]:
+    """`count` positions, each drawn with probability weight / sum of the weights.
+
+    Returns no position if all weights are 0.
+
+    >>> with_replacement(torch.tensor([0.0, 2.0]), 3, Random(0))
+    [1, 1, 1]
+    """
+    bounds = weight.double().cumsum(0)
+    if not len(bounds) or bounds[-1] <= 0:
+        return []
+    points = torch.tensor([rng.random() for _ in range(count)], dtype=torch.float64) * bounds[-1]
+    return torch.searchsorted(bounds, points, right=True).tolist()
+
+
+def without_replacement(weight: Float[Tensor, "K"], count: int, rng: Random) -> list[int]:
+    """Up to `count` different positions, drawn one after the other in proportion to the weights.
+
+    Each position has an exponential waiting time of rate weight, and the first ones are drawn:
+    equal to successive draws. Positions with weight 0 are never drawn.
+
+    >>> sorted(without_replacement(torch.tensor([0.0, 2.0, 1.0]), 3, Random(0)))
+    [1, 2]
+    """
+    generator = torch.Generator().manual_seed(rng.getrandbits(63))
+    uniform = torch.rand(len(weight), dtype=torch.float64, generator=generator)
+    waiting_time = -torch.log1p(-uniform) / weight.double()  # infinite, or NaN, where it is 0
+    waiting_time[weight <= 0] = torch.inf
+    count = min(count, int((weight > 0).sum()))
+    return waiting_time.topk(count, largest=False).indices.tolist()
+
+
+@component
+class FillFromPool:
+    """Rollouts of the pool take the places of rollouts without advantage.
+
+    Rollouts are drawn with probability |A|^alpha / sum |A|^alpha, as many as the step has rollouts
+    without advantage, but at most `max_share` of the step's rollouts. Each takes the place of
+    one of them, the last ones first, so that the size of the batch is that without replay. All
+    rollouts of the step with an advantage enter the pool; replayed ones and demonstrations do not.
+    Source: Selective Sample Replay of VL-Rethinker, Wang et al., 2025, arXiv:2504.08837.
+
+    Args:
+        capacity: rollouts in the pool; the oldest leave first.
+        alpha: power of the advantage; 0 draws all rollouts with an advantage alike.
+        max_age: steps after which a rollout is not drawn any more; 0 sets no limit.
+        max_share: largest share of drawn rollouts in the batch.
+        draw: draws positions by weights: `without_replacement` or `with_replacement`.
+    """
+
+    capacity: PositiveInt = 1024
+    alpha: NonNegative = 1.0
+    max_age: NonNegativeInt = 0
+    max_share: Fraction = 1.0
+    draw: Draw = without_replacement
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(pool=self.capacity, signals=("off_context", "sampled"))
+
+    def __call__(self, request: ReplayRequest) -> ReplayPlan:
+        has_advantage = request.magnitude > 0
+        vacant = (~has_advantage).nonzero()[:, 0].tolist()
+        most = int(float(self.max_share) * len(has_advantage))
+        weights = draw_weights(request, self.alpha, self.max_age)
+        drawn = tuple(self.draw(weights, min(len(vacant), most), request.rng))
+        trained = torch.ones_like(has_advantage)
+        trained[vacant[len(vacant) - len(drawn) :]] = False
+        return ReplayPlan(drawn, trained, has_advantage & of_this_step(request.batch))
+
+
+def draw_weights(
+    request: ReplayRequest, alpha: Number = 1.0, max_age: int = 0
+) -> Float[Tensor, "K"]:
+    """|A|^alpha of the pool's rollouts; 0 for those without advantage or beyond the age limit.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> pool = PoolNumbers(torch.tensor([1.0, 0.5, 0.0, 0.5]), torch.tensor([0, 1, 1, 2]))
+    >>> request = ReplayRequest(make_batch([0]), pool, 3, Random(0))
+    >>> draw_weights(request).tolist(), draw_weights(request, 0.0, 2).tolist()
+    ([1.0, 0.5, 0.0, 0.5], [0.0, 1.0, 0.0, 1.0])
+    """
+    priority, step = request.pool.priority, request.pool.step
+    weight = priority.double() ** float(alpha)
+    weight[priority <= 0] = 0.0
+    if max_age:
+        weight[request.step - step > max_age] = 0.0
+    return weight
+
+
+def of_this_step(batch: Batch) -> Bool[Tensor, "R"]:
+    """True for rollouts that the policy sampled in this step, in the context they are trained in.
+
+    Replayed rollouts and demonstrations have an action that it did not sample there.
+    """
+    foreign = (batch.signals["off_context"] > 0) | (batch.signals["sampled"] == 0)
+    rows = (foreign & batch.mask).any(1).double()
+    return rows.new_zeros(len(batch.reward)).index_add(0, batch.rollout, rows) == 0

@@ -1,0 +1,193 @@
+"""Replay of a step: rollouts of the pool join its batch, and some of its own enter the pool."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+import torch
+from torch import Tensor
+
+from grupo.algo.filters import mark_replayed
+from grupo.algo.pool_replay import PoolReplay, ReplayPlan, ReplayRequest, advantage_magnitude
+from grupo.core.batch import Batch
+from grupo.core.rng import make_rng
+from grupo.core.types import Group, Rollout, Task
+from grupo.distributed.base import Ranks
+from grupo.distributed.exchange import of_rank_0
+from grupo.rollouts.pool import CreditedRollout, RolloutPool, Rows
+from grupo.storage.fault_injection import kill_point
+from grupo.training.collate import action_spans
+from grupo.training.collect import CollectedGroups
+
+Collate = Callable[[CollectedGroups], Batch]
+Measure = Callable[[Batch], Batch]
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """A step after its replay.
+
+    Args:
+        collected: Its groups; those trained on are without the rollouts that drawn ones replace,
+            and each drawn rollout is a group of its own.
+        batch: The batch of these groups, with advantages.
+        metrics: The metrics of the replay, by name.
+    """
+
+    collected: CollectedGroups
+    batch: Batch
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Replayer:
+    """Replays rollouts of a pool.
+
+    Args:
+        pool: The pool.
+        collate: Collates the groups that are trained on, without measured signals.
+        measure: Adds the signals that the method reads to a batch.
+        ranks: The processes that train together; the first one writes and reads the rollouts.
+    """
+
+    pool: RolloutPool
+    collate: Collate
+    measure: Measure
+    ranks: Ranks
+
+    def __call__(
+        self, rule: PoolReplay, collected: CollectedGroups, batch: Batch, step: int, seed: int
+    ) -> ReplayedStep:
+        """Draw from the pool, train on the drawn rollouts, and add rollouts of the step to it.
+
+        Args:
+            rule: Chooses the rollouts.
+            collected: The groups of the step.
+            batch: Their batch, with advantages.
+            step: Number of the step, from 0.
+            seed: Seed of the run.
+        """
+        rng = make_rng(seed, "replay", step)
+        plan = rule(ReplayRequest(batch, self.pool.numbers, step, rng))
+        drawn = self._read(plan.drawn)
+        ages = [float(step - self.pool.step[i]) for i in plan.drawn]
+        kill_point("pool/drawn")
+        self._admit(collected.kept_groups, batch, plan, step)
+        if drawn or not plan.trained.all():
+            collected, batch = self._join(collected, batch, plan, drawn)
+        metrics = {"replay/pool_size": float(len(self.pool)), "replay/drawn": float(len(drawn))}
+        metrics |= {"replay/age_mean": sum(ages) / len(ages)} if ages else {}
+        return ReplayedStep(collected, batch, metrics)
+
+    def _read(self, positions: Sequence[int]) -> list[CreditedRollout]:
+        """The drawn rollouts; with several ranks, those that the first one reads."""
+        if self.ranks.size == 1 or not positions:
+            return [self.pool.read(i) for i in positions]
+        first = self.ranks.rank == 0
+        data = [self.pool.read(i).to_data() for i in positions] if first else None
+        shared = of_rank_0(self.ranks, data, "replayed rollouts read")
+        return [CreditedRollout.from_data(entry) for entry in shared]
+
+    def _admit(self, groups: Sequence[Group], batch: Batch, plan: ReplayPlan, step: int) -> None:
+        credited = credited_rollouts(groups, batch, plan.admitted)
+        priority = advantage_magnitude(batch)[plan.admitted]
+        self.pool.append(step, self.pool.lines(credited), priority, writes=self.ranks.rank == 0)
+
+    def _join(
+        self,
+        collected: CollectedGroups,
+        batch: Batch,
+        plan: ReplayPlan,
+        drawn: Sequence[CreditedRollout],
+    ) -> tuple[CollectedGroups, Batch]:
+        """The groups that are trained on, and their batch."""
+        groups = (*_remaining(collected.kept_groups, plan.trained), *map(_group_of, drawn))
+        collected = replace(collected, kept_groups=groups)
+        if not groups:
+            return collected, batch.select_rows(torch.tensor([], dtype=torch.long))
+        fresh = batch.select_rows(plan.trained[batch.rollout].nonzero()[:, 0])
+        joined = _with_fresh(self.collate(collected), fresh)
+        rows = range(len(fresh.rollout), len(joined.rollout))
+        joined = _with_stored(joined, rows, drawn)
+        return collected, self._measured(joined, fresh, torch.tensor(rows, dtype=torch.long))
+
+    def _measured(self, joined: Batch, fresh: Batch, rows: Tensor) -> Batch:
+        """The joined batch with measured signals; those of the step's rows are known."""
+        measured = self.measure(joined.select_rows(rows)).signals if len(rows) else {}
+        signals = {}
+        for name in {**fresh.signals, **measured}:
+            if name not in joined.signals:
+                signals[name] = _placed(torch.zeros_like(joined.old_logp), fresh.signals.get(name))
+                if len(rows):
+                    signals[name][rows] = measured[name].to(joined.old_logp)
+        return joined.with_signals(signals)
+
+
+def credited_rollouts(
+    groups: Sequence[Group], batch: Batch, admitted: Tensor
+) -> list[CreditedRollout]:
+    """The admitted rollouts of a batch of groups, with their advantages and log-probabilities."""
+    pairs = [(group.task, rollout) for group in groups for rollout in group.rollouts]
+    rows_of: list[list[int]] = [[] for _ in pairs]
+    for row, rollout in enumerate(batch.rollout.tolist()):
+        rows_of[rollout].append(row)
+    return [
+        CreditedRollout(
+            task.key,
+            task.source,
+            replace(rollout, index=-1),
+            _rows(batch.old_logp, rollout, rows),
+            _rows(batch.advantage, rollout, rows),
+        )
+        for (task, rollout), rows in compress(zip(pairs, rows_of, strict=True), admitted.tolist())
+    ]
+
+
+def _rows(values: Tensor, rollout: Rollout, rows: Sequence[int]) -> Rows:
+    """The values at the columns of a rollout's rows, without padding."""
+    ends = [0] * len(rows)
+    for row, columns in action_spans(rollout):
+        ends[row] = max(ends[row], columns.stop)
+    return tuple(tuple(values[row, :end].tolist()) for row, end in zip(rows, ends, strict=True))
+
+
+def _remaining(groups: Sequence[Group], trained: Tensor) -> list[Group]:
+    """The groups without the rollouts that are not trained on."""
+    flags = iter(trained.tolist())
+    kept = [replace(g, rollouts=tuple(r for r in g.rollouts if next(flags))) for g in groups]
+    return [group for group in kept if group.rollouts]
+
+
+def _group_of(drawn: CreditedRollout) -> Group:
+    """A drawn rollout as a group of its own."""
+    observations = [observation for observation, _ in drawn.rollout.turns]
+    task = Task(drawn.task_key, observations[0], source=drawn.task_source)
+    return Group(task, (mark_replayed(drawn.rollout),))
+
+
+def _with_fresh(joined: Batch, fresh: Batch) -> Batch:
+    """The joined batch, whose first rows have the log-probs and advantages of the fresh ones."""
+    return replace(
+        joined,
+        old_logp=_placed(joined.old_logp.clone(), fresh.old_logp),
+        advantage=_placed(torch.zeros_like(joined.advantage), fresh.advantage),
+    )
+
+
+def _with_stored(joined: Batch, rows: range, drawn: Sequence[CreditedRollout]) -> Batch:
+    """The joined batch, whose last rows have the stored log-probs and advantages."""
+    old_logp = joined.old_logp.clone()
+    advantage = joined.advantage.clone()
+    stored = (pair for x in drawn for pair in zip(x.old_logp, x.advantage, strict=True))
+    for row, (logp, given) in zip(rows, stored, strict=True):
+        old_logp[row, : len(logp)] = torch.tensor(logp, dtype=old_logp.dtype)
+        advantage[row, : len(given)] = torch.tensor(given, dtype=advantage.dtype)
+    return replace(joined, old_logp=old_logp, advantage=advantage)
+
+
+def _placed(target: Tensor, values: Tensor | None) -> Tensor:
+    """The target with values in its first rows; columns of padding are cut or added."""
+    if values is not None:
+        width = min(target.shape[1], values.shape[1])
+        target[: len(values), :width] = values[:, :width].to(target)
+    return target
