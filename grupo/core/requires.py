@@ -63,6 +63,7 @@ class Requires:
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
     replays: int
+    pool: int
     demonstrations: int
     unfinished: bool
     current_heads: bool

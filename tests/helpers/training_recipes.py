@@ -106,11 +106,11 @@ ROLES: Mapping[str, Any] = {
 }
 POOL: Mapping[str, Any] = {
     "method": METHOD.replace(
-        sampler=GroupSampler(4), loss=Clip() + 0.5 * KL(), replay=FillFromPool(6)
+        sampler=GroupSampler(4), loss=Clip() + 0.5 * KL(), replay=FillFromPool(4)
     ),
     "env": env_with_reward(coarse),
     "tasks": FromFunction(few_tasks),
-    "max_steps": 9,
+    "max_steps": 6,
 }
 PICTURES: Mapping[str, Any] = {
     "env": MultiTurn(PictureGame, max_turns=3),
