@@ -4,7 +4,6 @@ from random import Random
 import pytest
 import torch
 
-
 from grupo.algo.pool_replay import (
     FillFromPool,
     PoolNumbers,

@@ -105,9 +105,7 @@ ROLES: Mapping[str, Any] = {
     ),
 }
 POOL: Mapping[str, Any] = {
-    "method": METHOD.replace(
-        sampler=GroupSampler(4), loss=Clip() + 0.5 * KL(), replay=FillFromPool(4)
-    ),
+    "method": METHOD.replace(sampler=GroupSampler(4), replay=FillFromPool(4)),
     "env": env_with_reward(coarse),
     "tasks": FromFunction(few_tasks),
     "max_steps": 6,

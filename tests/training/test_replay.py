@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from grupo.algo.pool_replay import FillFromPool, ReplayPlan, ReplayRequest
+from grupo.algo.losses import KL, Clip
+from grupo.algo.pool_replay import FillFromPool, ReplayPlan, ReplayRequest, no_replay
 from grupo.config.validate import check_recipe
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
@@ -13,6 +14,9 @@ from grupo.training.extend import extend_run
 from grupo.training.learner import Learner
 from grupo.training.trainer import train
 from tests.helpers import training_components, training_recipes
+
+WITH_KL = Clip() + 0.5 * KL()
+NO_REPLAY = training_recipes.POOL["method"].replace(replay=no_replay, loss=WITH_KL)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,7 @@ def steps(recipe, count):
 
 def with_rule(model, rule):
     recipe = training_recipes.recipe("pool", model)
-    return recipe.replace(method=recipe.method.replace(replay=rule))
+    return recipe.replace(method=recipe.method.replace(replay=rule, loss=WITH_KL))
 
 
 def test_drawn_rollouts_have_their_advantages_and_log_probs(model):
@@ -110,6 +114,3 @@ def test_a_run_with_a_pool_is_not_extended_with_another_policy(model, tmp_path):
     other = training_recipes.recipe("lora", model).policy
     with pytest.raises(ConfigError, match="policy"):
         extend_run(tmp_path / "run", lambda old: old.replace(max_steps=2, policy=other))
-
-
-NO_REPLAY = training_recipes.POOL["method"].replace(replay=training_recipes.METHOD.replay)
