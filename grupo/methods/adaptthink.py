@@ -30,7 +30,11 @@ PAPER = Paper(
         " release generates exactly that share of each group.",
     ),
     audit="advantage, ratio, clip and constants compared with the three files and the script",
-    shown=("tests/methods/test_adaptthink.py::test_loss_of_an_answer_without_thinking_by_hand",),
+    shown=(
+        "tests/methods/test_adaptthink.py::test_loss_of_an_answer_without_thinking_by_hand",
+        "tests/methods/test_adaptthink.py"
+        "::test_thinking_dies_out_where_it_does_not_pay_and_stays_where_it_does",
+    ),
 )
 
 

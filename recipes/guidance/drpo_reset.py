@@ -1,46 +1,41 @@
 """DRPO: rollouts that start inside a demonstration, on a lock of six digits.
 
+The policy is a table: logits of ten digits at each of six places. The samplers, the advantage, the
+loss and the update are those of the library.
+
 Named before the first run of all seeds: after training, the policy opens the lock from the first
-digit more often than GRPO, and GRPO opens it in less than 1 % of the attempts.
+digit more often than with GRPO, and with GRPO it opens it in less than 1 % of the attempts.
 
 python recipes/guidance/drpo_reset.py FOLDER [FIRST_SEED END]
 """
 
-import random
+import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 
-from grupo.algo.advantages import identity
-from grupo.algo.losses import NLL
+import torch
+from torch import Tensor
+
 from grupo.claims.paired_table import paired_table
 from grupo.claims.stored_runs import stored_runs
-from grupo.claims.tiny_lm import TINY, mean_terms, trained
+from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
-from grupo.core.schedules import Cosine, Warmup
-from grupo.core.types import Observation, RewardResult, Rollout, Task
+from grupo.core.rng import derive_key, make_rng
+from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.methods.grpo import grpo
-from grupo.models.causal_lm import CausalLM
-from grupo.recipe import Recipe
 from grupo.rollouts.samplers import GroupSampler, Reset
-from grupo.tasks import InMemoryTasks
-from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
-from grupo.toy.tokenizers import word_tokenizer
-from grupo.training.learner import Learner
+from grupo.training.collate import collate
 
 SEEDS = 8
-VALUES = 5  # digits from 0 to 4
-COMBINATION = ("3", "0", "4", "2", "1", "3")
-STEPS = 200
-DEMONSTRATION_STEPS = 80
-
-
-def question(number: int) -> str:
-    """The observation before a digit, which does not tell whether the digits so far are right."""
-    return f"lock , digit {number + 1} : "
+COMBINATION = (7, 2, 9, 4, 1, 6)
+STEPS = 150
+GROUPS = 8  # a step
+LEARNING_RATE = 0.1
 
 
 @component
@@ -48,82 +43,95 @@ class CombinationLock:
     """A lock that takes one digit a turn, with reward 1 at the end if all of them are right."""
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        """The next question; a digit and the end token make one turn."""
-        number = sum(bool(observation) for observation, _ in rollout.turns)
-        return question(number) if number < len(COMBINATION) else None
+        """The place of the next digit; nothing tells whether the digits so far are right."""
+        place = len(rollout.turns)
+        return f"digit {place + 1}: " if place < len(COMBINATION) else None
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
         """1 for the combination, 0 for everything else."""
-        return [RewardResult(float(rollout.text == "".join(COMBINATION))) for rollout in rollouts]
+        opens = "".join(map(str, COMBINATION))
+        return [RewardResult(float(rollout.text == opens)) for rollout in rollouts]
 
 
-ENV = CombinationLock()
-TASKS = [Task("lock", question(0), columns={"solution": COMBINATION})]
+TASK = Task("lock", "digit 1: ", columns={"solution": tuple(map(str, COMBINATION))})
 
 
-def any_digit(task: Task, observations: Sequence[Observation], rng: random.Random) -> str:
-    """The demonstration of a beginner, who knows the form of an answer alone."""
-    return str(rng.randrange(VALUES))
+@dataclass(frozen=True)
+class TableActor:
+    """Samples the digit of a place from a table of log-probabilities; an answer is one item."""
+
+    logp: Sequence[Sequence[float]]
+    key: int
+
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+        logp = self.logp[len(rollout.turns)]
+        weights = torch.tensor(logp).exp().tolist()
+        rng = make_rng(self.key, "digit", len(rollout.turns))
+        (digit,) = rng.choices(range(len(logp)), weights)
+        return Action((digit,), (logp[digit],), (observation,), str(digit), rng_key=self.key)
+
+    async def append_unsampled(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Action:
+        """The action of a given digit."""
+        return Action((int(text),), (0.0,), (observation,), text, sampled=False)
+
+    def fork(self, *label: object) -> "TableActor":
+        """The same policy with a random stream of its own."""
+        return replace(self, key=derive_key(self.key, *label))
+
+    def rng(self, *label: object) -> Random:
+        """A random generator for the sampler."""
+        return make_rng(self.key, *label)
 
 
-def recipe(model: Path, method: Method, seed: int, steps: int, learning_rate: object) -> Recipe:
-    """Training on the lock; an answer is a digit and the end token."""
-    return Recipe(
-        policy=CausalLM(str(model), max_new_tokens=2, tokens_per_microbatch=8192),
-        env=ENV,
-        tasks=InMemoryTasks(TASKS),
-        eval_tasks=0,
-        method=method,
-        max_steps=steps,
-        prompts_per_step=16,
-        learning_rate=learning_rate,
-        seed=seed,
+def train(method: Method, seed: int, steps: int = STEPS) -> dict[str, float]:
+    """Probability that the policy opens the lock, and tokens generated."""
+    table = torch.zeros(len(COMBINATION), 10, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.Adam([table], lr=LEARNING_RATE)
+    generated = 0
+    for step in range(steps):
+        logp = table.log_softmax(1)
+        actor = TableActor(logp.tolist(), derive_key(seed, "step", step))
+        groups = asyncio.run(_sample(method, actor))
+        batch = collate(groups, len).with_advantage(method.advantage)
+        generated += int(batch.mask.sum())
+        loss = method.aggregation(batch) * method.loss(_signals(logp, batch), batch)
+        optimizer.zero_grad()
+        loss.sum().backward()
+        optimizer.step()
+    opened = table.log_softmax(1)[range(len(COMBINATION)), COMBINATION].sum().exp()
+    return {"opened": opened.item(), "tokens": float(generated)}
+
+
+async def _sample(method: Method, actor: TableActor) -> Sequence[Group]:
+    return await asyncio.gather(
+        *(method.sampler(TASK, CombinationLock(), actor.fork(i)) for i in range(GROUPS))
     )
 
 
-def beginner(folder: Path) -> Path:
-    """The folder of the model that answers every question with any digit; trained once."""
-    if not (folder / "model").exists():
-        texts = [question(number) for number in range(len(COMBINATION))]
-        TINY.save_untrained(folder / "start", word_tokenizer([*texts, "0 1 2 3 4"]))
-        demonstrations = MultiTurnDemonstrations(any_digit)
-        method = Method(sampler=demonstrations, advantage=identity, loss=NLL())
-        rate = Warmup(0.05, Cosine(5e-3, 5e-4))
-        learner = trained(recipe(folder / "start", method, 0, DEMONSTRATION_STEPS, rate))
-        learner.policy.export(folder / "model")
-    return folder / "model"
+def _signals(logp: Tensor, batch: Batch) -> Signals:
+    """Log-probabilities of the digits of a batch; observations have one item and lie between."""
+    digit = batch.signals["step/item"].long()
+    place = torch.arange(digit.shape[1]) // 2  # a digit and an observation
+    return Signals(logp=logp[place.expand_as(digit), digit])
 
 
 METHODS = {
-    "GRPO": grpo(kl_coef=0.05).replace(sampler=GroupSampler(8)),
-    "DRPO, half": grpo(kl_coef=0.05).replace(sampler=Reset(8, chance=0.5)),
-    "DRPO": grpo(kl_coef=0.05).replace(sampler=Reset(8)),
+    "GRPO": grpo(kl_coef=0.0).replace(sampler=GroupSampler(8)),
+    "DRPO": grpo(kl_coef=0.0).replace(sampler=Reset(8)),
 }
-
-
-def measured(learner: Learner, seed: int) -> dict[str, float]:
-    """Share of attempts from the first digit that open the lock, and tokens generated."""
-    opened = mean_terms(learner.policy, ENV, TASKS, attempts=256, seed=seed)["reward"]
-    return {"opened": opened, "tokens": float(learner.state.generated_tokens)}
 
 
 def main(folder: Path, seeds: Sequence[int]) -> None:
     """Train what is missing in the folder and print the table."""
-    model = beginner(folder)
-
-    def run(method: Method, seed: int) -> dict[str, float]:
-        return measured(trained(recipe(model, method, seed, STEPS, 1e-3)), seed)
-
-    untrained = recipe(model, METHODS["GRPO"], 0, 1, 0.0)
-    arms = {
-        "beginner": lambda seed: measured(Learner(untrained), seed),
-        **{name: partial(run, method) for name, method in METHODS.items()},
-    }
-    runs = stored_runs(folder / "runs", arms, seeds)
+    beginner = partial(train, METHODS["GRPO"], steps=0)
+    arms = {"beginner": beginner, **{name: partial(train, m) for name, m in METHODS.items()}}
+    runs = stored_runs(folder, arms, seeds)
     if len(seeds) > 1:
         print(paired_table(runs, ["opened", "tokens"], "GRPO"))
 
 
 if __name__ == "__main__":
     bounds = [int(text) for text in sys.argv[2:4]] or [0, SEEDS]
-    load_module_file(Path(__file__)).main(Path(sys.argv[1]), range(*bounds))
+    main(Path(sys.argv[1]), range(*bounds))

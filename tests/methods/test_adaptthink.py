@@ -8,7 +8,7 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.core.batch import Signals
+from grupo.core.batch import SignalDict, Signals
 from grupo.core.errors import ConfigError
 from grupo.methods.adaptthink import NoThinkBonus, adaptthink
 from grupo.rollouts.samplers import ChosenStart, GroupSampler, WithColumnTerm
@@ -40,6 +40,41 @@ def test_loss_of_two_rollouts_is_their_mean():
     method = adaptthink()
     loss = (method.aggregation(batch) * method.loss(Signals(logp=batch.old_logp), batch)).sum()
     assert loss.item() == pytest.approx((-1.0 + 0.5) / 2)
+
+
+def share_without_thinking(seed, accuracy, steps=150, rollouts=128, length=16):
+    """The policy's share of answers without thinking after training; all other tokens are fixed.
+
+    Modes are drawn evenly; the reference is the accuracy of thinking, the second of the two.
+    """
+    rng = torch.Generator().manual_seed(seed)
+    theta = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.Adam([theta], lr=0.05)
+    method = adaptthink()
+    start = make_batch(group=[0] * rollouts, length=[length] * rollouts, logp=-1.0)
+    first = torch.arange(length) == 0
+    start = replace(start, old_logp=torch.where(first, log(0.5), start.old_logp))
+    for _ in range(steps):
+        mode = torch.randint(2, (rollouts,), generator=rng)
+        chance = torch.tensor(accuracy, dtype=torch.float64)[mode]
+        reward = torch.bernoulli(chance, generator=rng)
+        reference = torch.full_like(reward, accuracy[1])
+        terms = SignalDict(start=mode.double(), reference=reference)
+        batch = replace(start, reward=reward, reward_terms=terms).with_advantage(method.advantage)
+        logp = torch.where(first, theta.log_softmax(0)[mode, None], batch.old_logp)
+        loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return theta.softmax(0)[0].item()
+
+
+@pytest.mark.slow
+def test_thinking_dies_out_where_it_does_not_pay_and_stays_where_it_does():
+    equal = [share_without_thinking(seed, (0.9, 0.9)) for seed in range(8)]
+    better = [share_without_thinking(seed, (0.3, 0.9)) for seed in range(8)]
+    assert min(equal) > 0.9
+    assert max(better) < 0.1
 
 
 def test_starts_are_drawn_with_their_probabilities_and_learned():

@@ -31,6 +31,7 @@ PAPER = Paper(
         " paper trains by PPO, whose critic estimates it.",
     ),
     shown=(
+        "docs/guidance_shown/drpo_reset.md#dataset-reset-on-a-combination-lock",
         "tests/rollouts/samplers/test_reset.py"
         "::test_rolled_in_tokens_are_not_trained_and_shared_by_the_group",
     ),
