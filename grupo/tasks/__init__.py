@@ -7,6 +7,7 @@ from grupo.tasks.countdown import CountdownTasks
 from grupo.tasks.dataset import DatasetTasks
 from grupo.tasks.digit_sums import DigitSums
 from grupo.tasks.in_memory import InMemoryTasks, as_task_source
+from grupo.tasks.inverted_questions import InvertedQuestions
 from grupo.tasks.length_budget import BudgetedTasks
 from grupo.tasks.mixture import TaskMixture
 from grupo.tasks.parse import parse_task_source
@@ -48,6 +49,7 @@ __all__ = [
     "FromImportPath",
     "Highest",
     "InMemoryTasks",
+    "InvertedQuestions",
     "LazyTasks",
     "Lowest",
     "Prior",
