@@ -37,6 +37,7 @@ PAPER = Paper(
         "script, the loss and the catalogue's row of the trainer"
     ),
     shown=(
+        "docs/guidance_shown/hard_sums.md#results",
         "tests/methods/test_ampo.py::test_solution_that_makes_the_answer_likelier_is_chosen",
         "tests/methods/test_ampo.py::test_one_correct_rollout_keeps_all_solutions_away",
     ),

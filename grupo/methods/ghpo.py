@@ -33,6 +33,7 @@ PAPER = Paper(
         "standard deviation + 1e-4 and group size compared with the trainer and its configuration"
     ),
     shown=(
+        "docs/guidance_shown/hard_sums.md#results",
         "tests/methods/test_ghpo.py"
         "::test_groups_are_redone_until_half_of_the_solution_suffices_and_no_further",
     ),

@@ -35,6 +35,7 @@ PAPER = Paper(
         "shaping constant, advantage without standard deviation, constant length, group and"
         " plan compared with train.sh and mix_trainer.py"
     ),
+    shown=("docs/guidance_shown/hard_sums.md#results",),
 )
 
 

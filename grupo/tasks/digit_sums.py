@@ -21,9 +21,9 @@ Terms = Mapping[str, int]  # digits by their letter
 class DigitSums:
     """The last digit of a sum of digits, each with a letter: `a3 b7 c8 `.
 
-    Columns: `solution` is the worked solution in the style `left`, `styles` has the one in each
-    style of `STYLES`, `hint` is `solution` without its last addition and its answer,
-    `terms` has the digits by letter, and `given` is the number of additions in the prompt.
+    Columns: each style of `STYLES` has a worked solution, and `solution` is the one of `left`;
+    `hint` is `solution` without its last addition and its answer, `terms` has the digits by letter,
+    and `given` is the number of additions in the prompt.
 
     Args:
         min_terms: Fewest digits of a sum, at least 3.
@@ -65,8 +65,8 @@ class DigitSums:
         columns = {
             "terms": terms,
             "given": given,
+            **solutions,
             "solution": solutions["left"],
-            "styles": solutions,
             "hint": first_additions(solutions["left"], count - 2),
         }
         return Task(task_key(prompt), prompt, str(sum(terms.values()) % 10), "digit_sums", columns)

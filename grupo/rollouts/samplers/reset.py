@@ -32,6 +32,7 @@ PAPER = Paper(
     ),
     shown=(
         "docs/guidance_shown/drpo_reset.md#dataset-reset-on-a-combination-lock",
+        "docs/guidance_shown/hard_sums.md#results",
         "tests/rollouts/samplers/test_reset.py"
         "::test_rolled_in_tokens_are_not_trained_and_shared_by_the_group",
     ),

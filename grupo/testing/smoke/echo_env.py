@@ -273,6 +273,7 @@ class EchoTasks:
             "paraphrases": (task.prompt,) * 2,
             "hint": answer,
             "hints": (answer,),
+            "rules": answer,
             "pass_rate": 0.5,
             "rubric": ({"name": "digit", "criterion": answer},),
         }
