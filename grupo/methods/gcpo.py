@@ -34,6 +34,7 @@ PAPER = Paper(
         "Margin, weights and the form of the length reward are our choice.",
     ),
     audit="compared with the catalogue's row of those reviews; no repository could be found",
+    shown=("docs/vision_shown/geometryzero.md#results",),
 )
 
 REWARD_TERMS = ("correct", "format", "construction")
