@@ -26,12 +26,14 @@ PAPER = Paper(
     plan=(
         "grpo_trainer.py: the old log-probabilities are those of the update: one update per step"
     ),
+    missing=("A table on videos: the one shown is on pictures.",),
     deviations=(
         "The weights are constants; the release does not detach them.",
         "Inverted questions (grupo.tasks.InvertedQuestions) keep their capitals, and a question"
         " without a verb to negate keeps its answer; the release inverts its options alone.",
     ),
     audit="weights, loss and constants compared with grpo_trainer.py and tw-grpo.sh",
+    shown=("docs/vision_shown/landed_methods.md#tw-grpo",),
 )
 
 

@@ -68,7 +68,7 @@ ENVS = {
     THINK: SingleTurn((RewardTerm("correct", LabelMatch()), RewardTerm("format", TagFormat()))),
     DIRECT: SingleTurn((RewardTerm("correct", ExactMatch()),)),
 }
-GRPO = grpo(group_size=8, kl_coef=0.04)  # the coefficient of the code
+GRPO = grpo(group_size=8, kl_coef=0.04)
 
 
 def pictures(request: str, labels: Sequence[str], blind: bool = False) -> PictureClassification:
