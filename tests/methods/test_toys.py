@@ -87,8 +87,8 @@ def test_hinted_training_solves_locks_unsolved_by_grpo(name):
 
 @pytest.mark.slow
 def test_without_hints_no_lock_is_solved_and_permanent_hints_do_not_transfer():
-    assert solved_fractions(GRPO) == (0.0, 0.0)
-    assert solved_fractions(KEPT) == (0.0, 0.0)  # Scaf-GRPO's default; the paper reports a gain
+    assert max(solved_fractions(GRPO)) < 0.05
+    assert max(solved_fractions(KEPT)) < 0.05  # Scaf-GRPO's default; the paper reports a gain
 
 
 def counts(method: Method, limit: int, turn=None, steps: int = 60) -> tuple[float, float]:
