@@ -22,8 +22,8 @@ from grupo.tasks.scenes import IMAGE_SIZE, noise_pixels, picture_prompt
 
 LETTERS = "ACEHKTXZ"
 FORMULAS = (r"\frac{{{}}}{{{}}}", "{}^{{{}}}", "{}_{{{}}}", "{}+{}")
-BAR_LEFTS = (2, 12, 22)
-BAR_WIDTH = 8
+BAR_LEFTS = (2, 17)
+BAR_WIDTH = 13
 BAR_BOTTOM = 31
 BAR_TOPS = (1, 6, 11, 16, 21, 26)
 Pixels = UInt8[np.ndarray, "32 32 3"]
@@ -34,7 +34,8 @@ class DocumentCrops:
     """Pictures of 32 x 32 pixels to transcribe; each domain in turn: `columns["domain"]`.
 
     The domain "text" has three letters; "formula" a fraction, power, index or sum of two digits, in
-    LaTeX; "table" four digits in a ruled table, in HTML; "chart" three bars, as a path of an SVG.
+    LaTeX; "table" four digits in a ruled table, in HTML; "chart" two bars, as a path of an SVG.
+    The bars of a path are in random order: several paths draw the same chart.
 
     Args:
         size: Number of tasks.
@@ -48,7 +49,7 @@ class DocumentCrops:
     text ECH
     formula 2^{2}
     table <table><tr><td>7<td>2<tr><td>1<td>4</table>
-    chart <svg><path d="M2 31V1H10V31M12 31V16H20V31M22 31V21H30V31"/></svg>
+    chart <svg><path d="M2 31V21H15V31M17 31V11H30V31"/></svg>
     """
 
     size: PositiveInt = 4000
@@ -97,15 +98,16 @@ def _draw_table(rng: Random) -> tuple[str, Pixels]:
         pixels[line] = pixels[:, line] = 0
     for row, column in np.ndindex(2, 2):
         digit = _text_pixels(cells[row][column])
-        y = 2 + middle * row + rng.randint(0, 2)
-        x = 2 + middle * column + rng.randint(0, 5)
+        y = 4 + middle * row + rng.randint(0, 1)
+        x = 5 + middle * column + rng.randint(0, 1)
         place = pixels[y : y + digit.shape[0], x : x + digit.shape[1]]
         place[:] = np.minimum(place, digit[: place.shape[0], : place.shape[1]])
     return table_html(cells), pixels
 
 
 def _draw_chart(rng: Random) -> tuple[str, Pixels]:
-    chart = chart_svg([rng.choice(BAR_TOPS) for _ in BAR_LEFTS])
+    lefts = rng.sample(BAR_LEFTS, len(BAR_LEFTS))
+    chart = chart_svg({left: rng.choice(BAR_TOPS) for left in lefts})
     pixels = SvgRenderer(IMAGE_SIZE)(chart)
     assert pixels is not None
     return chart, pixels
@@ -121,15 +123,14 @@ def table_html(cells: Sequence[Sequence[str]]) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def chart_svg(tops: Sequence[int]) -> str:
-    """An SVG of filled bars, in pixels from the upper edge.
+def chart_svg(tops: Mapping[int, int]) -> str:
+    """An SVG of filled bars: their upper edges by their left ones, in pixels, in this order.
 
-    >>> chart_svg([16, 1, 26])
-    '<svg><path d="M2 31V16H10V31M12 31V1H20V31M22 31V26H30V31"/></svg>'
+    >>> chart_svg({17: 1, 2: 16})
+    '<svg><path d="M17 31V1H30V31M2 31V16H15V31"/></svg>'
     """
     bars = (
-        f"M{left} {BAR_BOTTOM}V{top}H{left + BAR_WIDTH}V{BAR_BOTTOM}"
-        for left, top in zip(BAR_LEFTS, tops, strict=True)
+        f"M{left} {BAR_BOTTOM}V{top}H{left + BAR_WIDTH}V{BAR_BOTTOM}" for left, top in tops.items()
     )
     return f'<svg><path d="{"".join(bars)}"/></svg>'
 
