@@ -59,7 +59,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """What a rule of replay chose.
+    """The choice of a rule of replay.
 
     Args:
         drawn: Positions in the pool of the rollouts that join the batch, in order; one may come

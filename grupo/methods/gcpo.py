@@ -38,7 +38,7 @@ PAPER = Paper(
 )
 
 REWARD_TERMS = ("correct", "format", "construction")
-TOLD = "told"  # reward term: whether the rollout was told to take the optional step
+INSTRUCTED = "instructed"  # reward term: whether an instruction asks for the optional step
 
 
 @component
@@ -46,8 +46,8 @@ class ConstructionReward:
     """r = a + format_coef f + construction_coef M u + length_coef min(1, L / max_length).
 
     u = 1 for rollouts that took the optional step. M = 1 if the accuracy of those that took it, or
-    were told to, is higher by more than `margin`, -1 if lower, else 0; it is 0 where all or none
-    did. "construction" is yes above 1/2.
+    were instructed to, is higher by more than `margin`, -1 if lower, else 0; it is 0 where all or
+    none did. "construction" is yes above 1/2.
 
     Args:
         max_length: length limit of an answer, in tokens.
@@ -73,10 +73,12 @@ class ConstructionReward:
         a, f, used = (batch.reward_terms[name] for name in REWARD_TERMS)
         u = used > 0.5
         g = batch.group
-        told = batch.reward_terms[self.contrast]
+        contrast = batch.reward_terms[self.contrast]
         length = (batch.lengths / self.max_length).clamp(max=1)
-        gap = group_ops.mean_where(told > 0.5, a, g) - group_ops.mean_where(told < 0.5, a, g)
-        is_split = (group_ops.max(told, g) > 0.5) & (group_ops.min(told, g) < 0.5)
+        gap = group_ops.mean_where(contrast > 0.5, a, g) - group_ops.mean_where(
+            contrast < 0.5, a, g
+        )
+        is_split = (group_ops.max(contrast, g) > 0.5) & (group_ops.min(contrast, g) < 0.5)
         M = gap.sign() * (gap.abs() > self.margin) * is_split
         return a + self.format_coef * f + self.construction_coef * M * u + self.length_coef * length
 
@@ -105,6 +107,6 @@ def gcpo(
     reward = ConstructionReward(max_length, margin, *reward_weights)
     sampler = GroupSampler(group_size)
     if parts:
-        reward = replace(reward, contrast=TOLD)
-        sampler = SplitGroup(group_size, parts=parts, reward_term=TOLD, train_prefix=False)
+        reward = replace(reward, contrast=INSTRUCTED)
+        sampler = SplitGroup(group_size, parts=parts, reward_term=INSTRUCTED, train_prefix=False)
     return Method(sampler=sampler, advantage=chain(reward, Center(), ScaleByStd()))

@@ -60,7 +60,7 @@ class CappedRatioWeight:
 
 
 @component
-class CorrectNLL(Loss):
+class CorrectRolloutNLL(Loss):
     """-log pi / p on correct rollouts, 0 on others, with p the share of correct ones of the group.
 
     Under a mean over rollouts and their tokens, the sum is the mean over groups of equal size of
@@ -103,5 +103,6 @@ def pdr(
     """
     return Method(
         sampler=DistilledDrafts(group_size, drafts=drafts, max_tokens=max_tokens, share=share),
-        loss=WeightedReinforce(CappedRatioWeight(clip_low, clip_high)) + sft_coef * CorrectNLL(),
+        loss=WeightedReinforce(CappedRatioWeight(clip_low, clip_high))
+        + sft_coef * CorrectRolloutNLL(),
     )

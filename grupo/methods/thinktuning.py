@@ -82,7 +82,7 @@ class TeacherTokens(Loss):
         return torch.where(is_taught, -A * p / shifted, self.loss(pi, batch))
 
     def gamma(self, A: Tensor) -> Tensor:
-        """What is added to the probability, by the advantage."""
+        """The number that is added to the probability, by the advantage."""
         position = (A.clamp(-LARGEST_ADVANTAGE, LARGEST_ADVANTAGE) / LARGEST_ADVANTAGE + 1) / 2
         return self.gamma_low + (self.gamma_high - self.gamma_low) * position
 

@@ -156,7 +156,7 @@ class GuardedAnswer(SelfTimedReward):
 
     @property
     def reward_range(self) -> tuple[float, float] | None:
-        """That of the inner reward, with 0 and 1; None if it declares none."""
+        """The range of the inner reward, with 0 and 1; None if it declares none."""
         declared = declared_range(self.inner)
         return declared and (min(0.0, declared[0]), max(1.0, declared[1]))
 

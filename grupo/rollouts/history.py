@@ -185,7 +185,7 @@ class History:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """What the folds remember of tasks and of sources, as tensors."""
+        """The states of the folds of tasks and of sources, as tensors."""
         stores = {"tasks": self.task_histories, "sources": self.source_histories}
         return {
             f"{prefix}.{name}": tensor

@@ -56,7 +56,7 @@ TERMS = (
 ENV = SingleTurn((*TERMS, CONSTRUCTION))
 ALWAYS_PAID = SingleTurn((*TERMS, replace(CONSTRUCTION, weight=0.5)))
 GRPO = grpo(GROUP_SIZE, kl_coef=0.0)
-TOLD = (GroupPart(0.5), GroupPart(0.0, prefix="<answer>"), GroupPart(1.0, prefix=AUX))
+ANSWER_PARTS = (GroupPart(0.5), GroupPart(0.0, prefix="<answer>"), GroupPart(1.0, prefix=AUX))
 
 
 @component
@@ -117,7 +117,7 @@ ARMS = {
     "GRPO": WORLD.trained(ENV, TASKS, GRPO),
     "GRPO, lines always paid": WORLD.trained(ALWAYS_PAID, TASKS, GRPO),
     "GCPO, one group": WORLD.trained(ENV, TASKS, gcpo(MAX_NEW_TOKENS, GROUP_SIZE)),
-    "GCPO": WORLD.trained(ENV, TASKS, gcpo(MAX_NEW_TOKENS, GROUP_SIZE, parts=TOLD)),
+    "GCPO": WORLD.trained(ENV, TASKS, gcpo(MAX_NEW_TOKENS, GROUP_SIZE, parts=ANSWER_PARTS)),
 }
 
 

@@ -53,42 +53,42 @@ def test_length_reward_saturates_at_limit():
     assert r(batch.reward, batch).tolist() == pytest.approx([0.025, 0.1, 0.1])
 
 
-def test_with_parts_the_sign_is_measured_by_what_rollouts_were_told():
-    told = [1.0, 1.0, 0.0, 0.0]
+def test_with_parts_the_sign_is_measured_by_the_instructions_of_rollouts():
+    instructed = [1.0, 1.0, 0.0, 0.0]
     parts = {
         "correct": [1.0, 1.0, 1.0, 0.0],  # 1 against 1/2: M = 1
         "format": [1.0] * 4,
         "construction": [1.0, 0.0, 1.0, 0.0],  # 1 against 1/2 too, of others
-        "told": told,
+        "instructed": instructed,
     }
     batch = make_batch(group=[0] * 4, length=[2] * 4, reward_terms=parts)
     method: Any = gcpo(
         max_length=4, group_size=4, parts=(GroupPart(0.0, "<a>"), GroupPart(1.0, "<b>"))
     )
     reward, *_ = method.advantage.estimators
-    assert method.sampler.provides.reward_terms == {"told"}
+    assert method.sampler.provides.reward_terms == {"instructed"}
     assert reward(batch.reward, batch).tolist() == pytest.approx([2.05, 1.55, 2.05, 0.55])
 
 
-def test_harm_to_those_told_penalizes_all_that_constructed():
+def test_harm_to_those_instructed_penalizes_all_that_constructed():
     parts = {
         "correct": [0.0, 0.0, 1.0, 1.0],
         "format": [1.0] * 4,
         "construction": [1.0, 0.0, 1.0, 0.0],
-        "told": [1.0, 1.0, 0.0, 0.0],
+        "instructed": [1.0, 1.0, 0.0, 0.0],
     }
     batch = make_batch(group=[0] * 4, length=[2] * 4, reward_terms=parts)
-    piece = ConstructionReward(4, 0.1, 0.5, 0.5, 0.1, contrast="told")
+    piece = ConstructionReward(4, 0.1, 0.5, 0.5, 0.1, contrast="instructed")
     assert piece(batch.reward, batch).tolist() == pytest.approx([0.05, 0.55, 1.05, 1.55])
 
 
-def test_rollouts_that_were_told_neither_do_not_count_in_the_sign():
+def test_rollouts_that_have_neither_instruction_do_not_count_in_the_sign():
     parts = {
         "correct": [1.0, 0.0, 0.0, 0.0, 1.0, 0.0],  # 1/2 against 0: M = 1
         "format": [0.0] * 6,
         "construction": [1.0, 1.0, 0.0, 0.0, 0.0, 1.0],
-        "told": [1.0, 1.0, 0.0, 0.0, 0.5, 0.5],
+        "instructed": [1.0, 1.0, 0.0, 0.0, 0.5, 0.5],
     }
     batch = make_batch(group=[0] * 6, length=[0] * 6, reward_terms=parts)
-    piece = ConstructionReward(4, 0.1, 0.5, 0.5, 0.1, contrast="told")
+    piece = ConstructionReward(4, 0.1, 0.5, 0.5, 0.1, contrast="instructed")
     assert piece(batch.reward, batch).tolist() == pytest.approx([1.5, 0.5, 0.0, 0.0, 1.0, 0.5])

@@ -11,7 +11,7 @@ import torch
 
 from grupo.core.batch import Signals
 from grupo.core.types import Action, RewardResult
-from grupo.methods.pdr import CorrectNLL, pdr
+from grupo.methods.pdr import CorrectRolloutNLL, pdr
 from grupo.rollouts.samplers import (
     DistilledDrafts,
     GroupSampler,
@@ -31,11 +31,11 @@ def losses(rewards, logp, loss, coef=1.0):
 
 def test_the_sft_term_is_the_mean_nll_of_the_correct_rollouts():
     one_correct = [[-1.0, -3.0], [-5.0, -5.0], [-5.0, -5.0], [-5.0, -5.0]]
-    assert losses([1.0, 0.0, 0.0, 0.0], one_correct, CorrectNLL()) == pytest.approx(2.0)
-    assert losses([1.0, 0.0, 0.0, 0.0], one_correct, CorrectNLL(), 0.1) == pytest.approx(0.2)
+    assert losses([1.0, 0.0, 0.0, 0.0], one_correct, CorrectRolloutNLL()) == pytest.approx(2.0)
+    assert losses([1.0, 0.0, 0.0, 0.0], one_correct, CorrectRolloutNLL(), 0.1) == pytest.approx(0.2)
     two_correct = [[-1.0, -3.0], [-4.0, -4.0]]
-    assert losses([1.0, 1.0], two_correct, CorrectNLL()) == pytest.approx(3.0)
-    assert losses([0.0, 0.0], two_correct, CorrectNLL()) == 0.0
+    assert losses([1.0, 1.0], two_correct, CorrectRolloutNLL()) == pytest.approx(3.0)
+    assert losses([0.0, 0.0], two_correct, CorrectRolloutNLL()) == 0.0
 
 
 def test_the_policy_term_is_that_of_cispo():

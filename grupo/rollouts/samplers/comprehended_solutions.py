@@ -10,7 +10,7 @@ from grupo.core.ranges import PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.demonstrations import demonstration_rollout
-from grupo.rollouts.samplers.rescue import Asked
+from grupo.rollouts.samplers.rescue import AttemptPrompts
 
 
 @component
@@ -35,17 +35,17 @@ class ComprehendedSolutions:
     def requires(self) -> Requires:
         return Requires(columns=self.columns)
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         task = group.task
         texts = [str(task.columns[name]) for name in self.columns if name in task.columns]
         if not texts:
-            return Asked()
+            return AttemptPrompts()
         scores = await asyncio.gather(*(comprehension(task, text, env, actor) for text in texts))
         order = sorted(range(len(texts)), key=lambda i: -scores[i])[: self.count]
         rollouts = [
             await demonstration_rollout(task, env, actor, texts[i], "expert") for i in order
         ]
-        return Asked(rollouts=(await score_group(task, env, rollouts)).rollouts)
+        return AttemptPrompts(rollouts=(await score_group(task, env, rollouts)).rollouts)
 
 
 async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> float:

@@ -8,7 +8,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.base import Sampler
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.kept_answers import best_replaces_first
-from grupo.rollouts.samplers.rescue import Asked, AskedPrompt, Attempt, Rescue, every_group
+from grupo.rollouts.samplers.rescue import AskedPrompt, Attempt, AttemptPrompts, Rescue, every_group
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
 RETRY_INSTRUCTION = "Answer again."
@@ -47,8 +47,8 @@ class Critiques:
     critique: Callable[[Task, Rollout], str] = critique_with_answer
     retry_instruction: str = RETRY_INSTRUCTION
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
-        return Asked(
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
+        return AttemptPrompts(
             tuple(
                 AskedPrompt(self._retry_task(group.task, rollout), (("refined", i),))
                 for i, rollout in enumerate(group.rollouts)

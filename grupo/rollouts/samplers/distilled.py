@@ -83,8 +83,8 @@ class SummaryOfDrafts:
         self, task: Task, drafts: Sequence[Rollout], env: Env, actor: Actor, max_tokens: int
     ) -> str:
         shown = self.separator.join(draft.text for draft in drafts)
-        asked = append_to_prompt(task, self.request.replace("{drafts}", shown))
-        observation = await initial_observation(asked, env)
+        request = append_to_prompt(task, self.request.replace("{drafts}", shown))
+        observation = await initial_observation(request, env)
         writer = actor.fork("summary").with_stop(max_new_tokens=max_tokens)
         return (await writer(Rollout(), observation)).text
 
@@ -120,10 +120,10 @@ class DistilledDrafts(GroupSampler):
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         is_operator = actor.rng("operator").random() < self.share
-        asked = await self._with_workspace(task, env, actor) if is_operator else task
+        shown_task = await self._with_workspace(task, env, actor) if is_operator else task
         rollouts = await asyncio.gather(
             *(
-                run_rollout(asked, env, actor.fork(i), turn_strategy=self.turn_strategy)
+                run_rollout(shown_task, env, actor.fork(i), turn_strategy=self.turn_strategy)
                 for i in range(task.group_size or self.group_size)
             )
         )

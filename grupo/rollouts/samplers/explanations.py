@@ -9,7 +9,7 @@ from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
-from grupo.rollouts.samplers.rescue import Asked, AskedPrompt
+from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
 
 EXPLAIN = "\n\nThe right answer is {answer}. Explain step by step how it is found."
 
@@ -34,11 +34,11 @@ class Explanations:
                     f"tasks: {task.key} has no reference answer, which is to be explained."
                 )
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         task = group.task
         shown = append_to_prompt(task, self.instruction.format(answer=task.reference_answer))
         streams = tuple(("explained", i) for i in range(self.count))
-        return Asked((AskedPrompt(shown, streams),))
+        return AttemptPrompts((AskedPrompt(shown, streams),))
 
 
 @component

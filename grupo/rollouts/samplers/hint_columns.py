@@ -12,7 +12,13 @@ from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.base import Sampler
 from grupo.rollouts.samplers.hints import append_to_prompt, beginning, check_no_leak
 from grupo.rollouts.samplers.kept_answers import FirstCorrectReplacesFirst, add_all
-from grupo.rollouts.samplers.rescue import AllIncorrect, Asked, AskedPrompt, Attempt, Rescue
+from grupo.rollouts.samplers.rescue import (
+    AllIncorrect,
+    AskedPrompt,
+    Attempt,
+    AttemptPrompts,
+    Rescue,
+)
 from grupo.rollouts.samplers.trained_prompts import TrainedPrompt, asked_prompt, plain_prompt
 
 PREFIX_TEXT = "\n\nHint: "
@@ -46,15 +52,15 @@ class HintColumn:
             for task in tasks:
                 check_no_leak(task, self.column, self.fraction)
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         task = group.task
         self.validate_tasks([task])
         if self.column not in task.columns:
-            return Asked()
+            return AttemptPrompts()
         hint = beginning(str(task.columns[self.column]), self.fraction)
         hinted = append_to_prompt(task, self.prefix_text + hint)
         streams = tuple(("guided", i) for i in range(len(group.rollouts)))
-        return Asked((AskedPrompt(hinted, streams),))
+        return AttemptPrompts((AskedPrompt(hinted, streams),))
 
 
 @component
@@ -79,9 +85,9 @@ class HintLevels:
     def requires(self) -> Requires:
         return Requires(columns=(self.column,))
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         levels = hint_levels(group.task.columns, self.column)[: int(self.max_levels)]
-        return Asked(
+        return AttemptPrompts(
             tuple(
                 AskedPrompt(append_to_prompt(group.task, self.prefix_text + hint), (("level", i),))
                 for i, hint in enumerate(levels)

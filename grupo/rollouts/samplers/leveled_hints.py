@@ -12,7 +12,7 @@ from grupo.core.requires import Requires
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
-from grupo.rollouts.samplers.rescue import Asked, AskedPrompt
+from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
 from grupo.rollouts.samplers.self_hint import parse_hint
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
@@ -72,12 +72,12 @@ class LeveledHint:
     extract_hint: Callable[[str], str] = parse_hint
     prefix_text: str = "\n\n"
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         hinted = await self.hinted_task(group.task, actor.fork("hint"))
         if hinted is None:
-            return Asked()
+            return AttemptPrompts()
         streams = tuple(("hinted", i) for i in range(len(group.rollouts)))
-        return Asked((AskedPrompt(hinted, streams),))
+        return AttemptPrompts((AskedPrompt(hinted, streams),))
 
     async def hinted_task(self, task: Task, actor: Actor) -> Task | None:
         """The task with a hint in its prompt; None if the hint was rejected."""

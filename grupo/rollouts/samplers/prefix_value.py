@@ -1,4 +1,4 @@
-"""The worth of beginnings of rollouts, measured by completions that nobody learns from."""
+"""The worth of beginnings of rollouts, measured by completions that are not trained on."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -39,10 +39,10 @@ class PrefixValue(SamplerWrapper):
     """Estimates the value of beginnings of the inner sampler's rollouts: the mean reward of
     `completions` fresh continuations of each.
 
-    The completions are generated, and counted as generated tokens, but not returned: nobody learns
-    from them. Rollouts that share a beginning share its completions. Step values, both 0 elsewhere:
-    `prefix_cut` is 1 at the item after each measured beginning, where `prefix_value` is its value,
-    that is the value of the state before the item. A beginning of which no completion could be
+    The completions are generated, and counted as generated tokens, but not returned: they are
+    not trained on. Rollouts that share a beginning share its completions. Step values, both 0
+    elsewhere: `prefix_cut` is 1 at the item after each measured beginning, where `prefix_value` is
+    its value, that is the value of the state before the item. A beginning of which no completion could be
     scored has no cut.
 
     A completion inside an answer continues it with one action; later turns follow the inner

@@ -8,7 +8,7 @@ from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.kept_answers import best_answers
-from grupo.rollouts.samplers.rescue import Asked, AskedPrompt
+from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
 
 REFINE = "\n\nAn answer: {answer}\n\nIt lacks:\n{items}\n\nWrite a better answer."
 
@@ -52,10 +52,10 @@ class RefineBest:
     lacks: Callable[[Task, Rollout], Sequence[str]] = FailedItems()
     instruction: str = REFINE
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         best = best_answers(group.rollouts)[:1]
         lacking = [text for rollout in best for text in self.lacks(group.task, rollout)]
         if not lacking:
-            return Asked()
+            return AttemptPrompts()
         text = self.instruction.format(answer=best[0].text, items="\n".join(lacking))
-        return Asked((AskedPrompt(append_to_prompt(group.task, text), (("refined",),)),))
+        return AttemptPrompts((AskedPrompt(append_to_prompt(group.task, text), (("refined",),)),))

@@ -37,7 +37,7 @@ class AskedPrompt:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AttemptPrompts:
     """The prompts of an attempt, and rollouts that were made to find them.
 
     Args:
@@ -52,7 +52,7 @@ class Asked:
 class Ask(Protocol):
     """The prompts of an attempt at the task of a group; none if the attempt is left out."""
 
-    async def __call__(self, group: Group, env: Env, actor: Actor, /) -> Asked: ...
+    async def __call__(self, group: Group, env: Env, actor: Actor, /) -> AttemptPrompts: ...
 
 
 @component
@@ -78,12 +78,12 @@ class Attempt:
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> Group:
         """The group after the attempt; the same group if nothing was asked."""
-        asked = await self.ask(group, env, actor)
+        prompts = await self.ask(group, env, actor)
         answers = await asyncio.gather(
-            *(self._answers(group.task, prompt, env, actor) for prompt in asked.prompts)
+            *(self._answers(group.task, prompt, env, actor) for prompt in prompts.prompts)
         )
-        scored = await self._score(group.task, env, asked.prompts, answers)
-        rollouts = (*asked.rollouts, *scored)
+        scored = await self._score(group.task, env, prompts.prompts, answers)
+        rollouts = (*prompts.rollouts, *scored)
         return self.keep(group, rollouts) if rollouts else group
 
     async def _answers(

@@ -14,7 +14,13 @@ from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.kept_answers import add_all
-from grupo.rollouts.samplers.rescue import AllIncorrect, Asked, AskedPrompt, Attempt, Rescue
+from grupo.rollouts.samplers.rescue import (
+    AllIncorrect,
+    AskedPrompt,
+    Attempt,
+    AttemptPrompts,
+    Rescue,
+)
 from grupo.rollouts.samplers.trained_prompts import asked_prompt
 
 HINTER_ROLE = "hinter"  # the role of the policy that generates hints
@@ -84,7 +90,7 @@ class SelfHints:
 
     provides = Provides(roles=(HINTER_ROLE,), reward_terms=(IS_HINT, HINT_INDEX, HINT_REJECTED))
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         attempts = [rollout for rollout in group.rollouts if not rollout.error]
         prompt = self.hint_prompt(group.task, actor.rng("wrong").choice(attempts))
         indices = range(1, self.num_hints + 1)
@@ -93,13 +99,13 @@ class SelfHints:
         )
         texts = {i: self.extract_hint(hint.text) for i, hint in enumerate(hints, 1)}
         prompts = (
-            self._asked(group, i, text)
+            self._prompt_with_hint(group, i, text)
             for i, text in texts.items()
             if text and not leaks_answer(group.task, text)
         )
-        return Asked(tuple(prompts), tuple(hint for hint in hints if hint.length))
+        return AttemptPrompts(tuple(prompts), tuple(hint for hint in hints if hint.length))
 
-    def _asked(self, group: Group, hint_index: int, hint: str) -> AskedPrompt:
+    def _prompt_with_hint(self, group: Group, hint_index: int, hint: str) -> AskedPrompt:
         hinted = append_to_prompt(group.task, self.prefix_text + hint)
         streams = tuple(("hinted", hint_index, i) for i in range(len(group.rollouts)))
         return AskedPrompt(hinted, streams, {HINT_INDEX: float(hint_index)})

@@ -8,7 +8,7 @@ from grupo.core.prompt_text import append_text, prepend_text
 from grupo.core.ranges import PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Observation, Task
-from grupo.rollouts.samplers.rescue import Asked, AskedPrompt
+from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
 
 
 @component
@@ -33,12 +33,12 @@ class SolvedExamples:
     def requires(self) -> Requires:
         return Requires(demonstrations=self.count)
 
-    async def __call__(self, group: Group, env: Env, actor: Actor) -> Asked:
+    async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         shown = self.prompt_of(group.task, self._instruction(group, actor))
         if shown == group.task.prompt:
-            return Asked()
+            return AttemptPrompts()
         streams = tuple(("exemplified", i) for i in range(len(group.rollouts)))
-        return Asked((AskedPrompt(replace(group.task, prompt=shown), streams),))
+        return AttemptPrompts((AskedPrompt(replace(group.task, prompt=shown), streams),))
 
     def _instruction(self, group: Group, actor: Actor) -> str:
         if "{attempt}" not in self.instruction:

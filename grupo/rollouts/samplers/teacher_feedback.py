@@ -49,9 +49,9 @@ class TeacherFeedback(GroupSampler):
         rollout = await run_rollout(task, env, actor, turn_strategy=self.turn_strategy)
         if not rollout.length or actor.rng("teacher").random() >= self.share:
             return rollout
-        asked = append_to_prompt(task, self.request.replace("{answer}", rollout.text))
+        request = append_to_prompt(task, self.request.replace("{answer}", rollout.text))
         teacher = Rollout(role=TEACHER_ROLE)
-        observation = await initial_observation(asked, env)
+        observation = await initial_observation(request, env)
         feedback = await actor.fork("teacher")(teacher, observation)
         return await appended(actor, rollout, feedback.text)
 
