@@ -73,12 +73,10 @@ class ConstructionReward:
         a, f, used = (batch.reward_terms[name] for name in REWARD_TERMS)
         u = used > 0.5
         g = batch.group
-        contrast = batch.reward_terms[self.contrast]
+        split = batch.reward_terms[self.contrast]
         length = (batch.lengths / self.max_length).clamp(max=1)
-        gap = group_ops.mean_where(contrast > 0.5, a, g) - group_ops.mean_where(
-            contrast < 0.5, a, g
-        )
-        is_split = (group_ops.max(contrast, g) > 0.5) & (group_ops.min(contrast, g) < 0.5)
+        gap = group_ops.mean_where(split > 0.5, a, g) - group_ops.mean_where(split < 0.5, a, g)
+        is_split = (group_ops.max(split, g) > 0.5) & (group_ops.min(split, g) < 0.5)
         M = gap.sign() * (gap.abs() > self.margin) * is_split
         return a + self.format_coef * f + self.construction_coef * M * u + self.length_coef * length
 

@@ -42,8 +42,8 @@ class PrefixValue(SamplerWrapper):
     The completions are generated, and counted as generated tokens, but not returned: they are
     not trained on. Rollouts that share a beginning share its completions. Step values, both 0
     elsewhere: `prefix_cut` is 1 at the item after each measured beginning, where `prefix_value` is
-    its value, that is the value of the state before the item. A beginning of which no completion could be
-    scored has no cut.
+    its value, that is the value of the state before the item. A beginning of which no completion
+    could be scored has no cut.
 
     A completion inside an answer continues it with one action; later turns follow the inner
     sampler's turn strategy. A flow policy continues from the latents of the beginning; at 0 items,
