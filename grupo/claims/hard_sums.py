@@ -7,7 +7,6 @@ from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import EarlyStopping, Recipe
 from grupo.tasks.digit_sums import DigitSums
-from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import CheckedWorking, ToyDigitSumsLM
 from grupo.training.learner import Learner
 
@@ -27,18 +26,20 @@ def hard_sums_recipe(
 ) -> Recipe:
     """Train the novice on sums of many digits until it has generated `max_tokens` tokens.
 
+    `ensure_trained` makes the novice.
+
     Args:
         method: The method.
         seed: Seed of the run.
         max_tokens: Tokens of all rollouts, of hints and of further attempts.
-        model: The novice, which is trained first if it does not exist.
+        model: The novice.
         min_terms: Fewest digits of a sum.
         max_terms: Most digits.
         learning_rate: Peak learning rate.
     """
     return Recipe(
         policy=CausalLM(
-            str(ensure_trained(model)),
+            str(model.model_dir),
             max_new_tokens=model.max_new_tokens,
             tokens_per_microbatch=8192,
         ),

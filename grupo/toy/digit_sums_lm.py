@@ -91,6 +91,8 @@ class ToyDigitSumsLM:
         prompts_per_step: Tasks of a step.
         max_steps: Number of steps.
         learning_rate: Peak learning rate.
+        target_accuracy: Fraction of solved evaluation tasks that ends the training; above 1: off.
+        eval_every: Rollout steps between two evaluations.
         seed: Seed of weights and training.
     """
 

@@ -25,6 +25,7 @@ from grupo.methods.luffy import luffy
 from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue, Reset, with_hint
 from grupo.rollouts.samplers.kept_answers import replace_all
 from grupo.tasks.digit_sums import HINT_PREFIX, STYLES
+from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import ToyDigitSumsLM
 
 GROUP_SIZE, MAX_TOKENS = 8, 300_000
@@ -42,6 +43,7 @@ METHODS: Mapping[str, Method] = {
     "AMPO": ampo(MAX_NEW_TOKENS, GROUP_SIZE, columns=tuple(STYLES)),
     "Reset": GRPO.replace(sampler=Reset(GROUP_SIZE)),
 }
+RECIPE = hard_sums_recipe(METHODS["GHPO"], seed=0, max_tokens=MAX_TOKENS)
 
 
 def run(method: Method, seed: int, max_tokens: int = MAX_TOKENS) -> Metrics:
@@ -52,6 +54,7 @@ def run(method: Method, seed: int, max_tokens: int = MAX_TOKENS) -> Metrics:
         seed: Seed of the run.
         max_tokens: Tokens that are generated.
     """
+    ensure_trained(ToyDigitSumsLM())
     learner = trained_for_tokens(hard_sums_recipe(method, seed=seed, max_tokens=max_tokens))
     return {**accuracy_by_terms(learner, seed), "steps": float(learner.state.step)}
 

@@ -260,7 +260,7 @@ def test_valid_recipes_pass(recipe):
         ),
         (
             lambda: with_method(loss=Confident()),
-            "no signal 'entropie'. Did you mean 'entropy'? Allowed: collision, disagre",
+            "no signal 'entropie'. Did you mean 'entropy'? Allowed: collision, conc",
         ),
     ],
 )

@@ -95,7 +95,7 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
         "env": env_with_reward(late),
     },
     "sources": {
-        "method": METHOD.replace(curriculum=SourceBandit(window=8)),
+        "method": METHOD.replace(curriculum=SourceBandit(recent_rollouts=8)),
         "env": env_with_reward(late),
         "tasks": FromFunction(sourced_tasks),
     },

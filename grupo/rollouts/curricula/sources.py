@@ -40,31 +40,31 @@ PAPER = Paper(
 
 @component
 class RecentAdvantages(TaskFold):
-    """The number of rollouts of a source, and |A| of its last `window` ones.
+    """The number of rollouts of a source, and |A| of its last `recent_rollouts` ones.
 
     A = (r - mean) / (s + 1e-6) is GRPO's advantage within the group, s its unbiased deviation.
 
     Args:
-        window: Number of rollouts whose advantages are kept.
+        recent_rollouts: Number of rollouts whose advantages are kept.
     """
 
-    window: PositiveInt
+    recent_rollouts: PositiveInt
 
     @property
     def initial_state(self) -> FoldState:
-        return (0.0,) * (1 + self.window)
+        return (0.0,) * (1 + self.recent_rollouts)
 
     def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
         count, *recent = state
         for advantage in absolute_advantages(group.rewards):
-            recent[int(count) % self.window] = advantage
+            recent[int(count) % self.recent_rollouts] = advantage
             count += 1
         return (count, *recent)
 
     def mean(self, state: FoldState) -> float:
         """Mean |A| of the kept rollouts; 0 if there are none."""
         count, *recent = state
-        return sum(recent) / min(count, self.window) if count else 0.0
+        return sum(recent) / min(count, self.recent_rollouts) if count else 0.0
 
 
 @component
@@ -72,14 +72,14 @@ class SourceBandit:
     """Each task from a random source, drawn by an upper confidence bound, then a random task of it.
 
     Probability of source d: softmax over sources of UCB_d / `temperature`, where
-    UCB_d = L_d + sqrt(2 ln(N + 1) / (n_d + 1)) with L_d the mean |A| of the last `window` rollouts
-    of d, n_d the number of its rollouts, and N that of all sources, at least 1. Tasks are drawn
-    with replacement. One request per step. DUMP, Wang et al. (arXiv:2504.09710).
+    UCB_d = L_d + sqrt(2 ln(N + 1) / (n_d + 1)) with L_d the mean |A| of the last `recent_rollouts`
+    ones of d, n_d the number of its rollouts, and N that of all sources, at least 1. Tasks are
+    drawn with replacement. One request per step. DUMP, Wang et al. (arXiv:2504.09710).
 
     Args:
         sources: Values of `task.source` to draw from; all sources of the tasks by default.
         temperature: Temperature of the softmax.
-        window: Rollouts of a source whose advantages are averaged.
+        recent_rollouts: Rollouts of a source whose advantages are averaged.
 
     Raises:
         ConfigError: No task has one of the sources.
@@ -87,7 +87,7 @@ class SourceBandit:
 
     sources: tuple[str, ...] = ()
     temperature: PositiveFloat = 0.1
-    window: PositiveInt = 300
+    recent_rollouts: PositiveInt = 300
 
     @property
     def requires(self) -> Requires:
@@ -121,7 +121,7 @@ class SourceBandit:
 
     @property
     def _fold(self) -> RecentAdvantages:
-        return RecentAdvantages(self.window)
+        return RecentAdvantages(self.recent_rollouts)
 
 
 def absolute_advantages(rewards: Sequence[float]) -> Sequence[float]:

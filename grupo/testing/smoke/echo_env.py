@@ -247,7 +247,7 @@ class EchoTasks:
 
     Columns: the correct answer as `solution`, as `chosen`, as `hint` and as the only one of
     `hints`, as the only criterion of `rubric`; the next digit as `rejected`; the prompt, twice, as
-    `paraphrases`; the number of the copy as `copy`; 0.5 as `pass_rate`.
+    `paraphrases`; the number of the copy as `copy`; 0.4 or 0.6 as `pass_rate`.
 
     Args:
         shift: The shift of the environment, for the columns.
@@ -274,7 +274,7 @@ class EchoTasks:
             "hint": answer,
             "hints": (answer,),
             "rules": answer,
-            "pass_rate": 0.5,
+            "pass_rate": 0.4 + 0.2 * (int(task.reference_answer) % 2),
             "rubric": ({"name": "digit", "criterion": answer},),
         }
 
