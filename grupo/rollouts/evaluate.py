@@ -190,10 +190,11 @@ def run_rollouts(
 ) -> list[Group]:
     """Generate and score a group of `attempts` rollouts for every task.
 
-    A task's own `group_size` is ignored.
+    A task's own `group_size` is ignored, and unchanged in the group that is returned.
     """
     resized = [replace(task, group_size=attempts) for task in tasks]
-    return sample_groups(actor, env, resized, GroupSampler(attempts, turn_strategy), ranks)
+    groups = sample_groups(actor, env, resized, GroupSampler(attempts, turn_strategy), ranks)
+    return [replace(group, task=task) for group, task in zip(groups, tasks, strict=True)]
 
 
 def sample_groups(

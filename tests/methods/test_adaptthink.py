@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from dataclasses import replace
-from math import exp, log
+from math import exp, log, nan
 
 import pytest
 import torch
@@ -103,7 +103,7 @@ def test_a_column_becomes_a_reward_term_of_every_rollout():
     actor = script(lambda context, key: ".")
     group = asyncio.run(sampler(replace(TASK, columns={"rate": 0.25}), Once(), actor))
     assert [rollout.reward_terms["reference"] for rollout in group.rollouts] == [0.25, 0.25]
-    for value in ("high", None):
+    for value in ("high", None, nan):
         with pytest.raises(ConfigError, match="'rate' of t is"):
             sampler.validate_tasks([replace(TASK, columns={"rate": value})])
 

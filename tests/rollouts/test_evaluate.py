@@ -111,6 +111,7 @@ def test_the_group_size_of_a_task_is_ignored():
     tasks = [replace(TASKS[0], group_size=3), TASKS[1]]
     groups = run_rollouts(ScriptedActor(("xx", "--")), LetterEnv(), tasks, 2)
     assert [len(group.rollouts) for group in groups] == [2, 2]
+    assert [group.task for group in groups] == tasks
 
 
 def test_greedy_and_sampled_attempts_have_different_random_streams():

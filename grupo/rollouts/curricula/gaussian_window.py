@@ -1,7 +1,7 @@
 """A Gaussian window that slides along the tasks, sorted by a column."""
 
 from collections.abc import Sequence
-from math import log
+from math import isfinite, log
 
 from grupo.core.component import component
 from grupo.core.controllers import ExponentialSum
@@ -15,7 +15,7 @@ from grupo.rollouts.curricula.base import CurriculumRequest
 
 PAPER = Paper(
     title="Angles Don't Lie: Unlocking Training-Efficient RL Through the Model's Own Signals",
-    use="Tasks are of different difficulty, and nobody has measured how often each is solved.",
+    use="Tasks are of different difficulty, and how often each is solved has not been measured.",
     tags=("curriculum",),
     kind="curriculum",
     checked=("golden", "run"),
@@ -70,10 +70,10 @@ class GaussianWindow:
         """Raise `ConfigError` for a task without a number in the column."""
         for task in tasks:
             value = task.columns.get(self.column)
-            if not isinstance(value, int | float):
+            if not isinstance(value, int | float) or not isfinite(value):
                 raise ConfigError(
                     f"tasks: {task.location or task.key} has {value!r} in the column"
-                    f" {self.column!r}, by which GaussianWindow sorts. Allowed: a number."
+                    f" {self.column!r}, by which GaussianWindow sorts. Allowed: a finite number."
                 )
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
@@ -81,12 +81,14 @@ class GaussianWindow:
             return []
         assert isinstance(self.center, int | float)
         assert isinstance(self.width, int | float)
-        tasks = sorted(request.tasks, key=lambda task: -task.columns[self.column])
+        # places, because tasks that are read from a file would all be in memory together
+        values = [task.columns[self.column] for task in request.tasks]
+        places = sorted(range(len(values)), key=lambda place: -values[place])
         rng = make_rng(request.seed, "gaussian-window", request.history.tasks_drawn)
         # the largest of log weight + Gumbel noise are a sample without replacement
         keys = [
             -0.5 * ((i - self.center) / self.width) ** 2 - log(-log(rng.random() or 0.5))
-            for i in range(len(tasks))
+            for i in range(len(places))
         ]
-        order = sorted(range(len(tasks)), key=lambda i: -keys[i])
-        return [tasks[i] for i in order[: request.num_tasks]]
+        order = sorted(range(len(places)), key=lambda i: -keys[i])
+        return [request.tasks[places[i]] for i in order[: request.num_tasks]]

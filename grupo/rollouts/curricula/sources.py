@@ -100,12 +100,12 @@ class SourceBandit:
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:
             return []
-        tasks_of = tasks_by_source(request.tasks)
-        names = list(self.sources or tasks_of)
+        places_of = places_by_source(request.tasks)
+        names = list(self.sources or places_of)
         weights = [*self.probabilities(request.history, names).values()]
         rng = make_rng(request.seed, "source-bandit", request.history.tasks_drawn)
         drawn = rng.choices(names, weights, k=request.num_tasks)
-        return [rng.choice(tasks_of[name]) for name in drawn]
+        return [request.tasks[rng.choice(places_of[name])] for name in drawn]
 
     def probabilities(self, history: History, sources: Sequence[str]) -> Mapping[str, float]:
         """The probability of each source.
@@ -161,12 +161,15 @@ def bandit_probabilities(
     return [weight / sum(weights) for weight in weights]
 
 
-def tasks_by_source(tasks: Sequence[Task]) -> dict[str, list[Task]]:
-    """The tasks of each source, both in their order of appearance."""
-    tasks_of: dict[str, list[Task]] = {}
-    for task in tasks:
-        tasks_of.setdefault(task.source, []).append(task)
-    return tasks_of
+def places_by_source(tasks: Sequence[Task]) -> dict[str, list[int]]:
+    """The places of the tasks of each source, sources in their order of appearance.
+
+    Places, because tasks that are read from a file would all be in memory together.
+    """
+    places_of: dict[str, list[int]] = {}
+    for i, task in enumerate(tasks):
+        places_of.setdefault(task.source, []).append(i)
+    return places_of
 
 
 def check_sources(field: str, sources: Sequence[str], tasks: Sequence[Task]) -> None:

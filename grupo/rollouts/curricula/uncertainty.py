@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import log, sqrt
 from statistics import stdev
 
@@ -93,10 +94,15 @@ class UncertaintyAllocation:
         return drop + float(self.exploration_coef) * sqrt(log(1 + total) / count)
 
     def _half_width(self, deviation: float, count: int) -> float:
-        quantile = float(stdtrit(count - 1, 0.5 + float(self.confidence) / 2))
-        return quantile * deviation / sqrt(count)
+        return _quantile(float(self.confidence), count) * deviation / sqrt(count)
 
     def _phase_budget(self, num_tasks: int, phase: int) -> int:
         """Rollouts of a phase, from 1; together the phases have all further rollouts."""
         budget = (self.mean_group_size - self.first_group_size) * num_tasks
         return budget * phase // self.phases - budget * (phase - 1) // self.phases
+
+
+@lru_cache(maxsize=1024)
+def _quantile(confidence: float, count: int) -> float:
+    """Two-sided quantile of Student's distribution with count - 1 degrees of freedom."""
+    return float(stdtrit(count - 1, 0.5 + confidence / 2))

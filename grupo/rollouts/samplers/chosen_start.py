@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 
 from grupo.core.component import check_field, component
 from grupo.core.errors import ConfigError
@@ -96,10 +97,10 @@ class WithColumnTerm(SamplerWrapper):
         """Raise `ConfigError` for a task without a number in the column."""
         for task in tasks:
             value = task.columns.get(self.column)
-            if not isinstance(value, int | float):
+            if not isinstance(value, int | float) or not isfinite(value):
                 raise ConfigError(
                     f"tasks: column {self.column!r} of {task.location or task.key} is {value!r}."
-                    " Allowed: a number, such as the pass rate that `grupo survey` writes."
+                    " Allowed: a finite number, such as the pass rate that `grupo survey` writes."
                 )
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

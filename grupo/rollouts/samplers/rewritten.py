@@ -8,10 +8,11 @@ from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.numbers import Fraction, Number
 from grupo.core.paper import Paper, Source
+from grupo.core.prompt_text import prompt_as_text
 from grupo.core.ranges import PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
-from grupo.rollouts.samplers.hints import append_to_prompt
+from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 PAPER = Paper(
@@ -31,8 +32,8 @@ PAPER = Paper(
     ),
     deviations=(
         "Thresholds, the number of rewrites and the instructions are our choice.",
-        "A rewrite without a text, or whose text is the prompt, earns minus the accuracy of the"
-        " task, as one that nobody solves.",
+        "A rewrite without a text, whose text is the prompt, or that contains the reference answer"
+        " where the prompt does not, is not answered; it earns minus the accuracy of the task.",
     ),
     shown=(
         "tests/rollouts/samplers/test_rewritten.py::test_a_rewrite_earns_the_gain_of_accuracy",
@@ -57,7 +58,8 @@ class Rewritten(SamplerWrapper):
     of at most `medium` to be varied; others are left as they are. The answers to each rewrite are
     scored as answers to the task, so that its reference answer cannot change. The answers to a
     rewrite are kept if some are correct and some are not. The reward of a rewrite, of source
-    "rewrite", is the accuracy of its answers minus that of the task's.
+    "rewrite", is the accuracy of its answers minus that of the task's. A rewrite that adds the
+    reference answer is not answered, and its accuracy is 0.
 
     The reward term `part` is 0 for answers to the task, 1 for rewrites and 2, 3, … for the answers
     to each of them: `GroupedBy(estimator, ByRewardTerm("part"))` compares them apart. Generated
@@ -130,12 +132,19 @@ class Rewritten(SamplerWrapper):
         rewrite = rewrite.append_turn(observation, await actor(rewrite, observation))
         prompt = self.parse(rewrite.text)
         answers: Sequence[Rollout] = ()
-        if prompt and prompt != group.task.prompt:
+        if _is_answerable(group.task, prompt):
             own = replace(group.task, prompt=prompt)
             answers = (await self.inner(own, env, actor.fork("answers"))).rollouts
         accuracy = self.accuracy(answers)
         rewrite = replace(rewrite, reward=accuracy - self.accuracy(group.rollouts))
         return rewrite, answers if 0 < accuracy < 1 else ()
+
+
+def _is_answerable(task: Task, prompt: str) -> bool:
+    """False for an empty prompt, the task's own, and one that adds the reference answer."""
+    own = prompt_as_text(task.prompt)
+    adds_answer = leaks_answer(task, prompt) and not leaks_answer(task, own)
+    return bool(prompt) and prompt != own and not adds_answer
 
 
 def _in_part(rollouts: Sequence[Rollout], part: int) -> Sequence[Rollout]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from math import exp
+from math import exp, nan
 
 import pytest
 
@@ -64,6 +64,7 @@ def test_tasks_are_drawn_without_replacement_by_their_weights():
     assert window(request()) == window(request())
 
 
-def test_a_task_without_a_number_is_an_error():
-    with pytest.raises(ConfigError, match="a has None in the column 'concentration', by which"):
-        check_component_tasks(GaussianWindow(center=0), [*TASKS, Task("a", "?")])
+@pytest.mark.parametrize(("columns", "shown"), [({}, "None"), ({"concentration": nan}, "nan")])
+def test_a_task_without_a_number_is_an_error(columns, shown):
+    with pytest.raises(ConfigError, match=f"a has {shown} in the column 'concentration', by which"):
+        check_component_tasks(GaussianWindow(center=0), [*TASKS, Task("a", "?", columns=columns)])

@@ -95,6 +95,17 @@ def test_a_rewrite_that_is_empty_or_the_same_is_not_answered():
         assert len(log) == 4 + 1
 
 
+@pytest.mark.parametrize(("prompt", "is_answered"), [("Q", False), ("Q E", True)])
+def test_a_rewrite_that_adds_the_reference_answer_is_not_answered(prompt, is_answered):
+    log = []
+    sampler = Rewritten(GroupSampler(4), rewrites=1, simplify="S", parse=without_end)
+    script = Script(rewriting, log)
+    task = Task("t", prompt, reference_answer="E")  # the rewrite is "E"
+    group = asyncio.run(sampler(task, CorrectCounts({prompt: 1, "E": 4}), script))
+    assert rewards_by_part(group)[1.0] == [0.75 if is_answered else -0.25]
+    assert len(log) == 4 + 1 + 4 * is_answered
+
+
 def test_parts_are_compared_apart():
     terms = {"part": [0.0, 0.0, 1.0, 1.0]}
     batch = make_batch(group=[0, 0, 0, 0], reward_terms=terms)
