@@ -74,7 +74,10 @@ class ReplayPlan:
 
 
 class PoolReplay(Protocol):
-    """Chooses the rollouts of a step's batch from those of the step and those of the pool."""
+    """Chooses the rollouts of a step's batch from those of the step and those of the pool.
+
+    It is not called in a step without groups to train on.
+    """
 
     def __call__(self, request: ReplayRequest, /) -> ReplayPlan: ...
 

@@ -8,7 +8,13 @@ import torch
 from torch import Tensor
 
 from grupo.algo.filters import mark_replayed
-from grupo.algo.pool_replay import PoolReplay, ReplayPlan, ReplayRequest, advantage_magnitude
+from grupo.algo.pool_replay import (
+    PoolReplay,
+    ReplayPlan,
+    ReplayRequest,
+    advantage_magnitude,
+    no_replay,
+)
 from grupo.core.batch import Batch
 from grupo.core.rng import make_rng
 from grupo.core.types import Group, Rollout, Task
@@ -60,6 +66,8 @@ class Replayer:
     ) -> ReplayedStep:
         """Draw from the pool, train on the drawn rollouts, and add rollouts of the step to it.
 
+        A step without groups to train on draws nothing.
+
         Args:
             rule: Chooses the rollouts.
             collected: The groups of the step.
@@ -68,7 +76,8 @@ class Replayer:
             seed: Seed of the run.
         """
         rng = make_rng(seed, "replay", step)
-        plan = rule(ReplayRequest(batch, self.pool.numbers, step, rng))
+        choose = rule if collected.kept_groups else no_replay
+        plan = choose(ReplayRequest(batch, self.pool.numbers, step, rng))
         drawn = self._read(plan.drawn)
         ages = [float(step - self.pool.step[i]) for i in plan.drawn]
         kill_point("pool/drawn")

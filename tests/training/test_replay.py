@@ -40,6 +40,10 @@ class SwapOne:
         return ReplayPlan(drawn, trained, everything)
 
 
+def keep_none(groups):
+    return []
+
+
 def steps(recipe, count):
     learner = Learner(recipe)
     try:
@@ -100,6 +104,15 @@ def test_the_places_without_advantage_are_filled(model):
         if result.metrics["replay/drawn"] < result.metrics["replay/pool_size"]:
             unfilled = result.metrics["advantage/zero_frac"]
             assert unfilled == 0 or result.metrics["replay/drawn"] == 0
+
+
+@pytest.mark.parametrize("rule", [SwapOne(), FillFromPool(6)])
+def test_a_step_whose_groups_are_all_dropped_draws_nothing(model, rule):
+    recipe = with_rule(model, rule)
+    recipe = recipe.replace(method=recipe.method.replace(filter=keep_none))
+    results, learner = steps(recipe, 2)
+    assert [result.metrics["replay/drawn"] for result in results] == [0, 0]
+    assert len(learner.state.pool) == 0
 
 
 def test_other_prompts_of_auxiliary_models_are_refused(model):
