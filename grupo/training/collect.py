@@ -130,7 +130,11 @@ class _Collection:
         for known, added in ((self.sampled, indexed), (self.scored, scored)):
             known += _extend_groups(known, added)
         self.kept += group_filter(_extend_groups(self.kept, scored))
-        self.paused += paused.values()
+        # the group that a paused one extends is trained on without it
+        self.paused += [
+            replace(group, task=replace(group.task, extends_group=False))
+            for group in paused.values()
+        ]
 
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
         """The groups of the step, of which at most `max_kept` are trained on."""

@@ -21,6 +21,7 @@ from grupo.envs.session_cache import turn_texts
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
+from grupo.rollouts.curricula import ShuffledTasks, UncertaintyAllocation
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.training.learner import Learner
@@ -80,6 +81,20 @@ def rollouts_by_stream(groups) -> dict[tuple[int, ...], Rollout]:
 def actions(groups) -> list[Action]:
     rollouts = (rollout for group in groups for rollout in group.rollouts)
     return [action for rollout in rollouts for _, action in rollout.turns]
+
+
+def test_rollouts_that_miss_the_group_that_they_extend_are_a_group_of_their_own(model):
+    curriculum = UncertaintyAllocation(ShuffledTasks(), 2, 4, phases=1)
+    method = METHOD.replace(curriculum=curriculum, sampler=GroupSampler(2))
+    learner = Learner(limited(model, 2, 2, method=method))
+    late = 0
+    for _ in range(STEPS):
+        collected = learner.step().collected
+        num_sampled = sum(len(group.rollouts) for group in collected.sampled_groups)
+        assert num_sampled == len(collected.rank_of_rollout)  # all that ended in this step
+        late += sum(group.label[0] > 0 for group in collected.unfinished_groups)
+    learner.close()
+    assert late > 0
 
 
 @pytest.mark.parametrize(

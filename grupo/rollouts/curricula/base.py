@@ -37,7 +37,8 @@ class Curriculum(Protocol):
     """Chooses the tasks to sample next; an empty sequence ends the step's sampling.
 
     A curriculum sets the group size of a task by `replace(task, group_size=n)`. A task of the same
-    step with `extends_group` adds rollouts to its group.
+    step with `extends_group` adds rollouts to its group; those that end in a later step are a group
+    of their own.
     """
 
     def __call__(self, request: CurriculumRequest, /) -> Sequence[Task]: ...
