@@ -15,7 +15,7 @@ from torch import Tensor
 from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative
+from grupo.core.numbers import NonNegative, Number
 from grupo.core.ordered_sums import select_by_index, sum_by_index
 from grupo.core.requires import Requires
 
@@ -99,6 +99,27 @@ class CappedRatio:
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         return self.ratio(pi, batch).clamp(max=self.cap)
+
+
+@component
+class ClippedRatio:
+    """clip(r, 1 - clip_low, 1 + clip_high): a token's ratio bounded on both sides, (N, T).
+
+    Args:
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> batch = make_batch(group=[0, 0])
+    >>> ClippedRatio(0.5, 2.0)(perturb_logp(batch, [[2.0], [-2.0]]), batch).tolist()
+    [[3.0], [0.5]]
+    """
+
+    clip_low: Number
+    clip_high: Number
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        return token(pi, batch).clamp(1 - self.clip_low, 1 + self.clip_high)
 
 
 @component

@@ -1,14 +1,10 @@
 """CISPO: clip the weight of a token, keep its gradient. Chen et al., 2025, arXiv:2506.13585."""
 
-from torch import Tensor
-
-from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import WeightedReinforce
 from grupo.algo.minibatches import Updates
-from grupo.core.batch import Batch, Signals
-from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.algo.ratios import ClippedRatio
+from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
@@ -39,22 +35,6 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#reuse",),
 )
-
-
-@component
-class ClippedRatio:
-    """clip(r, 1 - clip_low, 1 + clip_high), (N, T).
-
-    Args:
-        clip_low: ratios are at least 1 - clip_low.
-        clip_high: ratios are at most 1 + clip_high.
-    """
-
-    clip_low: Number
-    clip_high: Number
-
-    def __call__(self, pi: Signals, batch: Batch) -> Tensor:
-        return ratios.token(pi, batch).clamp(1 - self.clip_low, 1 + self.clip_high)
 
 
 def cispo(

@@ -1,9 +1,7 @@
 """PDR: answers refined from distilled drafts. Madaan et al., 2025, arXiv:2510.01123."""
 
-from torch import Tensor
-
-from grupo.algo import ratios
 from grupo.algo.losses import Loss, WeightedReinforce
+from grupo.algo.ratios import ClippedRatio
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
@@ -41,22 +39,6 @@ PAPER = Paper(
         "::test_a_refiner_that_copies_the_plurality_of_five_drafts_solves_more_than_one_draft",
     ),
 )
-
-
-@component
-class CappedRatioWeight:
-    """clip(r, 1 - clip_low, 1 + clip_high), the weight of CISPO, (N, T).
-
-    Args:
-        clip_low: ratios are at least 1 - clip_low.
-        clip_high: ratios are at most 1 + clip_high.
-    """
-
-    clip_low: Number
-    clip_high: Number
-
-    def __call__(self, pi: Signals, batch: Batch) -> Tensor:
-        return ratios.token(pi, batch).clamp(1 - self.clip_low, 1 + self.clip_high)
 
 
 @component
@@ -103,6 +85,5 @@ def pdr(
     """
     return Method(
         sampler=DistilledDrafts(group_size, drafts=drafts, max_tokens=max_tokens, share=share),
-        loss=WeightedReinforce(CappedRatioWeight(clip_low, clip_high))
-        + sft_coef * CorrectRolloutNLL(),
+        loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)) + sft_coef * CorrectRolloutNLL(),
     )

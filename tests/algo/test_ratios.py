@@ -36,6 +36,7 @@ def test_ratios_have_no_gradient_through_padding():
         ratios.product,
         ratios.SequenceTokenRatio(),
         ratios.CappedRatio(9.0),
+        ratios.ClippedRatio(0.9, 9.0),
         ratios.RatioTo("sampler"),
     )
     for ratio in (ratios.token, ratios.sequence, ratios.turn, *components):
