@@ -45,6 +45,7 @@ PAPER = Paper(
     ),
 )
 LARGEST_ADVANTAGE = 4.0  # gamma is constant beyond
+SMALLEST = 1e-30  # denominator: in float32, p may be 0, and the gradient of 0 / 0 is NaN
 RARE = 0.01  # probability below which a token with A < 0 is clipped as usual
 
 
@@ -78,6 +79,7 @@ class TeacherTokens(Loss):
         shifted = p.detach() + self.gamma(A)
         shifted = torch.where(shifted <= 0, p.detach() / 1.0001, shifted)
         shifted = torch.where(shifted > 1, p.detach() / 0.9999, shifted)
+        shifted = shifted.clamp(min=SMALLEST)
         is_taught = batch.mask & ~sampled_mask(batch) & ~((A < 0) & (p.detach() < RARE))
         return torch.where(is_taught, -A * p / shifted, self.loss(pi, batch))
 

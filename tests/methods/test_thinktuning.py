@@ -49,6 +49,14 @@ def test_a_denominator_outside_of_0_to_1_is_replaced():
     assert loss_and_slope(0.9999, 1.0, (0.001, 0.001))[0] == pytest.approx(-0.9999)
 
 
+def test_a_token_whose_probability_is_rounded_to_0_has_a_finite_gradient():
+    for advantage in (0.0, -1.0, 1.0):
+        batch = make_batch([0], advantage=[advantage], logp=-800.0, signals={"sampled": [[0.0]]})
+        pi = perturb_logp(batch, [[0.0]])
+        loss = TeacherTokens(CLIP, -0.001, 0.001)(pi, batch).sum()
+        assert torch.autograd.grad(loss, pi.logp)[0].isfinite().all()
+
+
 def test_a_rare_token_with_negative_advantage_is_clipped_as_usual():
     assert loss_and_slope(0.005, -1.0, (0.001, 0.001), delta=0.1)[0] == pytest.approx(
         loss_and_slope(0.005, -1.0, (0.001, 0.001), sampled=1.0, delta=0.1)[0]
