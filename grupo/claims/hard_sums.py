@@ -1,4 +1,4 @@
-"""Claims about hard tasks: sums of ten digits, at which a novice who gets tired never succeeds."""
+"""Claims about hard tasks: sums of ten digits, of which the toy model solves none before RL."""
 
 from grupo.claims.tiny_lm import mean_terms
 from grupo.core.schedules import Linear, Warmup
@@ -24,15 +24,15 @@ def hard_sums_recipe(
     max_terms: int = 10,
     learning_rate: float = 3e-4,
 ) -> Recipe:
-    """Train the novice on sums of many digits until it has generated `max_tokens` tokens.
+    """Train the toy model on sums of many digits until it has generated `max_tokens` tokens.
 
-    `ensure_trained` makes the novice.
+    `ensure_trained(model)` must have made the model.
 
     Args:
         method: The method.
         seed: Seed of the run.
         max_tokens: Tokens of all rollouts, of hints and of further attempts.
-        model: The novice.
+        model: The toy model.
         min_terms: Fewest digits of a sum.
         max_terms: Most digits.
         learning_rate: Peak learning rate.

@@ -97,10 +97,10 @@ def gcpo(
         group_size: rollouts per task (our choice).
         margin: difference in accuracy that counts (our choice).
         reward_weights: weights of format, construction and length (our choice).
-        parts: parts of a group, whose prompt or forced beginning tells to construct (value 1), not
-            to (value 0), or neither (value 0.5); M compares the former two, whose forced tokens are
-            not trained on. () for one group, in which M compares the rollouts that constructed with
-            the others.
+        parts: parts of a group, whose prompt or forced beginning asks for the construction (value
+            1), for none (value 0), or for neither (value 0.5); M compares the former two. Forced
+            tokens are not trained on. () for one group, in which M compares the rollouts that
+            constructed with the others.
     """
     reward = ConstructionReward(max_length, margin, *reward_weights)
     sampler = GroupSampler(group_size)

@@ -43,7 +43,7 @@ class CombinationLock:
     """A lock that takes one digit a turn, with reward 1 at the end if all of them are right."""
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        """The place of the next digit; nothing tells whether the digits so far are right."""
+        """The place of the next digit, whether the digits so far are right or not."""
         place = len(rollout.turns)
         return f"digit {place + 1}: " if place < len(COMBINATION) else None
 

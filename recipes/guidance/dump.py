@@ -64,7 +64,7 @@ class SourcedRun(TabularRun):
         self.drawn: list[str] = []  # the source of every task
 
     def collect_groups(self, method: Method) -> tuple[list, list]:
-        """The groups of a step, as in any run."""
+        """The groups of a step; their sources are added to `drawn`."""
         sampled, kept = super().collect_groups(method)
         self.drawn += [group.task.source for group in sampled]
         return sampled, kept
@@ -75,7 +75,7 @@ class SourcedRun(TabularRun):
 
 
 def method(*sources: str) -> Method:
-    """GRPO with the bandit over some sources."""
+    """GRPO with the bandit over these sources, over all of them by default."""
     return replace(grpo(8, kl_coef=0.0), curriculum=SourceBandit(sources))
 
 

@@ -1,4 +1,4 @@
-"""Guidance on sums of ten digits, of which the novice of `grupo.toy.digit_sums_lm` solves none.
+"""Guidance on sums of ten digits, of which the model of `grupo.toy.digit_sums_lm` solves none.
 
 All arms generate 300,000 tokens on sums of ten digits, hints and further attempts counted, and are
 evaluated on held-out sums without hints. The oracle's hint is the whole working but for its last

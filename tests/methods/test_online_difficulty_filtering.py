@@ -1,4 +1,4 @@
-"""Online difficulty filtering: groups by accuracy, steps of exactly N groups, and p (1 - p)."""
+"""Online difficulty filtering: groups by accuracy, and steps of exactly N groups."""
 
 import asyncio
 from collections.abc import Sequence
@@ -31,11 +31,6 @@ def test_groups_of_medium_accuracy_are_kept():
     groups = [group(p) for p in ACCURACIES]
     kept = KeepAccuracy(0.25, 0.75)(groups)
     assert [groups.index(g) for g in kept] == [2, 3]
-
-
-def test_the_bound_on_the_improvement_is_the_variance_of_the_reward():
-    variances = [p * (1 - p) for p in ACCURACIES]
-    assert variances == pytest.approx([0, 0.09, 0.25, 0.1875, 0])
 
 
 def test_the_closest_groups_complete_a_step():

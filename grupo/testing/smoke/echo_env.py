@@ -245,9 +245,9 @@ def correct_digit(task: Task, shift: int) -> str:
 class EchoTasks:
     """A task for each digit, several times under different keys.
 
-    Columns: the correct answer as `solution`, as `chosen`, as `hint` and as the only one of
-    `hints`, as the only criterion of `rubric`; the next digit as `rejected`; the prompt, twice, as
-    `paraphrases`; the number of the copy as `copy`; 0.4 or 0.6 as `pass_rate`.
+    Columns: the correct answer as `solution`, `chosen`, `hint` and `rules`, as the only one of
+    `hints` and as the only criterion of `rubric`; the next digit as `rejected`; the prompt, twice,
+    as `paraphrases`; the number of the copy as `copy`; 0.4 or 0.6 as `pass_rate`.
 
     Args:
         shift: The shift of the environment, for the columns.
