@@ -17,7 +17,7 @@ def pair_cosine(hidden: Float[Tensor, "n H"]) -> Tensor:
     tensor(0.)
     """
     count = len(hidden)
-    total = normalize(hidden, dim=1).sum(0)
+    total = _unit(hidden).sum(0)
     return ((total @ total) - count) / max(1, count * (count - 1)) * (count > 1)
 
 
@@ -28,7 +28,7 @@ def cross_cosine(first: Float[Tensor, "n H"], second: Float[Tensor, "m H"]) -> T
     tensor(0.5000)
     """
     pairs = max(1, len(first) * len(second))
-    return normalize(first, dim=1).sum(0) @ normalize(second, dim=1).sum(0) / pairs
+    return _unit(first).sum(0) @ _unit(second).sum(0) / pairs
 
 
 def row_concentration(
@@ -42,9 +42,14 @@ def row_concentration(
         num_rows: number of rows.
     """
     row = row.to(hidden.device)
-    unit = normalize(hidden, dim=1)
+    unit = _unit(hidden)
     total = unit.new_zeros(num_rows, unit.shape[1]).index_add(0, row, unit)
     count = unit.new_zeros(num_rows).index_add(0, row, torch.ones_like(unit[:, 0]))
     pairs = count * (count - 1)
     mean = (total.square().sum(1) - count) / pairs.clamp(min=1)
     return mean.where(pairs > 0, 0.0)[row]
+
+
+def _unit(hidden: Float[Tensor, "n H"]) -> Float[Tensor, "n H"]:
+    """Unit vectors, in float32 at least: in bfloat16, a sum of ones ends at 256."""
+    return normalize(hidden.to(torch.promote_types(hidden.dtype, torch.float32)), dim=1)

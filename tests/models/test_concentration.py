@@ -29,6 +29,14 @@ def test_each_row_has_its_own_concentration():
     assert values.tolist() == [0, 0, 0, 0]
 
 
+def test_a_long_row_in_bfloat16_has_the_concentration_of_float32():
+    hidden = torch.eye(2).repeat(500, 1)  # 499 of the 999 other tokens are equal
+    row = torch.zeros(1000, dtype=torch.long)
+    for states in (hidden, hidden.bfloat16()):
+        assert row_concentration(states, row, 1)[0] == pytest.approx(499 / 999)
+        assert pair_cosine(states) == pytest.approx(499 / 999)
+
+
 def test_the_signal_of_a_policy_is_the_cosine_of_its_hidden_states(llama):
     policy = llama.build()
     batch = answer_batch(policy)
