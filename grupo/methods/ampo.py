@@ -52,8 +52,7 @@ def ampo(
     shaping_constant: NonNegative = 0.1,
     entropy_coef: NonNegative = 0.001,
 ) -> Method:
-    """Where all rollouts fail, the num_solutions solutions that the policy comprehends best replace
-    as many of them.
+    """Where all rollouts fail, num_solutions of them give way to the best comprehended solutions.
 
     A solution's comprehension is the mean probability of the answer's tokens behind its reasoning.
     A = r - mean(r) over sampled rollouts and solutions. loss = mean over rollouts of the sum over

@@ -1,4 +1,4 @@
-"""ThinkTuning: answers that a teacher goes on with. RRV et al., 2025, arXiv:2508.07616."""
+"""ThinkTuning: answers that a teacher continues. RRV et al., 2025, arXiv:2508.07616."""
 
 from collections.abc import Mapping
 
