@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from grupo.core.component import check_field, component
+from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout
@@ -116,7 +117,8 @@ class KeepAccuracy:
     success_threshold: Number = 0.5
 
     def __post_init__(self) -> None:
-        check_field(self, "low", self.low <= self.high, f"at most high, {self.high}")
+        if not any(isinstance(end, DynamicNumber) for end in (self.low, self.high)):
+            check_field(self, "low", self.low <= self.high, f"at most high, {self.high}")
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [group for group in groups if not self._distance(group)]

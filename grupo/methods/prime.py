@@ -17,6 +17,7 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import check_field, component
+from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.numbers import Fraction, NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
@@ -96,7 +97,7 @@ class KeepAccuracyWithin:
     requires = Requires(reward_range=(0.0, 1.0))
 
     def __post_init__(self) -> None:
-        if isinstance(self.low, float) and isinstance(self.high, float):
+        if not any(isinstance(end, DynamicNumber) for end in (self.low, self.high)):
             check_field(self, "low", self.low <= self.high, f"at most high, {self.high}")
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:

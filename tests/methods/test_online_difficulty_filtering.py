@@ -8,6 +8,7 @@ import pytest
 
 from grupo.algo.filters import KeepAccuracy
 from grupo.core.errors import ConfigError
+from grupo.core.schedules import Linear, resolve_schedules
 from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.methods.online_difficulty_filtering import online_difficulty_filtering
 from grupo.rollouts.curricula import DynamicSampling
@@ -47,6 +48,11 @@ def test_the_closest_groups_complete_a_step():
 def test_an_interval_whose_ends_are_swapped_is_an_error():
     with pytest.raises(ConfigError, match=r"KeepAccuracy.low: 0.8. Allowed: at most high, 0.2"):
         KeepAccuracy(0.8, 0.2)
+
+
+def test_the_ends_of_the_interval_may_be_schedules():
+    filter_of_step = resolve_schedules(KeepAccuracy(Linear(0.0, 0.5), 0.75), 0.5)
+    assert filter_of_step == KeepAccuracy(0.25, 0.75)
 
 
 @dataclass

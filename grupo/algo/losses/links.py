@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 from grupo.core.component import check_field, component
+from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.numbers import Fraction, Number, OpenFraction, Positive
 
 
@@ -51,7 +52,7 @@ class RobustLogistic:
     flip_rate: Fraction
 
     def __post_init__(self) -> None:
-        if isinstance(self.flip_rate, int | float):
+        if not isinstance(self.flip_rate, DynamicNumber):
             check_field(self, "flip_rate", self.flip_rate < 0.5, "0 or more, below 0.5")
 
     def __call__(self, z: Tensor) -> Tensor:

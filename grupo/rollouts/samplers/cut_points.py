@@ -8,7 +8,7 @@ from typing import Protocol
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor
 from grupo.core.numbers import Fraction, PositiveInt
-from grupo.core.ranges import NonEmptyString
+from grupo.core.ranges import NonEmptyString, Probability
 from grupo.core.types import Rollout
 
 
@@ -33,7 +33,7 @@ class AtFractions:
     [0, 2, 4]
     """
 
-    fractions: tuple[Fraction, ...] = (0.0, 0.25, 0.5, 0.75)
+    fractions: tuple[Probability, ...] = (0.0, 0.25, 0.5, 0.75)
 
     def __post_init__(self) -> None:
         check_field(self, "fractions", all(x < 1 for x in self.fractions), "fractions below 1")

@@ -8,6 +8,7 @@ import torch
 
 from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy
 from grupo.core.errors import ConfigError
+from grupo.core.schedules import Linear, resolve_schedules
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.rollouts.samplers import GroupSampler, Rewritten
 from grupo.testing.batches import make_batch
@@ -129,3 +130,8 @@ def test_a_group_without_scored_answers_is_not_rewritten():
 def test_thresholds_that_are_swapped_are_an_error():
     with pytest.raises(ConfigError, match=r"Rewritten.hard: 0\.9. Allowed: at most medium, 0\.75"):
         Rewritten(GroupSampler(2), hard=0.9)
+
+
+def test_thresholds_may_be_schedules():
+    rewritten = Rewritten(GroupSampler(2), hard=Linear(0.0, 0.5))
+    assert resolve_schedules(rewritten, 0.5) == Rewritten(GroupSampler(2), hard=0.25)
