@@ -67,7 +67,7 @@ def adaptthink(
     think_text: str = "Alright",
     column: str = "pass_rate",
 ) -> Method:
-    """A = r - reference + delta [no thinking]; answers skip thinking with probability no_think_prob.
+    """A = r - reference + delta [no thinking]; no thinking has the probability no_think_prob.
 
     Each answer begins with no_think_text or think_text, drawn with probability no_think_prob and
     1 - no_think_prob: its old probability. loss = mean over rollouts of
