@@ -1,4 +1,4 @@
-"""A toy language model of `DigitSums`, which copies a novice who gets tired."""
+"""A toy language model that is trained on solutions of `DigitSums` with mistakes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,12 +26,12 @@ from grupo.toy.untrained_llama import LlamaArchitecture
 
 
 @component
-class NoviceSolutions:
-    """The worked solution of a novice who gets tired: later digits are mostly not added.
+class SolutionsWithMistakes:
+    """A worked solution in which later digits are mostly not added.
 
     The first additions, and those that the prompt gives, are right. The total that a digit was not
     added to is repeated, and what follows builds on it. The mistake is the likeliest text, so that
-    a policy that copies the novice must discover the rare right ones.
+    a policy that is trained on it must discover the rare right ones.
 
     Args:
         careful_additions: Number of additions without mistakes.
@@ -79,7 +79,7 @@ class CheckedWorking(PerRolloutReward):
 
 @component
 class ToyDigitSumsLM:
-    """A small Llama, fine-tuned on a novice's solutions of sums of 3 to 10 digits.
+    """A small Llama, fine-tuned on solutions with mistakes of sums of 3 to 10 digits.
 
     Args:
         tasks: Training tasks.
@@ -98,7 +98,7 @@ class ToyDigitSumsLM:
 
     tasks: DigitSums = DigitSums(size=50_000, seed=500, hint_share=0.25)
     eval_tasks: DigitSums = DigitSums(size=200, seed=501)
-    solve: NoviceSolutions = NoviceSolutions()
+    solve: SolutionsWithMistakes = SolutionsWithMistakes()
     hidden_size: PositiveInt = 64
     num_layers: PositiveInt = 2
     max_new_tokens: PositiveInt = 64

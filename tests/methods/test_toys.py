@@ -87,8 +87,10 @@ def test_hinted_training_solves_locks_unsolved_by_grpo(name):
 
 @pytest.mark.slow
 def test_without_hints_no_lock_is_solved_and_permanent_hints_do_not_transfer():
-    assert max(solved_fractions(GRPO)) < 0.05
-    assert max(solved_fractions(KEPT)) < 0.05  # Scaf-GRPO's default; the paper reports a gain
+    assert solved_fractions(GRPO) == (0.0, 0.0)
+    before, after = solved_fractions(KEPT)  # Scaf-GRPO's default; the paper reports a gain
+    assert before == 0.0
+    assert after < 0.05  # one attempt of 64 may open a lock by chance
 
 
 def counts(method: Method, limit: int, turn=None, steps: int = 60) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The novice of digit sums: mistakes in demonstrations, and the accuracy of the trained model."""
+"""The toy model of digit sums: mistakes in its demonstrations, and its accuracy."""
 
 import pytest
 
@@ -8,19 +8,19 @@ from grupo.models.causal_lm import CausalLM
 from grupo.tasks import DigitSums
 from grupo.tasks.digit_sums import first_additions
 from grupo.toy.arithmetic_lm import ensure_trained
-from grupo.toy.digit_sums_lm import NoviceSolutions, ToyDigitSumsLM
+from grupo.toy.digit_sums_lm import SolutionsWithMistakes, ToyDigitSumsLM
 
 
-def test_without_mistakes_the_novice_writes_the_worked_solution():
+def test_without_mistakes_it_is_the_worked_solution():
     task = DigitSums(size=1).load()[0]
-    assert NoviceSolutions(mistake_probability=0.0)(task) == [task.columns["solution"]]
+    assert SolutionsWithMistakes(mistake_probability=0.0)(task) == [task.columns["solution"]]
 
 
 def test_mistakes_have_the_given_probability_and_the_rest_follows():
     tasks = DigitSums(3, 3, size=1000).load()
     right = 0
     for task in tasks:
-        (text,) = NoviceSolutions(0, mistake_probability=0.5)(task)
+        (text,) = SolutionsWithMistakes(0, mistake_probability=0.5)(task)
         start, first, *additions, word, answer = text.split()
         assert (start, word) == (":", "is")
         assert answer == additions[-1][-1]
@@ -30,13 +30,13 @@ def test_mistakes_have_the_given_probability_and_the_rest_follows():
 
 def test_additions_of_the_prompt_are_copied_without_mistakes():
     for task in DigitSums(size=50, hint_share=1.0).load():
-        (text,) = NoviceSolutions(0, mistake_probability=1.0)(task)
+        (text,) = SolutionsWithMistakes(0, mistake_probability=1.0)(task)
         assert text.startswith(str(task.prompt).partition("? ")[2])
 
 
 def test_the_first_additions_are_right():
     for task in DigitSums(size=50).load():
-        (text,) = NoviceSolutions(careful_additions=2, mistake_probability=1.0)(task)
+        (text,) = SolutionsWithMistakes(careful_additions=2, mistake_probability=1.0)(task)
         assert text.startswith(first_additions(task.columns["solution"], 2))
 
 
