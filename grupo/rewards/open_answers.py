@@ -167,6 +167,17 @@ class GuardedAnswer(SelfTimedReward):
         inner = iter(await values if inspect.isawaitable(values) else values)
         return [next(inner) if score is None else score for score in known]
 
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a reference answer that would score 0."""
+        for task in tasks:
+            truth = reference_text(task).strip(".")
+            if not self.is_answer(truth):
+                raise ConfigError(
+                    f"tasks: {task.location or task.key}: reference answer {truth!r}. Allowed by"
+                    f" GuardedAnswer: at least {self.min_chars} characters, without"
+                    f" {', '.join(map(repr, self.blanks))}."
+                )
+
     def is_answer(self, text: str) -> bool:
         """Whether a text is long enough and has no blank."""
         return len(text) >= self.min_chars and not any(blank in text for blank in self.blanks)

@@ -1,6 +1,7 @@
 """Rewards of open answers: similarity, the guard of judges, columns."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -55,3 +56,9 @@ def test_a_task_without_the_column_is_refused():
     assert reward(Task("k", "?", columns={"modality": "<CT>"}), rollouts("<CT> none")) == [0.0]
     with pytest.raises(ConfigError, match="modality"):
         reward.validate_tasks([TASK])
+
+
+@pytest.mark.parametrize("reference", ["4", "is it a cell?"])
+def test_a_reference_answer_that_the_guard_rejects_is_refused(reference):
+    with pytest.raises(ConfigError, match=re.escape(repr(reference))):
+        GuardedAnswer(SimilarText()).validate_tasks([Task("k", "?", reference)])
