@@ -15,6 +15,7 @@ from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Probability
 
 GROUP_REWARD = "group/reward"  # the metric with one value per group
+EVERY_STEP = "tokens/generated"  # a metric of every step, by which controllers count the steps
 
 
 class Controller(DynamicNumber):
@@ -123,6 +124,30 @@ class BangBang(Controller):
     def next_value(self, metric_values: Sequence[float]) -> float:
         is_above = bool(metric_values) and metric_values[-1] > self.target
         return self.value_above if is_above else self.value_below
+
+
+@component
+class StepSwitch(Controller):
+    """`value_before` in the first `steps` rollout steps of a run, then `value_after`.
+
+    Args:
+        steps: Number of rollout steps with `value_before`.
+        value_before: The number in these steps.
+        value_after: The number in all later steps.
+        metric: A metric that every step has; its values are counted.
+
+    >>> switch = StepSwitch(2, value_before=0.4, value_after=0.0)
+    >>> switch.next_value([9.0]), switch.next_value([9.0, 9.0])
+    (0.4, 0.0)
+    """
+
+    steps: PositiveInt
+    value_before: float
+    value_after: float
+    metric: str = EVERY_STEP
+
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        return self.value_before if len(metric_values) < self.steps else self.value_after
 
 
 @component

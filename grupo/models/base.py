@@ -101,7 +101,7 @@ class AuxModels:
     @torch.no_grad()
     def update_reference(self, step: int, policy: HasWeights) -> None:
         """Move the reference towards the policy if an update is due after this many steps."""
-        if self.reference_weights and step % self.reference_update.every == 0:
+        if self.reference_weights and self.reference_update.is_due(step):
             for name, weight in policy.weights().items():
                 self.reference_weights[name].lerp_(whole(weight), self.reference_update.rate)
 

@@ -74,6 +74,7 @@ VALUES: Mapping[str, Any] = {
     "policy_loss": Clip(),
     "demo_loss": Clip(),
     "plan": Updates(2),
+    "passes": 2.0,
     "name": "right",
     "fn": ExactMatch(),
     "format": TagFormat(),
