@@ -1,4 +1,4 @@
-"""ReMix against GRPO on sums of four to six digits: rollouts until GRPO's accuracy is reached.
+"""ReMix against GRPO on sums of five to seven digits: rollouts until GRPO's accuracy is reached.
 
 All arms make the same number of steps at a constant learning rate; every fourth step the accuracy
 on held-out sums is measured, and averaged with the two measurements before. The accuracy to reach
@@ -36,8 +36,8 @@ from grupo.training.learner import Learner
 
 SEEDS = 8
 STEPS, EVERY_STEPS, MIXED_STEPS = 48, 4, 16
-MIN_TERMS, MAX_TERMS = 4, 6
-LEARNING_RATE = 3e-4
+MIN_TERMS, MAX_TERMS = 5, 7
+LEARNING_RATE = 5e-5
 GRPO = grpo(8, kl_coef=0.0)
 METHODS: Mapping[str, Method] = {
     "GRPO": GRPO,
