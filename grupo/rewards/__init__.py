@@ -72,6 +72,7 @@ from grupo.rewards.open_answers import (
 )
 from grupo.rewards.option_sets import OptionSubset
 from grupo.rewards.placed_tiles import PlacedTiles
+from grupo.rewards.progressive import LengthAwareBleu, ProgressiveReward
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reflection import HasReflection
 from grupo.rewards.render_similarity import RenderSimilarity, ink_overlap
@@ -151,6 +152,7 @@ __all__ = [
     "Jury",
     "LabelMatch",
     "LearnedReward",
+    "LengthAwareBleu",
     "LengthPenalty",
     "LocalModel",
     "MaskIoU",
@@ -164,6 +166,7 @@ __all__ = [
     "PairwiseJudge",
     "PerRolloutReward",
     "PlacedTiles",
+    "ProgressiveReward",
     "RandomReward",
     "ReasoningGymVerifier",
     "RegexAnswer",

@@ -1,14 +1,14 @@
 """ReMix against GRPO on sums of five to seven digits: rollouts until GRPO's accuracy is reached.
 
-All arms make the same number of steps at a constant learning rate; every fourth step the accuracy
+All arms make the same number of steps at a constant learning rate; every second step the accuracy
 on held-out sums is measured, and averaged with the two measurements before. The accuracy to reach
 is that of GRPO at its end with the same seed. `rollouts` is the number of rollouts until it is
 reached for the first time, those of GRPO included; an arm that does not reach it has the number of
 all rollouts of GRPO.
 
 Named before the first run of all seeds: `ratio`, the rollouts of ReMix over those of GRPO, is
-below 0.6: the 95 % interval of its mean - 0.6 is below 0. Second: `end`, the accuracy at the end, is
-lower without reincarnation.
+below 0.6: the 95 % interval of its mean - 0.6 is below 0. Second: `end`, the accuracy at the end,
+is lower without reincarnation.
 
 python recipes/guidance/remix.py FOLDER [FIRST_SEED END]
 """
@@ -35,7 +35,7 @@ from grupo.toy.digit_sums_lm import ToyDigitSumsLM
 from grupo.training.learner import Learner
 
 SEEDS = 8
-STEPS, EVERY_STEPS, MIXED_STEPS = 48, 4, 16
+STEPS, EVERY_STEPS, MIXED_STEPS = 48, 2, 24
 MIN_TERMS, MAX_TERMS = 5, 7
 LEARNING_RATE = 5e-5
 GRPO = grpo(8, kl_coef=0.0)

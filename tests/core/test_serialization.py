@@ -78,6 +78,7 @@ VALUES: Mapping[str, Any] = {
     "name": "right",
     "fn": ExactMatch(),
     "format": TagFormat(),
+    "calls": ExactMatch(),
     "answer": ExactMatch(),
     "correct": ExactMatch(),
     "tasks": ReasoningGym("chain_sum", settings=(("max_terms", 3),)),

@@ -4,6 +4,7 @@ from grupo.envs.tools.backends import Bubblewrap, Container, Gvisor
 from grupo.envs.tools.blocks import Block, BlockTools
 from grupo.envs.tools.keyword_search import KeywordSearch
 from grupo.envs.tools.mcp import McpServer
+from grupo.envs.tools.parsed_calls import ParsedCalls
 from grupo.envs.tools.python import Python
 from grupo.envs.tools.sandbox import Sandbox
 from grupo.envs.tools.sql import Sql
@@ -18,6 +19,7 @@ __all__ = [
     "Gvisor",
     "KeywordSearch",
     "McpServer",
+    "ParsedCalls",
     "Python",
     "Sandbox",
     "Sql",

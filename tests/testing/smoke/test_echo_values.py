@@ -12,7 +12,7 @@ from grupo.testing.smoke.echo_samplers import fit_to_echo
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
 
-MAX_STEPS = 6
+MAX_STEPS = 12
 
 
 def step_value_names(method):
@@ -22,15 +22,16 @@ def step_value_names(method):
 def constant_values(method, max_steps=MAX_STEPS):
     """The required reward terms and step values that have one value in all steps of a smoke run.
 
-    Reward terms are those of the generated rollouts, which filters read; step values are those of
-    the batch.
+    Reward terms are those of the generated rollouts, which filters read, and of those that are
+    trained on; step values are those of the batch.
     """
     learner = Learner(echo_recipe(method, max_steps=max_steps))
     names = {*method.requires.reward_terms, *step_value_names(method)}
     values = defaultdict(set)
     for _ in range(max_steps):
         result = learner.step()
-        for group in result.collected.sampled_groups:
+        collected = result.collected  # filters may add terms to the groups that they keep
+        for group in (*collected.sampled_groups, *collected.kept_groups):
             for rollout in group.rollouts:
                 for name, value in rollout.reward_terms.items():
                     values[name].add(value)
