@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from grupo.algo.data_source import is_demonstration, off_context_mask
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, Number, PositiveInt
@@ -196,8 +197,9 @@ def draw_weights(
 def of_this_step(batch: Batch) -> Bool[Tensor, "R"]:
     """True for rollouts that the policy sampled in this step, in the context they are trained in.
 
-    Replayed rollouts and demonstrations have an action that it did not sample there.
+    A part of a rollout may be a forced text. Replayed rollouts have an action that was sampled
+    elsewhere, and demonstrations have no sampled one.
     """
-    foreign = (batch.signals["off_context"] > 0) | (batch.signals["sampled"] == 0)
-    rows = (foreign & batch.mask).any(1).double()
-    return rows.new_zeros(len(batch.reward)).index_add(0, batch.rollout, rows) == 0
+    rows = (off_context_mask(batch) & batch.mask).any(1).double()
+    count = rows.new_zeros(len(batch.reward)).index_add(0, batch.rollout, rows)
+    return (count == 0) & ~is_demonstration(batch)

@@ -31,6 +31,7 @@ def obstacle(method: Method) -> str:
         "it reads the number of replays": [str(requires.replays)] * bool(requires.replays),
         "it reads the number of demonstrations": [str(requires.demonstrations)]
         * bool(requires.demonstrations),
+        "its rule of replay is": [_name(method.replay)] * bool(requires.pool),
         "it reads the reward term": requires.reward_terms - REWARD_TERMS,
         "it draws with the last bits of log-probabilities, which equal answers share:": [
             _name(part) for part in walk(method) if isinstance(part, PSEUDO_RANDOM)

@@ -75,6 +75,13 @@ def test_replayed_rollouts_do_not_enter_the_pool():
     assert plan.drawn == ()
 
 
+def test_rollouts_with_a_forced_part_enter_the_pool_and_demonstrations_do_not():
+    signals = {"off_context": [[0.0, 0.0]] * 2, "sampled": [[0.0, 1.0], [0.0, 0.0]]}
+    batch = make_batch([0, 0], length=[2, 2], advantage=[1.0, 1.0], signals=signals)
+    plan = FillFromPool()(ReplayRequest(batch, POOL, 4, Random(0)))
+    assert plan.admitted.tolist() == [True, False]
+
+
 def test_no_replay_keeps_every_rollout_and_no_pool():
     plan = no_replay(request([0.0, 1.0]))
     assert (plan.drawn, plan.trained.all(), plan.admitted.any()) == ((), True, False)

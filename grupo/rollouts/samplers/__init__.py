@@ -46,6 +46,7 @@ from grupo.rollouts.samplers.reflection import WithReflection
 from grupo.rollouts.samplers.resample import ResampleUntilInformative
 from grupo.rollouts.samplers.rescue import AllIncorrect, Attempt, Rescue
 from grupo.rollouts.samplers.reset import Reset
+from grupo.rollouts.samplers.rethinking import ForcedRethinking, RandomTrigger
 from grupo.rollouts.samplers.rewritten import Rewritten
 from grupo.rollouts.samplers.sde_branching import SingleStepBranching, SplitTree
 from grupo.rollouts.samplers.segment_tree import SegmentTree
@@ -88,6 +89,7 @@ __all__ = [
     "Explanations",
     "FirstTurnTree",
     "FixedGroupSize",
+    "ForcedRethinking",
     "GivenAnswerSampler",
     "GroupPart",
     "GroupSampler",
@@ -103,6 +105,7 @@ __all__ = [
     "PreferencePairs",
     "PrefixValue",
     "RandomDrafts",
+    "RandomTrigger",
     "RecitedExplanation",
     "RefineBest",
     "ResampleUntilInformative",

@@ -31,14 +31,38 @@ class ForcedStart:
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         if rollout.turns or not self.text:
             return await self.inner(actor, rollout, observation)
-        forced = await actor.prefill_forced(rollout, observation, self.text)
-        started = rollout.append_turn(observation, forced)
-        _check_tokens(actor, started, self.text)
+        started = await append_forced(actor, rollout, observation, self.text)
         if self.train_text:
-            logp = (await actor.score(started)).logp
-            trained = replace(forced, in_loss=True, logp=logp)
-            started = rollout.append_turn(observation, trained)
+            started = await with_trained_text(actor, started)
         return await self.inner(actor, started, "")
+
+
+async def append_forced(
+    actor: Actor, rollout: Rollout, observation: Observation, text: str
+) -> Rollout:
+    """The rollout with a forced text as its last action, which is not trained on.
+
+    Args:
+        actor: Encodes the text.
+        rollout: The rollout so far.
+        observation: The observation that the text answers; "" continues the last action.
+        text: The text.
+
+    Raises:
+        ConfigError: The tokenizer cannot represent the text.
+    """
+    forced = await actor.prefill_forced(rollout, observation, text)
+    started = rollout.append_turn(observation, forced)
+    _check_tokens(actor, started, text)
+    return started
+
+
+async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
+    """The rollout whose last action, a forced text, is trained on as if it had been sampled."""
+    *turns, (observation, forced) = started.turns
+    logp = (await actor.score(started)).logp
+    trained = replace(forced, in_loss=True, logp=logp)
+    return replace(started, turns=(*turns, (observation, trained)))
 
 
 def _check_tokens(actor: Actor, started: Rollout, text: str) -> None:

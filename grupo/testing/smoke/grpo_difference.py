@@ -80,10 +80,19 @@ def generation_acts(method: Method) -> bool:
     return any(_generated(method, shift) != _generated(plain, shift) for shift in SHIFTS)
 
 
+def replay_acts(method: Method) -> bool:
+    """True if rollouts of earlier steps join the batch in the first steps of a run in Echo."""
+    if method.replay == GRPO.replay:
+        return False
+    learners = [Learner(echo_recipe(method, max_steps=STEPS, shift=shift)) for shift in SHIFTS]
+    return any(x.step().metrics["replay/drawn"] > 0 for x in learners for _ in range(STEPS))
+
+
 PARTS: Mapping[str, Callable[[Method], bool]] = {
     "gradient": gradient_acts,
     "filter": filter_acts,
     "reference": reference_acts,
+    "replay": replay_acts,
     "curriculum or sampler": generation_acts,
 }
 

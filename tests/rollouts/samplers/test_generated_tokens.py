@@ -11,7 +11,8 @@ import pytest
 
 import grupo
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Group, Task
+from grupo.core.interfaces import Actor, single_action
+from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy import LoadedMultiPolicy
 from grupo.rollouts import samplers, turns
@@ -30,6 +31,7 @@ from grupo.rollouts.samplers import (
     EarlyPruning,
     EntropyBranching,
     FirstTurnTree,
+    ForcedRethinking,
     GroupPart,
     GroupSampler,
     HintColumn,
@@ -39,6 +41,7 @@ from grupo.rollouts.samplers import (
     ParaphraseSampler,
     PreferencePairs,
     PrefixValue,
+    RandomTrigger,
     ResampleUntilInformative,
     Rescue,
     Reset,
@@ -120,6 +123,11 @@ def same_task(task: Task, answer: str, rng: Random) -> Task:
     return task
 
 
+async def until_stop(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+    """An action that a stop string may end."""
+    return await single_action(actor.with_stop(STOP), rollout, observation)
+
+
 PLAIN: Mapping[str, Sampler] = {
     "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
     "ChosenStart": ChosenStart(2, starts=((",", 0.5), ("a", 0.5))),
@@ -135,6 +143,9 @@ PLAIN: Mapping[str, Sampler] = {
     "EarlyPruning": EarlyPruning(4, 0.5, 3, 4, 1, BetaBins((BetaBin(1.0, 2.0),))),
     "EntropyBranching": EntropyBranching(4, 2, branch_prob=0.9),
     "FirstTurnTree": FirstTurnTree(2, 2),
+    "ForcedRethinking": ForcedRethinking(
+        GroupSampler(4, until_stop), RandomTrigger(((",", 1.0),), "", ""), chance=1.0
+    ),
     "LabelledAnswers": LabelledAnswers("hint"),
     "MultiTurnDemonstrations": MultiTurnDemonstrations(lambda task, observations, rng: "ab"),
     "OnlyAnswerTokens": OnlyAnswerTokens(GroupSampler(2), ","),

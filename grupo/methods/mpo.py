@@ -1,0 +1,63 @@
+"""MPO: preference, quality and generation losses together. Wang et al., 2024, arXiv:2411.10442."""
+
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import (
+    BatchMeanShift,
+    ChosenNLL,
+    LabelledScore,
+    Logistic,
+    LogRatio,
+    NegatedLogistic,
+    Preference,
+)
+from grupo.core.numbers import NonNegative, Positive
+from grupo.core.paper import Paper, Source
+from grupo.method import Method
+from grupo.rollouts.samplers import PreferencePairs
+
+PAPER = Paper(
+    title=(
+        "Enhancing the Reasoning Ability of Multimodal Large Language Models via Mixed Preference "
+        "Optimization"
+    ),
+    use="Pairs exist, and DPO alone makes reasoning worse.",
+    tags=("preferences", "multimodal", "sft"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "copies of InternVL's training scripts: loss_type sigmoid,bco_pair with their weights, and "
+        "rpo_alpha",
+    ),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    deviations=("The shift of BCO is the mean of the batch; the paper's is a moving average.",),
+    audit="weights compared with copies of the authors' scripts; its parts are dpo and bco",
+)
+
+
+def mpo(
+    beta: Positive = 0.1,
+    preference_coef: NonNegative = 0.8,
+    quality_coef: NonNegative = 0.2,
+    generation_coef: NonNegative = 1.0,
+) -> Method:
+    """loss = 0.8 DPO + 0.2 BCO - 1.0 log pi(chosen) / |chosen|, a mean over pairs.
+
+    DPO = -log sigmoid(beta (h(chosen) - h(rejected))), h = log(pi / pi_ref), compares answers.
+    BCO = -log sigmoid(beta (h(chosen) - d)) - log sigmoid(beta (d - h(rejected))) classifies each
+    alone, with d half the sum of the mean h of chosen and of rejected answers.
+
+    Args:
+        beta: inverse temperature of both.
+        preference_coef: weight of DPO (authors' scripts: 0.8).
+        quality_coef: weight of BCO (authors' scripts: 0.2).
+        generation_coef: weight of the likelihood (authors' scripts: 1).
+    """
+    dpo = Preference(LogRatio(), Logistic(beta))
+    bco = LabelledScore(LogRatio(), Logistic(beta), NegatedLogistic(beta), BatchMeanShift())
+    return Method(
+        sampler=PreferencePairs(),
+        advantage=identity,
+        loss=preference_coef * dpo + quality_coef * bco + generation_coef * ChosenNLL(),
+        aggregation=group_mean,
+    )
