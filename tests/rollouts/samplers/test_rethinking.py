@@ -10,7 +10,7 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.rollouts.samplers import ForcedRethinking, GroupSampler, RandomTrigger
 from grupo.training.collate import collate
-from tests.helpers.scripted_actor import TASK, Once, Script, script, texts
+from tests.helpers.scripted_actor import TASK, Once, script, texts
 
 TRIGGER = RandomTrigger((("Wait ", 1.0),), "", "")
 ALWAYS = ForcedRethinking(
@@ -28,8 +28,9 @@ def is_right(text):
     return text.endswith("yes.")
 
 
-def sample(sampler, next_letter=corrected, reward_fn=is_right):
-    return asyncio.run(sampler(TASK, Once(reward_fn), script(next_letter)))
+def sample(sampler, next_letter=corrected, reward_fn=is_right, **fields):
+    actor = replace(script(next_letter), **fields)
+    return asyncio.run(sampler(TASK, Once(reward_fn), actor))
 
 
 def test_correct_continuations_replace_their_origin_up_to_a_number_per_group():
@@ -71,8 +72,7 @@ def test_without_a_chance_the_group_is_the_inner_one():
 
 
 def test_truncated_answers_are_not_continued():
-    actor = Script(lambda context, key: "n", [], max_new_tokens=3)
-    group = asyncio.run(ALWAYS(TASK, Once(lambda text: 1.0), actor))
+    group = sample(ALWAYS, lambda context, key: "n", lambda text: 1.0, max_new_tokens=3)
     assert texts(group) == ["nnn"] * 3
 
 
