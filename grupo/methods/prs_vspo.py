@@ -44,6 +44,11 @@ PAPER = Paper(
         " grupo/rewards/progressive.py.",
     ),
     audit="V, group size, KL weight and clip compared with the note",
+    shown=(
+        "tests/methods/test_prs_vspo.py::test_no_group_of_a_run_has_a_zero_gradient",
+        "tests/rewards/test_progressive.py"
+        "::test_a_stage_counts_only_where_the_earlier_ones_are_passed",
+    ),
 )
 COPIES = "copies"
 

@@ -50,6 +50,7 @@ PAPER = Paper(
         "eps, beta, c and the capacity of the pool are our choice.",
     ),
     audit="objective, clip, schedule of lambda, phases and constants compared with the note",
+    shown=("docs/guidance_shown/remix.md#remix-on-sums-of-digits",),
 )
 
 

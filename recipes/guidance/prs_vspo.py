@@ -70,6 +70,8 @@ def run(method: Method, seed: int) -> Metrics:
     while learner.state.generated_tokens < MAX_TOKENS:
         result = learner.step()
         groups = result.collected.kept_groups
+        if not groups:
+            continue  # no task has a value yet
         kl.append(result.metrics["policy/kl_ref"])
         flat.append(fmean(not group.has_reward_variance for group in groups))
         copies.append(1 - len({group.task.key for group in groups}) / len(groups))
@@ -80,7 +82,7 @@ def run(method: Method, seed: int) -> Metrics:
         "correct": mean_terms(learner.policy, ENV, held_out, attempts=4, seed=seed)["correct"],
         "flat": fmean(flat),
         "copies": fmean(copies),
-        "steps": float(len(kl)),
+        "steps": float(learner.state.step),
     }
 
 

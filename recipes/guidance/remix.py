@@ -119,7 +119,9 @@ def main(folder: Path, seeds: Sequence[int]) -> None:
         name: [compared(*pair) for pair in zip(runs[name], runs["GRPO"], strict=True)]
         for name in runs
     }
-    print(paired_table(table, ["rollouts", "ratio", "reached", "end", "length"], "GRPO"))
+    print(paired_table(table, ["rollouts", "ratio", "end"], "GRPO"))
+    for name in ("reached", "length"):
+        print(name, {arm: fmean(x[name] for x in rows) for arm, rows in table.items()})
     print("ratio - 0.6:", signed(student_t_mean([x["ratio"] - 0.6 for x in table["ReMix"]])))
     pairs = zip(table["no reincarnation"], table["ReMix"], strict=True)
     print("end without - with:", signed(student_t_mean([a["end"] - b["end"] for a, b in pairs])))
