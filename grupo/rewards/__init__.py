@@ -101,6 +101,7 @@ from grupo.rewards.text import (
 from grupo.rewards.thought_checks import ConclusionMatch, EnoughWords, VariedThoughts
 from grupo.rewards.time_spans import TimeSpanFormat, TimeSpanIoU
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
+from grupo.rewards.video_mask_quality import VideoMaskQuality
 from grupo.rewards.video_masks import ColourPropagator, VideoSegmentation
 
 __all__ = [
@@ -200,6 +201,7 @@ __all__ = [
     "VariedThoughts",
     "VerlBatchReward",
     "VerlReward",
+    "VideoMaskQuality",
     "VideoSegmentation",
     "WhereFormatted",
     "all_met",
