@@ -6,6 +6,7 @@ The metric `group/reward` has one value per group instead: its mean reward.
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from math import exp, log
 from typing import Annotated
 
 from annotated_types import Interval
@@ -13,6 +14,7 @@ from annotated_types import Interval
 from grupo.core.component import component
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Probability
+from grupo.core.units import RolloutSteps
 
 GROUP_REWARD = "group/reward"  # the metric with one value per group
 EVERY_STEP = "tokens/generated"  # a metric of every step, by which controllers count the steps
@@ -196,3 +198,75 @@ class ExponentialSum(Controller):
         for value in metric_values:
             total = self.decay * total + value
         return total
+
+
+@component
+class ExponentialMean(Controller):
+    """The running mean m <- decay m + (1 - decay) value, from the metric's first value on.
+
+    Args:
+        metric: The metric.
+        decay: Weight of the mean so far.
+        start: The number before there is a value.
+
+    >>> mean = ExponentialMean("policy/entropy", decay=0.75, start=0.0)
+    >>> mean.next_value([]), mean.next_value([1.0, 3.0])
+    (0.0, 1.5)
+    """
+
+    metric: str
+    decay: Probability
+    start: float
+
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        if not metric_values:
+            return self.start
+        mean = metric_values[0]
+        for value in metric_values[1:]:
+            mean = self.decay * mean + (1 - self.decay) * value
+        return mean
+
+
+@component
+class SmoothedKL(Controller):
+    """A coefficient that follows the running mean of the KL in its logarithm, now and then.
+
+    KL and error e = KL / target - 1 have running means of weight `decay`, that of the error from 0
+    on. At every `interval`-th value with |e| of `dead_zone` or more, log b rises by gain times the
+    mean error, clipped to [-0.2, 0.2]; b stays between 1e-4 and 100. ARES, Chen et al.,
+    arXiv:2510.08457, as released.
+
+    Args:
+        start: The coefficient before the first change.
+        target: The KL to hold, in nats.
+        gain: Change of log b for each unit of the mean error.
+        decay: Weight of both means so far.
+        dead_zone: Relative error below which nothing changes.
+        interval: Rollout steps between two changes.
+        metric: The metric to control.
+
+    >>> controller = SmoothedKL(interval=1)
+    >>> round(controller.next_value([0.02]), 4), controller.next_value([0.0101])
+    (1.0015, 1.0)
+    """
+
+    start: PositiveFloat = 1.0
+    target: PositiveFloat = 0.01
+    gain: NonNegativeFloat = 0.05
+    decay: Probability = 0.97
+    dead_zone: NonNegativeFloat = 0.02
+    interval: RolloutSteps = 100
+    metric: str = "policy/kl_ref"
+
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        log_coefficient, mean_error = log(self.start), 0.0
+        mean_kl = metric_values[0] if metric_values else self.target
+        for i, kl in enumerate(metric_values, 1):
+            mean_kl = self.decay * mean_kl + (1 - self.decay) * kl
+            error = mean_kl / self.target - 1
+            if i % self.interval or abs(error) < self.dead_zone:
+                continue
+            mean_error = self.decay * mean_error + (1 - self.decay) * error
+            log_coefficient += self.gain * max(-0.2, min(0.2, mean_error))
+            log_coefficient = max(log(1e-4), min(log(100.0), log_coefficient))
+        return exp(log_coefficient)
