@@ -35,7 +35,11 @@ PAPER = Paper(
         " group size, KL weight and clip; the abstract for the stages of the reward",
     ),
     plan="not stated in any source that was opened; one update per step",
-    missing=("The judge of long answers: `ProgressiveReward(answer=Judge(…))`, with no test.",),
+    missing=(
+        "The judge of long answers: `ProgressiveReward(answer=Judge(…))`, with no test.",
+        "A table of the ablation without damping: recipes/guidance/prs_vspo.py trains its arms, and"
+        " was run with seed 100 alone.",
+    ),
     deviations=(
         "The draw in proportion to V, V of the latest group of a task, the division by the number"
         " of copies and the number of rounds are our choice.",
