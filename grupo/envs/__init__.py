@@ -15,6 +15,7 @@ from grupo.envs.on_failure import (
     drop_rollout,
     raise_error,
 )
+from grupo.envs.printed_number import PrintedNumber
 from grupo.envs.scoring import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.envs.unscored import Unscored
@@ -27,6 +28,7 @@ __all__ = [
     "GameEnv",
     "MultiTurn",
     "MultiplayerEnv",
+    "PrintedNumber",
     "RewardError",
     "RewardTerm",
     "SingleTurn",

@@ -21,6 +21,7 @@ from grupo.tasks.prior_prompt import (
     Prior,
     PriorStyle,
 )
+from grupo.tasks.production_plans import ProductionPlans
 from grupo.tasks.puzzles import TREE, AlphameticTasks, SudokuTasks
 from grupo.tasks.python import FromFunction, FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
@@ -54,6 +55,7 @@ __all__ = [
     "Lowest",
     "Prior",
     "PriorStyle",
+    "ProductionPlans",
     "ReasoningGym",
     "Repeated",
     "Selected",

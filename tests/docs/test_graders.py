@@ -16,4 +16,4 @@ def test_examples_run(code):
 
 
 def test_every_section_of_a_reward_has_an_example():
-    assert len(SNIPPETS) == 5
+    assert len(SNIPPETS) == 6
