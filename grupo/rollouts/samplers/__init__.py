@@ -8,6 +8,7 @@ from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
 from grupo.rollouts.samplers.chosen_start import ChosenStart, WithColumnTerm
 from grupo.rollouts.samplers.comprehended_solutions import ComprehendedSolutions
 from grupo.rollouts.samplers.context_pairs import ContextPairs
+from grupo.rollouts.samplers.corrective_hints import CorrectiveHints, TextFlaws
 from grupo.rollouts.samplers.critique import Critiques, with_critique
 from grupo.rollouts.samplers.cut_points import AfterText, AtFractions, AtTurns, AtUnlikelyItems
 from grupo.rollouts.samplers.deliberation import Deliberation, drop_repeats
@@ -79,6 +80,7 @@ __all__ = [
     "ComprehendedSolutions",
     "ContextPairs",
     "ConversationColumn",
+    "CorrectiveHints",
     "Critiques",
     "Deliberation",
     "DemonstrationSampler",
@@ -128,6 +130,7 @@ __all__ = [
     "SynthesizedTasks",
     "TaggedDemonstrations",
     "TeacherFeedback",
+    "TextFlaws",
     "ThoughtDropout",
     "TrimmedThinking",
     "WindowSampler",

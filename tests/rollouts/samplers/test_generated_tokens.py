@@ -24,6 +24,7 @@ from grupo.rollouts.samplers import (
     BetaBins,
     ChosenStart,
     ContextPairs,
+    CorrectiveHints,
     Deliberation,
     DemonstrationSampler,
     DistilledDrafts,
@@ -60,6 +61,7 @@ from grupo.rollouts.samplers import (
     SynthesizedTasks,
     TaggedDemonstrations,
     TeacherFeedback,
+    TextFlaws,
     TrimmedThinking,
     WindowSampler,
     WithAnswerBelief,
@@ -132,6 +134,9 @@ PLAIN: Mapping[str, Sampler] = {
     "AnytimeBudgets": AnytimeBudgets(2, (2, 4), 2, 3, ",", STOP, ":"),
     "ChosenStart": ChosenStart(2, starts=((",", 0.5), ("a", 0.5))),
     "ContextPairs": ContextPairs(context_of, "R{context}", -1.0),
+    "CorrectiveHints": CorrectiveHints(
+        GroupSampler(2), TextFlaws(tuple((letter, ",") for letter in "ab")), max_hint_share=1.0
+    ),
     "Deliberation": Deliberation(
         ("a", "b"), "hint", "solution", 2, discuss="R{thoughts}", answer="S", plant="T"
     ),

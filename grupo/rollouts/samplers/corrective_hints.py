@@ -1,0 +1,143 @@
+"""Corrective hints: wrong answers are cut at a flaw and go on behind a short hint."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from grupo.core.component import check_field, component
+from grupo.core.interfaces import Actor, Env, score_group
+from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.paper import Paper, Source
+from grupo.core.ranges import NonEmptyString
+from grupo.core.requires import Provides
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.samplers.rethinking import cut_back, without_end
+from grupo.rollouts.samplers.wrapper import SamplerWrapper
+from grupo.rollouts.turns.forced_start import append_forced
+
+PAPER = Paper(
+    title="CALM Before the STORM: Unlocking Native Reasoning for Optimization Modeling",
+    use="Wrong answers have flaws that a rule or a model recognises, and a short hint mends them.",
+    tags=("hints", "sft"),
+    kind="sampler",
+    catalogue=("calm-storm",),
+    checked=("golden",),
+    source=Source("abstract", "arXiv:2510.04204, abstract"),
+    missing=(
+        "An expert model as intervener: flaws are found by rules, or by a function of your own.",
+        "The supervised stage on kept rollouts and GRPO after it, which no experiment here makes.",
+        "A solver in the sandbox: programs for `ProductionPlans` have the standard library.",
+    ),
+    deviations=(
+        "max_hint_share bounds the hints of each rollout; the abstract states 2.6 % of all tokens.",
+        "The number of rounds and the relative difference of `PrintedNumber` are our choice.",
+    ),
+    shown=(
+        "tests/rollouts/samplers/test_corrective_hints.py"
+        "::test_a_wrong_rollout_is_cut_before_its_flaw_and_goes_on_behind_the_hint",
+        "tests/envs/test_printed_number.py"
+        "::test_a_correct_program_for_a_production_plan_is_rewarded",
+    ),
+)
+CORRECTED = "corrected"  # `Rollout.source` of an answer with hints
+HINT_SHARE = "hint_share"  # name of the reward term
+FlawFinder = Callable[[Task, str], tuple[str, str] | None]
+
+
+@component
+class TextFlaws:
+    """Finds flaws by their texts: the first rule whose text the answer has.
+
+    Args:
+        rules: Pairs of a text that shows a flaw and the hint that takes its place.
+
+    >>> find_flaw = TextFlaws((("by hand", "I should write code."),))
+    >>> find_flaw(Task("k", "?"), "I add by hand"), find_flaw(Task("k", "?"), "I run code")
+    (('by hand', 'I should write code.'), None)
+    """
+
+    rules: tuple[tuple[NonEmptyString, NonEmptyString], ...]
+
+    def __post_init__(self) -> None:
+        check_field(self, "rules", bool(self.rules), "at least one pair of a text and a hint")
+
+    def __call__(self, task: Task, text: str) -> tuple[str, str] | None:
+        return next((rule for rule in self.rules if rule[0] in text), None)
+
+
+@component
+class CorrectiveHints(SamplerWrapper):
+    """Adds corrected answers: a wrong one is cut before its flaw and goes on behind a hint.
+
+    A wrong rollout of one turn is corrected up to `max_rounds` times: `find_flaw` sees the text
+    that the policy generated last and returns the flawed text, before whose last occurrence the
+    rollout is cut, and the hint, which is forced. The corrected rollout is added if it is correct
+    and the share of hint tokens among its tokens is below `max_hint_share`. It has the source
+    "corrected", and its hints are trained on, but not sampled: a lesson for a supervised stage. The
+    reward term `hint_share` is the share of hint tokens, 0 for other rollouts.
+
+    CALM, Tang et al. (arXiv:2510.04204).
+
+    Args:
+        inner: The sampler of the group.
+        find_flaw: The intervener: from the task and a text to the flawed text and a hint, or None.
+        max_rounds: Most hints in a rollout (our choice).
+        max_hint_share: Share of hint tokens from which a rollout is left out (the paper: 2.6 % of
+            all tokens).
+        success_threshold: A rollout with a higher reward is correct.
+    """
+
+    find_flaw: FlawFinder
+    max_rounds: PositiveInt = 5
+    max_hint_share: Fraction = 0.026
+    success_threshold: Number = 0.5
+
+    provides = Provides(reward_terms=(HINT_SHARE,))
+
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        group = await self.inner(task, env, actor)
+        corrected = await asyncio.gather(
+            *(
+                self._corrected(task, rollout, env, actor.fork("correct", i))
+                for i, rollout in enumerate(group.rollouts)
+                if not rollout.error and len(rollout.turns) == 1
+            )
+        )
+        kept = [rollout for rollout in corrected if self._is_kept(rollout)]
+        rollouts = (*group.rollouts, *(replace(rollout, source=CORRECTED) for rollout in kept))
+        return replace(group, rollouts=tuple(map(_with_share, rollouts)))
+
+    async def _corrected(self, task: Task, rollout: Rollout, env: Env, actor: Actor) -> Rollout:
+        """The rollout after its hints, scored."""
+        for number in range(self.max_rounds):
+            flaw = self.find_flaw(task, rollout.turns[-1][1].text)
+            if rollout.reward > self.success_threshold or rollout.error or flaw is None:
+                break
+            started = cut_back(without_end(rollout, actor), actor, flaw[:1])
+            hinted = await append_forced(actor, started, "", flaw[1])
+            action = await actor.fork(number)(hinted, "")
+            if not action.items:  # the context has no room left
+                break
+            group = await score_group(task, env, [hinted.append_turn("", action)])
+            rollout = group.rollouts[0]
+        return rollout
+
+    def _is_kept(self, rollout: Rollout) -> bool:
+        is_correct = not rollout.error and rollout.reward > self.success_threshold
+        return is_correct and 0 < hint_share(rollout) < self.max_hint_share
+
+
+def hint_share(rollout: Rollout) -> float:
+    """Share of the tokens of a rollout's actions that were not sampled."""
+    hints = sum(len(action.items) for _, action in rollout.turns if not action.sampled)
+    return hints / max(rollout.length, 1)
+
+
+def _with_share(rollout: Rollout) -> Rollout:
+    """The rollout with its share of hint tokens; hints are trained on, without a ratio."""
+    is_corrected = rollout.source == CORRECTED
+    share = hint_share(rollout) if is_corrected else 0.0
+    turns = rollout.turns
+    if is_corrected:
+        turns = tuple((observation, replace(action, in_loss=True)) for observation, action in turns)
+    return replace(rollout, turns=turns, reward_terms={**rollout.reward_terms, HINT_SHARE: share})
