@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from grupo.core.component import check_field, component
 from grupo.core.ranges import PositiveInt, Probability
@@ -68,6 +67,8 @@ def largest_profit(profit: Sequence[int], use: Table, stock: Sequence[int], whol
     >>> largest_profit([3, 2], [[2, 1]], [5], True), largest_profit([3, 1], [[2, 1]], [5], False)
     (10.0, 7.5)
     """
+    from scipy.optimize import Bounds, LinearConstraint, milp  # takes half a second
+
     limits: Any = np.array(stock, dtype=float)
     result = milp(
         -np.array(profit, dtype=float),
