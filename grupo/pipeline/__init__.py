@@ -8,6 +8,7 @@ from grupo.pipeline.role_chains import JoinedRoleChains
 from grupo.pipeline.run import resume_pipeline, run_pipeline
 from grupo.pipeline.sources import CollectedTasks, SurveyedTasks
 from grupo.pipeline.stages import CollectStage, ExportStage, Stage, SurveyStage
+from grupo.pipeline.verified_loop import verified_loop
 from grupo.pipeline.verified_pairs import VerifiedPairs
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "run_pipeline",
     "solved",
     "spherical",
+    "verified_loop",
 ]

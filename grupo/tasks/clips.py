@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.media import Video
 from grupo.core.ranges import PositiveInt
 from grupo.core.rng import make_rng
@@ -22,6 +23,8 @@ from grupo.tasks.scenes import COLOURS, SHAPES, noise_pixels, shape_mask
 FRAME_SIZE = 16  # pixels along a frame
 HALF = 8  # pixels of a half's height
 MIN_VISIBLE = 2  # frames
+COMES_FIRST, LEAVES_LAST = "Which colour comes first?", "Which colour leaves last?"
+ORDER_QUESTIONS = (COMES_FIRST, LEAVES_LAST)
 Frames = UInt8[np.ndarray, "T 16 16 3"]
 
 
@@ -88,6 +91,74 @@ class ClipSpans:
         frames = noise_pixels(rng, shape) if self.blind else draw_clip(things, self.frames, rng)
         prompt = video_prompt(Video.from_frames(frames, fps=1.0), span_question(thing))
         return Task(task_key(prompt), prompt, (thing.start, thing.end), "clip spans")
+
+
+@component
+class ClipOrder:
+    """Questions for the colour of the thing that comes first or leaves last in a clip.
+
+    Things differ in colour, in start and in end; the reference answer is a colour.
+
+    Args:
+        size: Number of tasks.
+        seed: Seed of clips and questions.
+        frames: Number of frames of a clip, at least 3.
+        blind: Whether noise takes the place of each frame, for the accuracy of a policy that cannot
+            see.
+
+    >>> task = ClipOrder(size=1).load()[0]
+    >>> task.prompt[0]["content"][1]["text"], task.reference_answer
+    ('Which colour comes first?', 'red')
+    """
+
+    size: PositiveInt = 4000
+    seed: int = 0
+    frames: PositiveInt = 6
+    blind: bool = False
+
+    def __post_init__(self) -> None:
+        if self.frames <= MIN_VISIBLE:
+            raise ConfigError(
+                f"ClipOrder.frames: {self.frames}. Allowed: {MIN_VISIBLE + 1} or more."
+            )
+
+    def load(self) -> Sequence[Task]:
+        return LazyTasks(self.size, self._task)
+
+    def _task(self, index: int) -> Task:
+        rng = make_rng(self.seed, "clip order", index)
+        things = ordered_clip(self.frames, rng)
+        question = rng.choice(ORDER_QUESTIONS)
+        shape = (self.frames, FRAME_SIZE, FRAME_SIZE, 3)
+        frames = noise_pixels(rng, shape) if self.blind else draw_clip(things, self.frames, rng)
+        prompt = video_prompt(Video.from_frames(frames, fps=1.0), question)
+        return Task(task_key(prompt), prompt, order_answer(question, things), "clip order")
+
+
+def order_answer(question: str, things: Sequence[MovingThing]) -> str:
+    """The colour of the thing with the earliest start or with the latest end.
+
+    >>> red = MovingThing("red", "circle", 0, start=0, end=3, rightwards=True)
+    >>> blue = MovingThing("blue", "cross", 1, start=1, end=5, rightwards=True)
+    >>> [order_answer(question, [red, blue]) for question in ORDER_QUESTIONS]
+    ['red', 'blue']
+    """
+    if question == COMES_FIRST:
+        return min(things, key=lambda thing: thing.start).colour
+    return max(things, key=lambda thing: thing.end).colour
+
+
+def ordered_clip(frames: int, rng: Random) -> Sequence[MovingThing]:
+    """Two things of different colours that neither start nor end together.
+
+    Args:
+        frames: Number of frames of the clip, at least 3.
+        rng: Draws the things.
+    """
+    while True:
+        first, second = random_clip(frames, rng)
+        if first.start != second.start and first.end != second.end:
+            return first, second
 
 
 def video_prompt(video: Video, text: str) -> tuple[dict[str, object], ...]:

@@ -1,7 +1,7 @@
 """VerIPO: GRPO, a verifier of its rollouts, DPO, and GRPO again. Li et al., 2025, arXiv:2505.19000.
 
-Clips and questions are those of `clips.py`; `veripo_table.py` writes the table of
-`docs/pipelines_shown.md`.
+Clips and questions are those of `clips.py`, in words; `veripo_table.py` writes the table of
+`docs/pipelines_shown.md`. `recipes/vision/veripo_clips.py` has clips of pictures.
 
 python recipes/pipelines/veripo.py       # writes the model after supervised training
 grupo train recipes/pipelines/veripo.py:PIPELINE --run runs/veripo
@@ -27,15 +27,7 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.dpo import dpo
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
-from grupo.pipeline import (
-    CollectedTasks,
-    CollectStage,
-    Pipeline,
-    Stage,
-    SurveyedTasks,
-    SurveyStage,
-    VerifiedPairs,
-)
+from grupo.pipeline import Pipeline, VerifiedPairs, verified_loop
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import (
     AfterMarker,
@@ -47,7 +39,7 @@ from grupo.rewards import (
     VariedThoughts,
 )
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.tasks import FromFunction, ThinnedAbove
+from grupo.tasks import FromFunction
 
 PAPER = Paper(
     title="VerIPO: Cultivating Long Reasoning in Video-LLMs via Verifier-Gudied Iterative Policy"
@@ -63,8 +55,10 @@ PAPER = Paper(
         " prompts); the checks and the kinds of pairs from reviews of the paper",
     ),
     missing=(
-        "Videos: the clips are words. Consistency is judged by a small language model: a Judge may"
-        " take the place of ConclusionMatch.",
+        "The table on videos: recipes/vision/veripo_clips.py runs the loop on clips of pictures and"
+        " was tried on 16 tasks only.",
+        "Consistency is judged by a small language model: a Judge may take the place of"
+        " ConclusionMatch.",
         "The first GRPO stage on texts and single images.",
     ),
     deviations=(
@@ -131,25 +125,9 @@ def pipeline(model: str, seed: int = 0, rounds: int = 1) -> Pipeline:
         rounds: How often the loop runs.
     """
     search = base_recipe(model, seed)
-    align = search.replace(
-        tasks=CollectedTasks("pairs"),
-        method=dpo(beta=0.1),
-        max_steps=20,
-        prompts_per_step=32,
-        learning_rate=LEARNING_RATE / 2,
-    )
-    unsolved = SurveyedTasks("rates", ThinnedAbove("pass_rate", 1.0, share=0.8))
-    again = search.replace(tasks=unsolved, learning_rate=LEARNING_RATE / 2)
-    return Pipeline(
-        (
-            Stage("search", search),
-            CollectStage("pairs", search, attempts=GROUP_SIZE, rows=VERIFIER),
-            Stage("align", align, start="search"),
-            SurveyStage("rates", search, attempts=4),
-            Stage("search_again", again, start="align"),
-        ),
-        rounds=rounds,
-    )
+    again = search.replace(learning_rate=LEARNING_RATE / 2)
+    align = again.replace(method=dpo(beta=0.1), max_steps=20, prompts_per_step=32)
+    return verified_loop(search, align, again, VERIFIER, attempts=GROUP_SIZE, rounds=rounds)
 
 
 def save_model(folder: Path, steps: int = 1200) -> Path:

@@ -3,10 +3,12 @@
 from random import Random
 
 import numpy as np
+import pytest
 
+from grupo.core.errors import ConfigError
 from grupo.core.media import Video
 from grupo.rewards.time_spans import TimeSpanIoU
-from grupo.tasks.clips import ClipSpans, MovingThing, draw_clip
+from grupo.tasks.clips import ClipOrder, ClipSpans, MovingThing, draw_clip, ordered_clip
 from grupo.tasks.scenes import COLOURS
 
 
@@ -33,3 +35,25 @@ def test_blind_tasks_ask_the_same_about_noise():
     assert task.prompt[0]["content"][1] == blind.prompt[0]["content"][1]
     assert task.reference_answer == blind.reference_answer
     assert task.key != blind.key
+
+
+def test_things_of_ordered_clips_differ_in_colour_start_and_end():
+    for seed in range(50):
+        first, second = ordered_clip(3, Random(seed))
+        assert first.colour != second.colour
+        assert {first.start, second.start} == {0, 1}
+        assert {first.end, second.end} == {2, 3}
+
+
+def test_questions_for_an_order_have_a_colour_as_answer():
+    tasks = ClipOrder(20).load()
+    assert {task.prompt[0]["content"][1]["text"] for task in tasks} == {
+        "Which colour comes first?",
+        "Which colour leaves last?",
+    }
+    assert {task.reference_answer for task in tasks} <= set(COLOURS)
+
+
+def test_clips_that_are_too_short_for_an_order_are_refused():
+    with pytest.raises(ConfigError, match="3 or more"):
+        ClipOrder(frames=2)
