@@ -6,12 +6,28 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import EarlyStopping, Recipe
-from grupo.tasks.digit_sums import DigitSums
+from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
+from grupo.rollouts.samplers.kept_answers import replace_all
+from grupo.tasks.digit_sums import HINT_PREFIX, DigitSums
 from grupo.toy.digit_sums_lm import CheckedWorking, ToyDigitSumsLM
 from grupo.training.learner import Learner
 
 ENV = SingleTurn((RewardTerm("correct", CheckedWorking()),))
 TRAINING_SEED, EVAL_SEED = 1000, 2000
+HINT_FRACTIONS = (0.25, 0.5, 0.75)
+
+
+def ghpo_sampler(group_size: int) -> Rescue:
+    """Groups that are redone with a quarter, a half and three quarters of the solution.
+
+    Args:
+        group_size: Rollouts of a group.
+    """
+    stages = tuple(
+        Attempt(HintColumn("solution", HINT_PREFIX, fraction=part), replace_all)
+        for part in HINT_FRACTIONS
+    )
+    return Rescue(GroupSampler(group_size), stages)
 
 
 def hard_sums_recipe(

@@ -15,15 +15,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from grupo.claims.hard_sums import accuracy_by_terms, hard_sums_recipe, trained_for_tokens
+from grupo.claims.hard_sums import (
+    accuracy_by_terms,
+    ghpo_sampler,
+    hard_sums_recipe,
+    trained_for_tokens,
+)
 from grupo.claims.paired_table import paired_table
 from grupo.claims.stored_runs import Metrics, stored_runs
 from grupo.method import Method
 from grupo.methods.ampo import ampo
 from grupo.methods.grpo import grpo
 from grupo.methods.luffy import luffy
-from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue, Reset, with_hint
-from grupo.rollouts.samplers.kept_answers import replace_all
+from grupo.rollouts.samplers import GroupSampler, Reset, with_hint
 from grupo.tasks.digit_sums import HINT_PREFIX, STYLES
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import ToyDigitSumsLM
@@ -31,14 +35,10 @@ from grupo.toy.digit_sums_lm import ToyDigitSumsLM
 GROUP_SIZE, MAX_TOKENS = 8, 300_000
 MAX_NEW_TOKENS = ToyDigitSumsLM().max_new_tokens
 GRPO = grpo(GROUP_SIZE, kl_coef=0.0)
-STAGES = tuple(
-    Attempt(HintColumn("solution", HINT_PREFIX, fraction=part), replace_all)
-    for part in (0.25, 0.5, 0.75)
-)
 METHODS: Mapping[str, Method] = {
     "GRPO": GRPO,
     "oracle hint": GRPO.replace(sampler=with_hint(GroupSampler(GROUP_SIZE), "hint", HINT_PREFIX)),
-    "GHPO": GRPO.replace(sampler=Rescue(GroupSampler(GROUP_SIZE), STAGES)),
+    "GHPO": GRPO.replace(sampler=ghpo_sampler(GROUP_SIZE)),
     "LUFFY": luffy(MAX_NEW_TOKENS),
     "AMPO": ampo(MAX_NEW_TOKENS, GROUP_SIZE, columns=tuple(STYLES)),
     "Reset": GRPO.replace(sampler=Reset(GROUP_SIZE)),
