@@ -24,7 +24,10 @@ PAPER = Paper(
         " stacked for the next step.",
         "After the last round, the groups closest to the interval complete the step: our choice.",
     ),
-    shown=("tests/methods/test_online_difficulty_filtering.py::test_a_step_has_exactly_n_groups",),
+    shown=(
+        "tests/methods/test_online_difficulty_filtering.py::test_a_step_has_exactly_n_groups",
+        "docs/guidance_shown/task_choice.md#results",
+    ),
 )
 
 

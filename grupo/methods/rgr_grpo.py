@@ -30,6 +30,7 @@ PAPER = Paper(
     shown=(
         "tests/methods/test_rgr_grpo.py::test_rubric_of_weights_3_1_1_without_the_first_item",
         "tests/methods/test_rgr_grpo.py::test_best_rollout_is_revised_towards_its_failed_items",
+        "docs/guidance_shown/hard_sums.md#a-rubric-as-the-reward",
     ),
 )
 MEETS_ALL = 0.999  # a weighted mean of ones may be rounded

@@ -43,6 +43,7 @@ PAPER = Paper(
         "docs/claims.md#modes",
         "tests/rollouts/curricula/test_uncertainty.py::test_a_step_has_its_budget_where_rewards_vary",
         "tests/methods/test_xrpo.py::test_unsolved_tasks_are_asked_behind_worked_examples",
+        "docs/guidance_shown/task_choice.md#results",
     ),
 )
 

@@ -91,7 +91,8 @@ class FirstLackingStep:
         return [first_additions(task.columns["solution"], criteria.index(lacking[0]) + 1)]
 
 
-RUBRIC = SingleTurn((RewardTerm("rubric", CheckedRubric(RubricColumn("rubric"), has_step)),))
+REWARD = CheckedRubric(RubricColumn("rubric"), has_step)
+RUBRIC = SingleTurn((RewardTerm("rubric", REWARD),))
 SAMPLER = Rescue(
     GroupSampler(GROUP_SIZE),
     (

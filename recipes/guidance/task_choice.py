@@ -18,6 +18,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from scipy.stats import spearmanr
+
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.window_shift import WindowShift
 from grupo.claims.hard_sums import ENV, EVAL_SEED, hard_sums_recipe, trained_for_tokens
@@ -110,6 +112,13 @@ def run(method: Method, seed: int, max_tokens: int = MAX_TOKENS) -> Metrics:
     return {**accuracies, "steps": float(learner.state.step)}
 
 
+def concentration_correlation() -> float:
+    """Spearman's correlation of a task's concentration and the beginner's success in 8 attempts."""
+    policy = CausalLM(str(ToyDigitSumsLM().model_dir), max_new_tokens=64).build()
+    rates = [mean_terms(policy, ENV, [task], attempts=8)["correct"] for task in scored_tasks()]
+    return float(spearmanr([task.columns["concentration"] for task in scored_tasks()], rates)[0])
+
+
 def main(folder: str, first_seed: str = "0", end: str = "16") -> None:
     """Run all arms and print the tables."""
     arms = {
@@ -120,6 +129,7 @@ def main(folder: str, first_seed: str = "0", end: str = "16") -> None:
     print(paired_table(runs, [*SOURCES, "steps"], "GRPO"))
     tested = {name: runs[name] for name in METHODS if name != "learnable only"}
     print(sequential_table(tested, "learnable", "GRPO", DESIGN))
+    print("concentration and success:", round(concentration_correlation(), 2))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ PAPER = Paper(
     ),
     shown=(
         "tests/rollouts/curricula/test_gaussian_window.py::test_the_window_moves_by_accuracy_and_concentration",
+        "docs/guidance_shown/task_choice.md#results",
     ),
 )
 

@@ -34,6 +34,7 @@ PAPER = Paper(
     shown=(
         "docs/guidance_shown/dump.md#dump",
         "tests/rollouts/curricula/test_sources.py::test_probabilities_of_two_sources_by_hand",
+        "docs/guidance_shown/task_choice.md#results",
     ),
 )
 

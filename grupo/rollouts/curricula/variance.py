@@ -37,7 +37,10 @@ PAPER = Paper(
         "The momentum averages success rate and diversity, not the scaled weights.",
         "A floor keeps every task possible in the weighted part.",
     ),
-    shown=("docs/vision_shown/landed_methods.md#mmr1-vas",),
+    shown=(
+        "docs/vision_shown/landed_methods.md#mmr1-vas",
+        "docs/guidance_shown/task_choice.md#results",
+    ),
 )
 
 
