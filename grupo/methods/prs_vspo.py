@@ -35,11 +35,7 @@ PAPER = Paper(
         " group size, KL weight and clip; the abstract for the stages of the reward",
     ),
     plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "The judge of long answers: `ProgressiveReward(answer=Judge(…))`, with no test.",
-        "A table of the ablation without damping: recipes/guidance/prs_vspo.py trains its arms, and"
-        " was run with seed 100 alone.",
-    ),
+    missing=("The judge of long answers: `ProgressiveReward(answer=Judge(…))`, with no test.",),
     deviations=(
         "The draw in proportion to V, V of the latest group of a task, the division by the number"
         " of copies and the number of rounds are our choice.",
@@ -49,6 +45,7 @@ PAPER = Paper(
     ),
     audit="V, group size, KL weight and clip compared with the note",
     shown=(
+        "docs/guidance_shown/prs_vspo.md#vspo-without-its-damping",
         "tests/methods/test_prs_vspo.py::test_no_group_of_a_run_has_a_zero_gradient",
         "tests/rewards/test_progressive.py"
         "::test_a_stage_counts_only_where_the_earlier_ones_are_passed",

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 from scipy.stats import spearmanr
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
@@ -116,7 +117,8 @@ def concentration_correlation() -> float:
     """Spearman's correlation of a task's concentration and the beginner's success in 8 attempts."""
     policy = CausalLM(str(ToyDigitSumsLM().model_dir), max_new_tokens=64).build()
     rates = [mean_terms(policy, ENV, [task], attempts=8)["correct"] for task in scored_tasks()]
-    return float(spearmanr([task.columns["concentration"] for task in scored_tasks()], rates)[0])
+    scores = [task.columns["concentration"] for task in scored_tasks()]
+    return float(np.asarray(spearmanr(scores, rates))[0])
 
 
 def main(folder: str, first_seed: str = "0", end: str = "16") -> None:
