@@ -3,12 +3,13 @@
     python -m benchmarks.simulate --folder /tmp/simulate --repeats 2
 
 A small Llama with random weights, whose answers end at different lengths, is trained with one
-thread per process. Two runs of one process calibrate the simulator, with and without
-`max_staleness`; 2 and 4 independent copies of the first, at the same time, calibrate how much
-longer work takes beside other busy processes. The other runs are predicted, for the processors that
-other programs left to their steps. Processor seconds are the work of all processes in a step. Costs
-are fitted to phases times the share of a processor that their thread had. `--folder` keeps the
-runs: a later call adds repeats. `--repeats 0` only writes the table.
+thread per process. Four runs of one process calibrate the simulator: one like those predicted, one
+with a quarter of the prompts, and these two with `max_staleness`; 2 and 4 independent copies of the
+first, at the same time, calibrate how much longer work takes beside other busy processes. The other
+runs are predicted, for the processors that other programs left to their steps. Processor seconds
+are the work of all processes in a step. Costs are fitted to phases times the share of a processor
+that their thread had. All seconds are those on processors of the median speed (`processor_load`).
+`--folder` keeps the runs: a later call adds repeats. `--repeats 0` only writes the table.
 """
 
 import argparse
@@ -19,15 +20,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from benchmarks import workloads
 from benchmarks.grupo_worker import recipe
 from benchmarks.models import save_model
+from benchmarks.processor_load import (
+    LOAD,
+    LoadRecorder,
+    Step,
+    at_speed,
+    reference_probe,
+    use_processors,
+)
 from grupo.distributed.exchange_seconds import exchange_seconds
+from grupo.distributed.start import number_of_ranks
 from grupo.recipe import Recipe
 from grupo.simulate.costs import (
     MEETING,
@@ -38,8 +50,6 @@ from grupo.simulate.costs import (
     measured_lengths,
 )
 from grupo.simulate.events import Machine, Simulation, Workload
-from grupo.simulate.lengths import MeasuredLengths
-from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import train
 
 WORKLOAD = workloads.Workload(
@@ -52,100 +62,99 @@ STEPS = 13
 WARMUP = 2  # steps that are not counted; with `tokens_per_step`, those before the steady state
 SETTINGS: dict[str, dict[str, Any]] = {
     "calibration": {},
+    "calibration-small": {"prompts_per_step": 2, "max_steps": 25},
     "calibration-stale": {"max_staleness": 1},
+    "calibration-stale-small": {"max_staleness": 1, "prompts_per_step": 2, "max_steps": 25},
     "step-by-step": {},
     "stale": {"max_staleness": 1},
     "portions": {"max_staleness": 3, "tokens_per_step": 64},
     "portions-ahead": {"max_staleness": 4, "tokens_per_step": 64},
 }
-CALIBRATION = ("calibration", "calibration-stale")
+SEQUENTIAL = ("calibration", "calibration-small", "step-by-step", "portions")
+CALIBRATION = ("calibration", "calibration-small", "calibration-stale", "calibration-stale-small")
 COPIES = (2, 4)  # independent runs at the same time, which calibrate the contention
 MEASURED = tuple(name for name in SETTINGS if name not in CALIBRATION)
 RUNS = {1: CALIBRATION + MEASURED, 2: MEASURED, 4: MEASURED[:2]}
 COLUMNS = (
     *("processes", "`max_staleness`", "`tokens_per_step`", "predicted", "measured", "error"),
-    *("processor seconds predicted", "measured", "error", "used by others"),
+    *("processor seconds predicted", "measured", "error", "used by others", "steps"),
 )
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
-SIMULATED_STEPS = 200
 RESULTS = Path(__file__).parent / "results" / "simulate.md"
 PAGE = """# The simulator against runs
 
 `python -m benchmarks.simulate`, {date}: a Llama of 4.2 million parameters with random weights,
 float32, 8 prompts with 8 answers of 25 tokens on average and at most 256, runs of {steps} steps,
-one thread per process, two processors. Costs are those of two runs of one process, with and
-without `max_staleness`, without the time that other programs took. Beside each other independent
-run at the same time, a run takes {contention:.1%} more processor time. Seconds are means of a step
-over {repeats} repeats; processor seconds are the work of all processes in a step, without waiting.
-Other programs used the processors at the same time, by the last column: the predicted seconds are
-those on the processors that were left.
+one thread per process, two processors. Costs are those of four runs of one process, with 8 and with
+2 prompts, with and without `max_staleness`, without the time that other programs took. Beside each
+other independent run at the same time, a run takes {contention:.1%} more processor time. Seconds
+are means of a step over {repeats} repeats, from one step's end to the next one's, on processors of
+the median speed; processor seconds are the work of all processes in a step, without waiting. Steps
+during which one processor was more than {imbalance:.0%} faster than the other are left out. The
+predictions are for the answers of the runs, and for the processors that other programs left.
 
 {table}
 """
-Step = dict[str, float]  # its metrics
 Process = subprocess.Popen[str]
-LOAD = "load.jsonl"  # what other programs did during the steps of a run
+MAX_IMBALANCE = 0.25  # of the speeds of two processors, above which a step is not compared
 PROCESSORS = len(os.sched_getaffinity(0))
 
 
-class LoadRecorder(NullCallback):
-    """Records the share of the processors that other programs used during each step."""
+@dataclass
+class LengthsInOrder:
+    """Tokens of the rollouts of a run, in their order: those of the runs that are predicted."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.before = self._measure()
+    lengths: Sequence[int]
+    limit: int
+    drawn: int = 0
 
-    def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Append a line for the step."""
-        now = self._measure()
-        seconds, all_programs, own = (b - a for a, b in zip(self.before, now, strict=True))
-        others = max(0.0, all_programs - own) / (PROCESSORS * seconds)
-        record = {"step": step, "seconds": seconds, "work": own, "others": others}
-        with self.file.open("a") as file:
-            file.write(json.dumps(record | {"load": os.getloadavg()[0]}) + "\n")
-        self.before = self._measure()
-
-    def _measure(self) -> tuple[float, float, float]:
-        """Seconds now, of the processors, and of the processors for the ranks of this run."""
-        tick = os.sysconf("SC_CLK_TCK")
-        user, nice, system, *_ = Path("/proc/stat").read_text().split()[1:4]
-        own = 0
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == os.getppid():
-                own += int(fields[11]) + int(fields[12])
-        return time.perf_counter(), (int(user) + int(nice) + int(system)) / tick, own / tick
+    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        indices = np.arange(self.drawn, self.drawn + count) % len(self.lengths)
+        self.drawn += count
+        return np.asarray(self.lengths)[indices]
 
 
 def make_recipe(setting: str) -> Recipe:
     """The recipe of a setting."""
-    base = recipe(WORKLOAD, "float32")
-    return base.replace(max_steps=STEPS, save_every=10_000, **SETTINGS[setting])
+    options = {"max_steps": STEPS, "save_every": 10_000} | SETTINGS[setting]
+    return recipe(WORKLOAD, "float32").replace(**options)
 
 
-def train_settings(settings: Sequence[str], folder: Path) -> None:
-    """Train each setting, as one of the ranks."""
+def train_settings(settings: Sequence[str], folder: Path, processor: int) -> None:
+    """Train each setting, as one of the ranks.
+
+    Args:
+        settings: Their names.
+        folder: The folder of the runs.
+        processor: The one on which a single rank generates and updates in turn, so that its speed
+            is known.
+    """
+    everywhere = os.sched_getaffinity(0)
+    ranks = number_of_ranks()
     for setting in settings:
-        run = folder / setting
-        train(make_recipe(setting), run, LoadRecorder(folder / f"{setting}.{LOAD}"))
+        is_pinned = ranks == 1 and setting in SEQUENTIAL
+        use_processors({sorted(everywhere)[processor]} if is_pinned else everywhere)
+        load = LoadRecorder(folder / f"{setting}.{LOAD}", ranks)
+        train(make_recipe(setting), folder / setting, load)
 
 
-def measure(folder: Path) -> None:
+def measure(folder: Path, repeat: int) -> None:
     """Run every setting at every number of ranks, and the copies."""
     for ranks, settings in RUNS.items():
         command = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"]
-        _wait(_start(folder / f"ranks-{ranks}", settings, command if ranks > 1 else []))
+        launcher = command if ranks > 1 else []
+        _wait(_start(folder / f"ranks-{ranks}", settings, repeat, launcher))
     for copies in COPIES:
         folders = [folder / f"copies-{copies}" / str(i) for i in range(copies)]
-        _wait(*[_start(copy, CALIBRATION[:1]) for copy in folders])
+        _wait(*[_start(copy, CALIBRATION[:1], repeat + i) for i, copy in enumerate(folders)])
 
 
-def _start(folder: Path, settings: Sequence[str], launcher: Sequence[str] = ()) -> Process:
+def _start(
+    folder: Path, settings: Sequence[str], processor: int, launcher: Sequence[str] = ()
+) -> Process:
     folder.mkdir(parents=True)
-    arguments = ["benchmarks.simulate", "--train", str(folder), *settings]
+    processor %= PROCESSORS
+    arguments = ["benchmarks.simulate", "--train", str(folder), str(processor), *settings]
     return subprocess.Popen(
         [sys.executable, "-m", *launcher, *arguments],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -162,63 +171,80 @@ def _wait(*processes: Process) -> None:
 
 
 def measured_runs(folder: Path, processes: str, setting: str) -> list[list[Step]]:
-    """The steps of each repeat of a run."""
+    """The steps of each repeat of a run, in seconds of processors of the median speed."""
+    reference = reference_probe(folder)
     runs = []
     for path in sorted(folder.glob(f"repeat-*/{processes}")):
-        loads = (path / f"{setting}.{LOAD}").read_text().splitlines()
-        metrics = (path / setting / "metrics.jsonl").read_text().splitlines()
-        runs.append([json.loads(x) | json.loads(y) for x, y in zip(metrics, loads, strict=True)])
+        loads = map(json.loads, (path / f"{setting}.{LOAD}").read_text().splitlines())
+        metrics = map(json.loads, (path / setting / "metrics.jsonl").read_text().splitlines())
+        steps = zip(metrics, loads, strict=True)
+        runs.append([at_speed(metric | load, reference) for metric, load in steps])
     return runs
 
 
 def fitted_costs(folder: Path, contention: float) -> Costs:
     """The costs, by the functions of the command, without the time that other programs took."""
-    run, stale_run = (next(folder.glob(f"repeat-*/ranks-1/{name}")) for name in CALIBRATION)
-    lengths = measured_lengths(run)
-    of_run = costs_of_run(run, lengths)  # with those that do not depend on seconds of steps
-    costs = replace(fit_costs(_steps(folder, CALIBRATION[0], _share), lengths), meeting=MEETING)
+    folders = [next(folder.glob(f"repeat-*/ranks-1/{name}")) for name in CALIBRATION]
+    lengths = [measured_lengths(run) for run in folders]
+    of_run = costs_of_run(folders[0], lengths[0])  # those that do not depend on seconds of steps
+    steps = [_steps(folder, name, _share) for name in CALIBRATION[:2]]
     encode, decode = exchange_seconds()
     costs = replace(
-        costs, gradient_sum=of_run.gradient_sum, encode_token=encode, decode_token=decode
+        fit_costs(*zip(steps, lengths[:2], strict=True)),
+        meeting=MEETING,
+        gradient_sum=of_run.gradient_sum,
+        encode_token=encode,
+        decode_token=decode,
+        log_token=sum(step["seconds"] - step["time/step"] for step in steps[0][1:])
+        / sum(step["tokens/trained"] for step in steps[0][1:]),
     )
-    stale_lengths = measured_lengths(stale_run)
 
-    def update_share(step: Step) -> float:
-        generated = stale_lengths.get(int(step["step"]) + 1, [0])  # meanwhile
-        generation = costs.generation(generated) * (1 + contention)
-        return (step["work"] - generation) / step["seconds"]
-
-    stale_steps = _steps(folder, CALIBRATION[1], update_share)
-    return fit_stale_costs(costs, stale_steps, stale_lengths, contention)
+    stale = [
+        (_steps(folder, name, lambda run, own=own: _update_share(run, own, costs, contention)), own)
+        for name, own in zip(CALIBRATION[2:], lengths[2:], strict=True)
+    ]
+    return fit_stale_costs(costs, *stale, contention=contention)
 
 
-def _share(step: Step) -> float:
-    return step["work"] / step["seconds"]
+def _share(steps: Sequence[Step]) -> float:
+    return sum(step["work"] for step in steps) / sum(step["seconds"] for step in steps)
 
 
-def _steps(folder: Path, setting: str, share: Callable[[Step], float]) -> list[Step]:
+def _update_share(
+    steps: Sequence[Step], lengths: Mapping[int, Sequence[int]], costs: Costs, contention: float
+) -> float:
+    """The share while a thread did not wait for rollouts, which another one generated."""
+    tokens = (lengths[int(step["step"])] for step in steps)
+    generation = sum(map(costs.generation, tokens)) * (1 + contention)
+    waiting = sum(step["time/generate"] for step in steps)
+    work, seconds = (sum(step[x] for step in steps) for x in ("work", "seconds"))
+    return (work - generation) / (seconds - waiting)
+
+
+def _steps(folder: Path, setting: str, share: Callable[[Sequence[Step]], float]) -> list[Step]:
     """The first step of a run, which is not fitted, and the others of all repeats.
 
     Args:
         folder: The folder of the repeats.
         setting: The name of the run.
-        share: The share of a processor that the thread had whose phases are timed.
+        share: The share of a processor that the thread had whose phases are timed, from the steps
+            of a run that are counted.
     """
     runs = measured_runs(folder, "ranks-1", setting)
-    steps = [runs[0][0], *(step for run in runs for step in run[1:])]
-    return [_with_share(step, share(step)) for step in steps]
+    used = [[_with_share(step, share(run[WARMUP:-1])) for step in run] for run in runs]
+    return [used[0][0], *(step for run in used for step in run[1:])]
 
 
 def _with_share(step: Step, share: float) -> Step:
     """The step as if its thread, which had this share of a processor, had had all of it."""
-    phases = {name: share * value for name, value in step.items() if name.startswith("time/")}
-    return step | phases
+    timed = {name for name in step if name.startswith("time/")} | {"seconds"}
+    return step | {name: share * step[name] for name in timed}
 
 
 def measured_contention(folder: Path) -> float:
     """What the work of a run takes longer beside each other run, by least squares."""
     alone = _step_work(folder, "ranks-1")
-    more = [_step_work(folder, f"copies-{n}/0") / n / alone - 1 for n in COPIES]
+    more = [_step_work(folder, f"copies-{n}/*") / alone - 1 for n in COPIES]
     others = [n - 1 for n in COPIES]
     return sum(a * b for a, b in zip(more, others, strict=True)) / sum(n * n for n in others)
 
@@ -243,16 +269,18 @@ def table(folder: Path) -> str:
 
 def _row(folder: Path, costs: Costs, machine: Machine, setting: str) -> str:
     lengths = measured_lengths(next(folder.glob(f"repeat-*/ranks-1/{CALIBRATION[0]}")))
-    drawn = MeasuredLengths([n for step in lengths.values() for n in step], WORKLOAD.max_new_tokens)
+    drawn = LengthsInOrder([n for step in lengths.values() for n in step], WORKLOAD.max_new_tokens)
     job = Workload(WORKLOAD.prompts, WORKLOAD.group_size, drawn, **SETTINGS[setting])
     counted = slice(WARMUP + job.later_steps, STEPS - job.steps_ahead)
     runs = measured_runs(folder, f"ranks-{machine.trainers}", setting)
-    steps = [step for run in runs for step in run[counted]]
+    steps = [s for run in runs for s in run[counted] if s["imbalance"] < MAX_IMBALANCE]
     seconds, others, work = (
-        fmean(step[x] for step in steps) for x in ("time/step", "others", "work")
+        fmean(step[x] for step in steps) for x in ("seconds", "others", "work")
     )
-    machine = replace(machine, cores=PROCESSORS * (1 - others))
-    predicted = Simulation(costs, machine, job).run(SIMULATED_STEPS)
+    machine = replace(machine, cores=steps[0]["processors"] * (1 - others))
+    predicted = Simulation(costs, machine, job).run(
+        counted.stop - counted.start, WARMUP - job.steps_ahead
+    )
     cells = (
         str(machine.trainers),
         str(job.max_staleness),
@@ -262,6 +290,7 @@ def _row(folder: Path, costs: Costs, machine: Machine, setting: str) -> str:
         *(f"{predicted.processor_seconds:.3f} s", f"{work:.3f} s"),
         f"{predicted.processor_seconds / work - 1:+.0%}",
         f"{others:.0%}",
+        str(len(steps)),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -269,7 +298,7 @@ def _row(folder: Path, costs: Costs, machine: Machine, setting: str) -> str:
 def main() -> None:
     """Measure and print, or train as one of the processes that are measured."""
     if sys.argv[1:2] == ["--train"]:
-        train_settings(sys.argv[3:], Path(sys.argv[2]))
+        train_settings(sys.argv[4:], Path(sys.argv[2]), int(sys.argv[3]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=None)
@@ -281,11 +310,12 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         first = len(list(folder.glob("repeat-*")))
         for repeat in range(first, first + options.repeats):
-            measure(folder / f"repeat-{repeat}")
+            measure(folder / f"repeat-{repeat}", repeat)
         page = PAGE.format(
             date=time.strftime("%Y-%m-%d"),
             repeats=len(list(folder.glob("repeat-*"))),
             steps=STEPS,
+            imbalance=MAX_IMBALANCE,
             contention=measured_contention(folder),
             table=table(folder),
         )

@@ -21,7 +21,11 @@ STEPS = 20  # simulated, after some that are not counted
 def simulate(
     run: RunArgument,
     stale_run: Annotated[
-        Path | None, Option(help="A run of the same recipe with max_staleness above 0.")
+        list[Path] | None,
+        Option(help="A run of the same recipe with max_staleness above 0; repeatable."),
+    ] = None,
+    small_run: Annotated[
+        Path | None, Option(help="A run of the same recipe with fewer prompts per step.")
     ] = None,
     trainers: Annotated[list[int] | None, Option(help="Processes that update; repeatable.")] = None,
     servers: Annotated[
@@ -83,7 +87,7 @@ def simulate(
         )
     lengths = measured_lengths(run)
     encode, decode = exchange_seconds()
-    measured = costs_of_run(run, lengths, stale_run, contention)
+    measured = costs_of_run(run, lengths, stale_run or (), contention, small_run)
     costs = _changed(
         replace(measured, encode_token=encode, decode_token=decode),
         decode_step=decode_step,
@@ -146,7 +150,8 @@ def _describe(costs: "Costs") -> str:
         f"Costs: a decoding step takes {costs.decode_step * 1e3:.3g} ms and"
         f" {costs.decode_row * 1e6:.3g} us for each row; an update {costs.update_step:.3g} s and"
         f" {costs.update_token * 1e6:.3g} us for each token, with max_staleness"
-        f" {costs.stale_token * 1e6:.3g} us more; a forward pass {costs.forward_token * 1e6:.3g} us"
+        f" {costs.stale_token * 1e6:.3g} us and"
+        f" {costs.stale_step:.3g} s more; a forward pass {costs.forward_token * 1e6:.3g} us"
         f" for each token; the batch {costs.batch_row * 1e6:.3g} us for each rollout; rewards"
         f" {costs.score:.3g} s; the sum of two ranks' gradients {costs.gradient_sum:.3g} s; a rank"
         f" reads a token of the others in {costs.decode_token * 1e6:.3g} us."

@@ -58,6 +58,14 @@ def exchange_json(
     return [_parse(zlib.decompress(part), dict(known)) for part in data]
 
 
+def collect_json(ranks: Ranks, value: Any, phase: str) -> list[Any]:
+    """The JSON values of the other ranks, on the first rank; on the others nothing is decoded."""
+    if ranks.size == 1:
+        return []
+    parts = ranks.exchange(zlib.compress(json.dumps(value).encode(), 1), phase)
+    return [json.loads(zlib.decompress(part)) for part in parts[1:] if ranks.rank == 0]
+
+
 class _MediaEncoder:
     """References to media, with the content of those that the other ranks have not received.
 

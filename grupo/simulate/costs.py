@@ -19,6 +19,7 @@ MEETING = 0.001  # seconds of an exchange of two processes on one machine: docs/
 
 Steps = Sequence[Mapping[str, float]]
 Lengths = Mapping[int, Sequence[int]]
+MeasuredRun = tuple[Steps, Lengths]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Costs:
         update_token: Of one trained token in an update.
         stale_token: What a trained token costs more with `max_staleness` above 0: its
             log-probability is recomputed, and no activations are left from its generation.
+        stale_step: What an update costs more with it, whatever its size.
         forward_token: Of a token in a forward pass, which continued rollouts need.
         batch_row: Of one rollout in what every rank does for the whole batch: advantages, metrics.
         score: Of waiting for rewards at the end of generation.
@@ -39,6 +41,9 @@ class Costs:
         decode_token: Of a token of all rollouts that a rank receives.
         gradient_sum: Of the sum of the gradients of two ranks.
         meeting: Of an exchange of ranks without data.
+        moved_token: What a token costs more on another rank than the one that generated it, which
+            has its activations; without `max_staleness`.
+        log_token: Of a token that the first rank writes into the journals after an update.
         weight_transfer: Of handing new weights to the servers.
     """
 
@@ -47,6 +52,7 @@ class Costs:
     update_step: float
     update_token: float
     stale_token: float = 0.0
+    stale_step: float = 0.0
     forward_token: float = 0.0
     batch_row: float = 0.0
     score: float = 0.0
@@ -54,6 +60,8 @@ class Costs:
     decode_token: float = 0.0
     gradient_sum: float = 0.0
     meeting: float = 0.0
+    moved_token: float = 0.0
+    log_token: float = 0.0
     weight_transfer: float = 0.0
 
     def generation(self, lengths: Sequence[int]) -> float:
@@ -70,69 +78,85 @@ def measured_lengths(run: Path) -> dict[int, list[int]]:
 
 
 def costs_of_run(
-    run: Path, lengths: Lengths, stale_run: Path | None = None, contention: float = 0.0
+    run: Path,
+    lengths: Lengths,
+    stale_runs: Sequence[Path] = (),
+    contention: float = 0.0,
+    small_run: Path | None = None,
 ) -> Costs:
     """Costs fitted to the steps of a run of one process.
 
     Args:
         run: The folder of the run.
         lengths: Tokens of each rollout, by step.
-        stale_run: A run of the same recipe with `max_staleness` above 0.
+        stale_runs: Runs of the same recipe with `max_staleness` above 0, and with different numbers
+            of prompts.
         contention: How much longer updates took while rollouts were generated beside them.
+        small_run: A run of the same recipe with fewer prompts in a step. Steps of nearly equal
+            sizes do not tell the seconds of a step from those of a row or a token.
 
     Raises:
-        ConfigError: A run has too few steps, the first one has a `max_staleness`, or the other has
-            none.
+        ConfigError: A run has too few steps, `run` or `small_run` has a `max_staleness`, or a stale
+            run has none.
     """
-    steps = [step for step in read_metrics(run) if lengths.get(int(step["step"]))]
-    _check_steps(run, steps)
-    if any(step["staleness"] > 0 for step in steps):
-        raise ConfigError(
-            f"run: {str(run)!r} generated rollouts during updates, so that the seconds of its"
-            " phases overlap. Allowed: a run with max_staleness=0."
-        )
+    measured = [_measured_run("run", run, lengths)]
+    if small_run:
+        measured.append(_measured_run("small-run", small_run, measured_lengths(small_run)))
     weights = max((run / "checkpoints").glob("step-*/weights.safetensors"), default=None)
     size = weights.stat().st_size if weights else 0
-    costs = replace(
-        fit_costs(steps, lengths), gradient_sum=size / GRADIENT_BYTES_PER_S, meeting=MEETING
-    )
-    if stale_run is None:
-        return costs
-    stale_lengths = measured_lengths(stale_run)
-    stale_steps = [s for s in read_metrics(stale_run) if stale_lengths.get(int(s["step"]))]
-    _check_steps(stale_run, stale_steps)
-    if not any(step["staleness"] > 0 for step in stale_steps):
+    costs = replace(fit_costs(*measured), gradient_sum=size / GRADIENT_BYTES_PER_S, meeting=MEETING)
+    stale = [_measured_stale_run(stale_run) for stale_run in stale_runs]
+    return fit_stale_costs(costs, *stale, contention=contention) if stale else costs
+
+
+def _measured_run(option: str, run: Path, lengths: Lengths) -> MeasuredRun:
+    steps = _steps_with_rollouts(option, run, lengths)
+    if any(step["staleness"] > 0 for step in steps):
         raise ConfigError(
-            f"stale-run: {str(stale_run)!r} has no rollouts older than the weights that it updated."
+            f"{option}: {str(run)!r} generated rollouts during updates, so that the seconds of its"
+            " phases overlap. Allowed: a run with max_staleness=0."
+        )
+    return steps, lengths
+
+
+def _measured_stale_run(run: Path) -> MeasuredRun:
+    lengths = measured_lengths(run)
+    steps = _steps_with_rollouts("stale-run", run, lengths)
+    if not any(step["staleness"] > 0 for step in steps):
+        raise ConfigError(
+            f"stale-run: {str(run)!r} has no rollouts older than the weights that it updated."
             " Allowed: a run with max_staleness above 0."
         )
-    return fit_stale_costs(costs, stale_steps, stale_lengths, contention)
+    return steps, lengths
 
 
-def _check_steps(run: Path, steps: Sequence[object]) -> None:
+def _steps_with_rollouts(option: str, run: Path, lengths: Lengths) -> Steps:
+    steps = [step for step in read_metrics(run) if lengths.get(int(step["step"]))]
     if len(steps) < MIN_STEPS:
         raise ConfigError(
-            f"run: {str(run)!r} has {len(steps)} steps with rollouts. Allowed: {MIN_STEPS} or more."
+            f"{option}: {str(run)!r} has {len(steps)} steps with rollouts. Allowed: {MIN_STEPS} or"
+            " more."
         )
+    return steps
 
 
-def fit_costs(steps: Steps, lengths: Lengths) -> Costs:
-    """Costs fitted by least squares, none of them negative.
+def fit_costs(*runs: MeasuredRun) -> Costs:
+    """Costs fitted by least squares of relative errors, none of them negative.
 
     Args:
-        steps: The metrics of each step.
-        lengths: Tokens of each rollout, by step.
+        runs: The metrics of each step of a run, and the tokens of each of its rollouts, by step.
+            Runs with different numbers of prompts determine the costs best.
     """
-    used = list(steps)[WARMUP:]
-    own = [np.asarray(lengths[int(step["step"])]) for step in used]
+    used = [(step, lengths) for steps, lengths in runs for step in list(steps)[WARMUP:]]
+    own = [np.asarray(lengths[int(step["step"])]) for step, lengths in used]
     decoding = np.array([[n.max(), n.sum()] for n in own], dtype=np.float64)
     updating = np.array([[1, n.sum()] for n in own], dtype=np.float64)
-    generate = [step["time/generate"] for step in used]
-    update = [step["time/update"] + step["time/logprobs"] for step in used]
+    generate = [step["time/generate"] for step, _ in used]
+    update = [step["time/update"] + step["time/logprobs"] for step, _ in used]
     decode_step, decode_row = _fit(decoding, generate)
     update_step, update_token = _fit(updating, update)
     rows = sum(len(n) for n in own)
-    forward_token = _forward_token(steps, lengths)
+    forward_token = _forward_token(*runs[0])
     return Costs(
         decode_step,
         decode_row,
@@ -140,29 +164,40 @@ def fit_costs(steps: Steps, lengths: Lengths) -> Costs:
         update_token,
         stale_token=forward_token,
         forward_token=forward_token,
-        batch_row=sum(step["time/other"] for step in used) / rows,
-        score=sum(step["time/score"] for step in used) / len(used),
+        batch_row=sum(step["time/other"] for step, _ in used) / rows,
+        score=sum(step["time/score"] for step, _ in used) / len(used),
     )
 
 
-def fit_stale_costs(costs: Costs, steps: Steps, lengths: Lengths, contention: float = 0.0) -> Costs:
-    """The costs with those of a run whose rollouts were older than the weights that it updated.
+def fit_stale_costs(costs: Costs, *runs: MeasuredRun, contention: float = 0.0) -> Costs:
+    """The costs with those of runs whose rollouts were older than the weights that they updated.
+
+    With a single run, a token costs more, and not the step: its steps are of similar sizes.
 
     Args:
-        costs: Those of a run without `max_staleness`.
-        steps: The metrics of each step of a run with it.
-        lengths: Tokens of each of its rollouts, by step.
+        costs: Those of runs without `max_staleness`.
+        runs: The metrics of each step of a run with it, and the tokens of each of its rollouts.
         contention: How much longer updates took while rollouts were generated beside them.
     """
-    used = list(steps)[WARMUP:]
-    own = [lengths[int(step["step"])] for step in used]
-    tokens = sum(map(sum, own))
-    phases = ("time/update", "time/logprobs")
-    seconds = sum(step[phase] for step in used for phase in phases)
-    seconds -= contention * sum(costs.generation(n) for n in own)
-    more = seconds - costs.update_step * len(used) - costs.update_token * tokens
-    forward = sum(step["time/logprobs"] for step in used) / tokens
-    return replace(costs, stale_token=max(0.0, more / tokens), forward_token=forward)
+    used = [(step, lengths) for steps, lengths in runs for step in list(steps)[WARMUP:]]
+    own = [lengths[int(step["step"])] for step, lengths in used]
+    tokens = np.array([sum(n) for n in own], dtype=np.float64)
+    logprobs = np.array([step["time/logprobs"] for step, _ in used])
+    seconds = np.array([step["time/update"] for step, _ in used]) + logprobs
+    more = seconds - contention * np.array([costs.generation(n) for n in own])
+    more -= costs.update_step + costs.update_token * tokens
+    step, token = 0.0, max(0.0, more.sum() / tokens.sum())
+    if len(runs) > 1:
+        features = np.stack([np.ones(len(tokens)), tokens], axis=1) / seconds[:, None]
+        step, token = nnls(features / features.max(0), more / seconds)[0] / features.max(0)
+    forward = logprobs.sum() / tokens.sum()
+    return replace(
+        costs,
+        stale_step=float(step),
+        stale_token=float(token),
+        forward_token=float(forward),
+        moved_token=max(0.0, float(token - forward)),
+    )
 
 
 def _forward_token(steps: Steps, lengths: Lengths) -> float:
@@ -178,7 +213,7 @@ def _forward_token(steps: Steps, lengths: Lengths) -> float:
 
 
 def _fit(features: np.ndarray, seconds: Sequence[float]) -> tuple[float, float]:
-    """Nonnegative coefficients with the smallest squared error.
+    """Nonnegative coefficients with the smallest squared relative error.
 
     If the steps have nearly equal proportions, so that the coefficients cannot be distinguished,
     the first is 0: the seconds are those of the rows or tokens.
@@ -187,5 +222,6 @@ def _fit(features: np.ndarray, seconds: Sequence[float]) -> tuple[float, float]:
     ratio = features[:, 0] / features[:, 1]
     if ratio.max() - ratio.min() < MIN_VARIATION * ratio.max():
         return 0.0, float(np.sum(seconds) / features[:, 1].sum())
-    first, second = nnls(features / scale, np.asarray(seconds))[0] / scale
+    relative = features / scale / np.asarray(seconds)[:, None]
+    first, second = nnls(relative, np.ones(len(relative)))[0] / scale
     return float(first), float(second)

@@ -1,4 +1,4 @@
-"""Processes that update: each evaluates its rows, then all exchange gradients."""
+"""Processes that update: each evaluates its rows, all exchange gradients, and the first logs."""
 
 from collections.abc import Sequence
 
@@ -23,6 +23,7 @@ class Trainers:
         self.costs = costs
         self.own_left = np.zeros(count)  # seconds of each rank for its own rows
         self.common_left = 0.0  # seconds of all ranks afterwards
+        self.log_left = 0.0  # seconds of the first rank after that
         self.busy = 0.0  # seconds of updates since the start
 
     @property
@@ -34,7 +35,7 @@ class Trainers:
     def active_ranks(self) -> int:
         """Number of ranks that work."""
         own = int((self.own_left > 0).sum())
-        return own or len(self.own_left) * (self.common_left > 0)
+        return own or len(self.own_left) * (self.common_left > 0) or int(self.log_left > 0)
 
     def begin(self, groups: Sequence[tuple[int, Group]], *, stale: bool) -> None:
         """Begin the update on groups, each with the number of the rank that generated it.
@@ -47,17 +48,22 @@ class Trainers:
         loads = np.zeros(ranks)
         for rank, group in groups:
             loads[rank] += sum(rollout.tokens for rollout in group)
+        step = costs.update_step + costs.stale_step * stale
         token = costs.update_token + costs.stale_token * stale
-        self.own_left[:] = (costs.update_step + token * _balanced(loads)) * bool(groups)
+        balanced = _balanced(loads)
+        moved = np.maximum(balanced - loads, 0.0) * costs.moved_token * (not stale)
+        self.own_left[:] = (step + token * balanced + moved) * bool(groups)
         rollouts = sum(len(group) for _, group in groups)
         exchanges = costs.meeting * MEETINGS * (ranks > 1)
         gradients = costs.gradient_sum * 2 * (ranks - 1) / ranks
         self.common_left = max(costs.batch_row * rollouts + gradients + exchanges, 1e-9)
+        self.log_left = costs.log_token * loads.sum()
 
     def until_event(self, speed: float) -> float:
         """Seconds until a rank has evaluated its rows, or the update ends."""
         left = self.own_left[self.own_left > 0]
-        return float(left.min() if len(left) else self.common_left or np.inf) / speed
+        afterwards = self.common_left or self.log_left or np.inf
+        return float(left.min() if len(left) else afterwards) / speed
 
     def advance(self, seconds: float, speed: float) -> bool:
         """Work for some seconds, at most until the next event; whether the update ended."""
@@ -70,9 +76,15 @@ class Trainers:
             left = self.own_left[own] - work
             self.own_left[own] = np.where(left <= work * 1e-9, 0.0, left)
             return False
-        ended = self.common_left <= work * (1 + 1e-9)
-        self.common_left = 0.0 if ended else self.common_left - work
-        return ended
+        if self.common_left:
+            self.common_left = _left(self.common_left, work)
+        else:
+            self.log_left = _left(self.log_left, work)
+        return not self.updating
+
+
+def _left(seconds: float, work: float) -> float:
+    return 0.0 if seconds <= work * (1 + 1e-9) else seconds - work
 
 
 def _balanced(loads: np.ndarray) -> np.ndarray:

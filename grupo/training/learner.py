@@ -23,7 +23,13 @@ from grupo.core.timing import Stopwatch
 from grupo.core.types import Task
 from grupo.core.usage import count_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import exchange_json, of_rank_0, sum_counts, sum_gradients
+from grupo.distributed.exchange import (
+    collect_json,
+    exchange_json,
+    of_rank_0,
+    sum_counts,
+    sum_gradients,
+)
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
 from grupo.optimizers.averaging import averaged_weights, optimizer_parameters
@@ -67,7 +73,8 @@ class TrainStepResult:
         collected: The groups generated and the groups kept.
         batch: The batch collated from the kept groups, with advantages.
         metrics: The metrics of the step, by name.
-        trace: Signals of the policy at each action that was trained on.
+        trace: Signals of the policy at each action that was trained on; on ranks other than the
+            first, of the actions that they trained on.
         notes: Messages for the user, such as OOM retries.
     """
 
@@ -361,6 +368,6 @@ class Learner:
             if self.recipe.ema:
                 self.recipe.ema.update(self.state.ema_weights, self.policy.weights())
                 kill_point("step/ema_updated")
-        for other in exchange_json(self.ranks, trace, "updated") if self.ranks.size > 1 else ():
+        for other in collect_json(self.ranks, trace, "updated"):
             trace.update((int(row), signals) for row, signals in other.items())
         return metrics.advantage_metrics(method, batch) | metrics.mean_over_updates(update_metrics)

@@ -237,6 +237,8 @@ class Trainer:
             self.callback.on_message(f"A rollout could not be scored: {error}")
 
     def _log(self, number: int, result: TrainStepResult) -> None:
+        if not self.run.writes:  # records of all tokens cost as much as a tenth of a short update
+            return
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
         logged = sampled[: self.run.recipe_at(number - 1).logged_groups]

@@ -1,13 +1,19 @@
 """The records of `actions.jsonl`, by hand."""
 
+from dataclasses import replace
+
 import torch
 
 from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.types import Action, Group, Rollout, Task
+from grupo.methods.grpo import grpo
 from grupo.storage import tensor_text
+from grupo.testing.smoke.run import echo_recipe
+from grupo.training import trainer as trainer_module
 from grupo.training.collate import action_spans
 from grupo.training.collect import index_rollouts
 from grupo.training.token_records import Trace, token_records
+from grupo.training.trainer import create_trainer
 
 TASK = Task("sum", "2 + 2 =")
 
@@ -147,3 +153,15 @@ def test_tokens_without_text_are_parts_of_a_character_and_other_items_are_not():
     texts = [["", "x", ""]]
     (record,) = token_records(1, [group], [], EMPTY_BATCH, Trace(), lambda _: texts)
     assert record["actions"][0]["partial"] == [0]
+
+
+def test_a_rank_that_writes_no_journals_makes_no_records(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("records of a step that another rank writes")
+
+    monkeypatch.setattr(trainer_module, "token_records", refuse)
+    trainer = create_trainer(echo_recipe(grpo()).replace(max_steps=1), tmp_path / "run")
+    trainer.run = replace(trainer.run, writes=False)
+    with trainer.lock:
+        trainer()
+    assert trainer.state.step == 1
