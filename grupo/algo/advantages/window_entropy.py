@@ -42,8 +42,12 @@ def difficulty(batch: Batch) -> Int[Tensor, "R"]:
     return sum((accuracy < bound - 1e-9).long() for bound in SMALLEST_ACCURACY)  # pyright: ignore[reportReturnType]
 
 
-def window_entropy(batch: Batch, window: int) -> TokenTable:
+def window_entropy(batch: Batch, window: Tokens) -> TokenTable:
     """Mean entropy of the `window` tokens after each token, (R, L), NaN where there are fewer.
+
+    Args:
+        batch: with the entropy of each token.
+        window: length of a window in tokens.
 
     >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch([0], length=[4], signals={"entropy": [[9.0, 1.0, 3.0, 5.0]]})
@@ -88,7 +92,7 @@ class UncertainTriggerReward:
 
     Args:
         trigger_tokens: ids of the tokens that are triggers; () for every token.
-        window: length of a window.
+        window: length of a window in tokens.
         threshold: mean entropy of a window from which its trigger counts, in nats.
         alpha_easy: size of the reward of easy groups.
         alpha_medium: the same for medium groups.
