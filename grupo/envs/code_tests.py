@@ -5,26 +5,22 @@ one input, its output is compared outside of the sandbox, and exit codes and rep
 """
 
 import ast
-import math
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.json_text import parse_json
 from grupo.core.ranges import NonEmptyString
-from grupo.core.types import Rollout, Task
-from grupo.envs.timeouts import call_all_with_timeout
+from grupo.core.types import Task
+from grupo.envs.program_reward import ProgramReward
 from grupo.envs.tools.sandbox import Sandbox
-from grupo.rewards.base import RewardValue, SelfTimedReward
 from grupo.rewards.extract_answer import AfterThinking, Extractor
 from grupo.rewards.instruction_following import share_met
 
-MAX_CHARS = 100_000  # of a program; a longer one passes no test
 CODE_BLOCK = re.compile(r"^```(?:python|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 # the program's standard input is a file, so that sys.stdin, open(0) and os.read(0, …) read it
 WITH_INPUT = """\
@@ -106,7 +102,7 @@ NO_VALUE = object()
 
 
 @component
-class CodeTests(SelfTimedReward):
+class CodeTests(ProgramReward):
     """The share of a task's tests that the program passes, from 0 to 1.
 
     The column has {"inputs": […], "outputs": […]} for programs that read standard input, or a list
@@ -128,22 +124,7 @@ class CodeTests(SelfTimedReward):
     extract: Extractor = AfterThinking(last_code_block)
     combine: Callable[[Sequence[bool]], float] = share_met
 
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        return (0.0, 1.0)
-
-    async def __call__(
-        self, task: Task, rollouts: Sequence[Rollout]
-    ) -> Sequence[RewardValue | Exception]:
-        calls = [partial(self.score_text, task, rollout.text) for rollout in rollouts]
-        # every test has a time limit of its own
-        return await call_all_with_timeout(calls, math.inf)
-
-    def score_text(self, task: Task, text: str) -> float:
-        """The score of one answer."""
-        program = self.extract(text)
-        if program is None or len(program) > MAX_CHARS or not _is_unicode(program):
-            return 0.0
+    def score_program(self, task: Task, program: str) -> float:
         cases = task_cases(task, self.column)
         return self.combine([case.passes(program, self.sandbox) for case in cases])
 
@@ -205,7 +186,3 @@ def _same(value: Any, expected: Any) -> bool:
 
 def _stripped_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
-
-
-def _is_unicode(program: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in program)

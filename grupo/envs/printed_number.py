@@ -2,21 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.ranges import NonNegativeFloat
-from grupo.core.types import Rollout, Task
-from grupo.envs.code_tests import MAX_CHARS, last_code_block
-from grupo.envs.timeouts import call_all_with_timeout
+from grupo.core.types import Task
+from grupo.envs.code_tests import last_code_block
+from grupo.envs.program_reward import ProgramReward
 from grupo.envs.tools.sandbox import Sandbox
-from grupo.rewards.base import RewardValue, SelfTimedReward
 from grupo.rewards.extract_answer import AfterThinking, Extractor
 
 
 @component
-class PrintedNumber(SelfTimedReward):
+class PrintedNumber(ProgramReward):
     """1 if the last line that the program prints is the reference number, else 0.
 
     The numbers are equal if they differ by at most `rel_tol` times the larger magnitude. The
@@ -33,25 +31,8 @@ class PrintedNumber(SelfTimedReward):
     rel_tol: NonNegativeFloat = 1e-6
     extract: Extractor = AfterThinking(last_code_block)
 
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        return (0.0, 1.0)
-
-    async def __call__(
-        self, task: Task, rollouts: Sequence[Rollout]
-    ) -> Sequence[RewardValue | Exception]:
-        calls = [partial(self.score_text, task, rollout.text) for rollout in rollouts]
-        return await call_all_with_timeout(calls, math.inf)  # the sandbox has a time limit
-
-    def score_text(self, task: Task, text: str) -> float:
-        """The score of one answer."""
-        program = self.extract(text)
-        if program is None or len(program) > MAX_CHARS:
-            return 0.0
-        try:
-            output = self.sandbox.run(program)
-        except UnicodeEncodeError:  # a lone surrogate
-            return 0.0
+    def score_program(self, task: Task, program: str) -> float:
+        output = self.sandbox.run(program)
         return float(is_close(output, reference_number(task), self.rel_tol))
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
@@ -66,9 +47,8 @@ def is_close(output: str, reference: float, rel_tol: float) -> bool:
     >>> is_close("x = 2\n10.000001\n", 10.0, 1e-6), is_close("10.1", 10.0, 1e-6)
     (True, False)
     """
-    lines = output.split("\n") if not output.endswith("\n") else output.split("\n")[:-1]
-    number = _number(lines[-1]) if lines else math.nan
-    return math.isclose(number, reference, rel_tol=rel_tol)
+    last_line = output.removesuffix("\n").rpartition("\n")[2]
+    return math.isclose(_number(last_line), reference, rel_tol=rel_tol)
 
 
 def reference_number(task: Task) -> float:

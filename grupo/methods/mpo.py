@@ -41,7 +41,7 @@ def mpo(
     quality_coef: NonNegative = 0.2,
     generation_coef: NonNegative = 1.0,
 ) -> Method:
-    """loss = 0.8 DPO + 0.2 BCO - 1.0 log pi(chosen) / |chosen|, a mean over pairs.
+    """loss = c_p DPO + c_q BCO - c_g log pi(chosen) / |chosen|, a mean over pairs.
 
     DPO = -log sigmoid(beta (h(chosen) - h(rejected))), h = log(pi / pi_ref), compares answers.
     BCO = -log sigmoid(beta (h(chosen) - d)) - log sigmoid(beta (d - h(rejected))) classifies each
@@ -49,9 +49,9 @@ def mpo(
 
     Args:
         beta: inverse temperature of both.
-        preference_coef: weight of DPO (authors' scripts: 0.8).
-        quality_coef: weight of BCO (authors' scripts: 0.2).
-        generation_coef: weight of the likelihood (authors' scripts: 1).
+        preference_coef: c_p, weight of DPO (authors' scripts: 0.8).
+        quality_coef: c_q, weight of BCO (authors' scripts: 0.2).
+        generation_coef: c_g, weight of the likelihood (authors' scripts: 1).
     """
     dpo = Preference(LogRatio(), Logistic(beta))
     bco = LabelledScore(LogRatio(), Logistic(beta), NegatedLogistic(beta), BatchMeanShift())

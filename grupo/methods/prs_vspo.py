@@ -54,6 +54,15 @@ PAPER = Paper(
 COPIES = "copies"
 
 
+def mean_and_std(rewards: Sequence[float]) -> tuple[float, float]:
+    """Mean and population standard deviation.
+
+    >>> mean_and_std([1.0, 0.0])
+    (0.5, 0.5)
+    """
+    return fmean(rewards), pstdev(rewards)
+
+
 @component
 class LatestRewards(TaskFold):
     """Mean and population standard deviation of the rewards of a task's latest group."""
@@ -63,7 +72,7 @@ class LatestRewards(TaskFold):
         return (0.0, 0.0)
 
     def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
-        return (fmean(group.rewards), pstdev(group.rewards))
+        return mean_and_std(group.rewards)
 
 
 @component
@@ -102,7 +111,7 @@ class ValueRefill:
     def values(self, request: CurriculumRequest) -> Sequence[float]:
         """V of each task; 0 for a task without groups."""
         fold = LatestRewards()
-        latest = {g.task.key: (fmean(g.rewards), pstdev(g.rewards)) for g in request.groups}
+        latest = {group.task.key: mean_and_std(group.rewards) for group in request.groups}
         states = [
             latest.get(task.key) or request.history.task_history(task).state(fold)
             for task in request.tasks

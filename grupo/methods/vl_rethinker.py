@@ -63,7 +63,10 @@ PAPER = Paper(
         "buffer, weights, clip bounds, triggers, their probabilities and limits compared with the "
         "authors' code, constants with the script"
     ),
-    shown=("tests/algo/test_pool_replay.py::test_weights_are_powers_of_the_advantage",),
+    shown=(
+        "docs/vision_shown/vl_rethinker.md#results",
+        "tests/algo/test_pool_replay.py::test_weights_are_powers_of_the_advantage",
+    ),
 )
 
 

@@ -23,7 +23,12 @@ from scipy.stats import spearmanr
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.window_shift import WindowShift
-from grupo.claims.hard_sums import ENV, EVAL_SEED, hard_sums_recipe, trained_for_tokens
+from grupo.claims.hard_sums import (
+    ENV,
+    accuracy_by_terms,
+    hard_sums_recipe,
+    trained_for_tokens,
+)
 from grupo.claims.paired_table import paired_table
 from grupo.claims.sequential_table import sequential_table
 from grupo.claims.stored_runs import Metrics, stored_runs
@@ -100,16 +105,8 @@ def run(method: Method, seed: int, max_tokens: int = MAX_TOKENS) -> Metrics:
     ensure_trained(ToyDigitSumsLM())
     recipe = hard_sums_recipe(method, seed=seed, max_tokens=max_tokens)
     learner = trained_for_tokens(recipe.replace(tasks=scored_tasks(), env=TRAINING_ENV))
-    accuracies = {
-        name: mean_terms(
-            learner.policy,
-            ENV,
-            DigitSums(low, high, size=100, seed=EVAL_SEED).load(),
-            attempts=4,
-            seed=seed,
-        )["correct"]
-        for name, (_, low, high) in SOURCES.items()
-    }
+    ranges = {name: (low, high) for name, (_, low, high) in SOURCES.items()}
+    accuracies = accuracy_by_terms(learner, seed, ranges)
     return {**accuracies, "steps": float(learner.state.step)}
 
 

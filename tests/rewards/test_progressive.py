@@ -49,19 +49,19 @@ def test_the_quality_is_weighted_by_four_fifths():
 
 
 def test_answers_that_do_not_get_there_are_not_scored():
-    asked = []
+    scored_texts = []
 
     @component
     class Judge(PerRolloutReward):
-        """Notes whom it scores."""
+        """Records the texts that it scores."""
 
         def score(self, task, rollout):
-            asked.append(rollout.text)
+            scored_texts.append(rollout.text)
             return {"score": 0.5, "reason": 1.0}
 
     texts = (BROKEN, f"{CALL} cat", f"{CALL}<answer>cat</answer>")
     assert scores(*texts, answer=Judge()) == pytest.approx([0.0, 0.1, 0.6])
-    assert asked == [texts[-1]]
+    assert scored_texts == [texts[-1]]
     assert scores(BROKEN, answer=Judge()) == [0.0]
 
 

@@ -73,8 +73,8 @@ class CorrectiveHints(SamplerWrapper):
     that the policy generated last and returns the flawed text, before whose last occurrence the
     rollout is cut, and the hint, which is forced. The corrected rollout is added if it is correct
     and the share of hint tokens among its tokens is below `max_hint_share`. It has the source
-    "corrected", and its hints are trained on, but not sampled: a lesson for a supervised stage. The
-    reward term `hint_share` is the share of hint tokens, 0 for other rollouts.
+    "corrected", and its hints are trained on, but not sampled: a demonstration for a supervised
+    stage. The reward term `hint_share` is the share of hint tokens, 0 for other rollouts.
 
     CALM, Tang et al. (arXiv:2510.04204).
 
@@ -110,8 +110,10 @@ class CorrectiveHints(SamplerWrapper):
     async def _corrected(self, task: Task, rollout: Rollout, env: Env, actor: Actor) -> Rollout:
         """The rollout after its hints, scored."""
         for number in range(self.max_rounds):
+            if rollout.reward > self.success_threshold or rollout.error:
+                break
             flaw = self.find_flaw(task, rollout.turns[-1][1].text)
-            if rollout.reward > self.success_threshold or rollout.error or flaw is None:
+            if flaw is None:
                 break
             started = cut_back(without_end(rollout, actor), actor, flaw[:1])
             hinted = await append_forced(actor, started, "", flaw[1])
