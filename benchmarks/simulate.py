@@ -13,13 +13,12 @@ that their thread had. All seconds are those on processors of the median speed (
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -30,25 +29,18 @@ import numpy as np
 from benchmarks import workloads
 from benchmarks.grupo_worker import recipe
 from benchmarks.models import save_model
-from benchmarks.processor_load import (
-    LOAD,
-    LoadRecorder,
-    Step,
-    at_speed,
-    reference_probe,
-    use_processors,
+from benchmarks.processor_load import LOAD, LoadRecorder, use_processors
+from benchmarks.simulate_costs import (
+    CALIBRATION,
+    COPIES,
+    WARMUP,
+    fitted_costs,
+    measured_contention,
+    measured_runs,
 )
-from grupo.distributed.exchange_seconds import exchange_seconds
 from grupo.distributed.start import number_of_ranks
 from grupo.recipe import Recipe
-from grupo.simulate.costs import (
-    MEETING,
-    Costs,
-    costs_of_run,
-    fit_costs,
-    fit_stale_costs,
-    measured_lengths,
-)
+from grupo.simulate.costs import Costs, measured_lengths
 from grupo.simulate.events import Machine, Simulation, Workload
 from grupo.training.trainer import train
 
@@ -59,7 +51,6 @@ WORKLOAD = workloads.Workload(
     max_new_tokens=256,
 )
 STEPS = 13
-WARMUP = 2  # steps that are not counted; with `tokens_per_step`, those before the steady state
 SETTINGS: dict[str, dict[str, Any]] = {
     "calibration": {},
     "calibration-small": {"prompts_per_step": 2, "max_steps": 25},
@@ -71,8 +62,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "portions-ahead": {"max_staleness": 4, "tokens_per_step": 64},
 }
 SEQUENTIAL = ("calibration", "calibration-small", "step-by-step", "portions")
-CALIBRATION = ("calibration", "calibration-small", "calibration-stale", "calibration-stale-small")
-COPIES = (2, 4)  # independent runs at the same time, which calibrate the contention
 MEASURED = tuple(name for name in SETTINGS if name not in CALIBRATION)
 RUNS = {1: CALIBRATION + MEASURED, 2: MEASURED, 4: MEASURED[:2]}
 COLUMNS = (
@@ -168,90 +157,6 @@ def _wait(*processes: Process) -> None:
     messages = [process.communicate()[1] for process in processes]
     if any(process.returncode for process in processes):
         raise RuntimeError("\n".join(messages))
-
-
-def measured_runs(folder: Path, processes: str, setting: str) -> list[list[Step]]:
-    """The steps of each repeat of a run, in seconds of processors of the median speed."""
-    reference = reference_probe(folder)
-    runs = []
-    for path in sorted(folder.glob(f"repeat-*/{processes}")):
-        loads = map(json.loads, (path / f"{setting}.{LOAD}").read_text().splitlines())
-        metrics = map(json.loads, (path / setting / "metrics.jsonl").read_text().splitlines())
-        steps = zip(metrics, loads, strict=True)
-        runs.append([at_speed(metric | load, reference) for metric, load in steps])
-    return runs
-
-
-def fitted_costs(folder: Path, contention: float) -> Costs:
-    """The costs, by the functions of the command, without the time that other programs took."""
-    folders = [next(folder.glob(f"repeat-*/ranks-1/{name}")) for name in CALIBRATION]
-    lengths = [measured_lengths(run) for run in folders]
-    of_run = costs_of_run(folders[0], lengths[0])  # those that do not depend on seconds of steps
-    steps = [_steps(folder, name, _share) for name in CALIBRATION[:2]]
-    encode, decode = exchange_seconds()
-    costs = replace(
-        fit_costs(*zip(steps, lengths[:2], strict=True)),
-        meeting=MEETING,
-        gradient_sum=of_run.gradient_sum,
-        encode_token=encode,
-        decode_token=decode,
-        log_token=sum(step["seconds"] - step["time/step"] for step in steps[0][1:])
-        / sum(step["tokens/trained"] for step in steps[0][1:]),
-    )
-
-    stale = [
-        (_steps(folder, name, lambda run, own=own: _update_share(run, own, costs, contention)), own)
-        for name, own in zip(CALIBRATION[2:], lengths[2:], strict=True)
-    ]
-    return fit_stale_costs(costs, *stale, contention=contention)
-
-
-def _share(steps: Sequence[Step]) -> float:
-    return sum(step["work"] for step in steps) / sum(step["seconds"] for step in steps)
-
-
-def _update_share(
-    steps: Sequence[Step], lengths: Mapping[int, Sequence[int]], costs: Costs, contention: float
-) -> float:
-    """The share while a thread did not wait for rollouts, which another one generated."""
-    tokens = (lengths[int(step["step"])] for step in steps)
-    generation = sum(map(costs.generation, tokens)) * (1 + contention)
-    waiting = sum(step["time/generate"] for step in steps)
-    work, seconds = (sum(step[x] for step in steps) for x in ("work", "seconds"))
-    return (work - generation) / (seconds - waiting)
-
-
-def _steps(folder: Path, setting: str, share: Callable[[Sequence[Step]], float]) -> list[Step]:
-    """The first step of a run, which is not fitted, and the others of all repeats.
-
-    Args:
-        folder: The folder of the repeats.
-        setting: The name of the run.
-        share: The share of a processor that the thread had whose phases are timed, from the steps
-            of a run that are counted.
-    """
-    runs = measured_runs(folder, "ranks-1", setting)
-    used = [[_with_share(step, share(run[WARMUP:-1])) for step in run] for run in runs]
-    return [used[0][0], *(step for run in used for step in run[1:])]
-
-
-def _with_share(step: Step, share: float) -> Step:
-    """The step as if its thread, which had this share of a processor, had had all of it."""
-    timed = {name for name in step if name.startswith("time/")} | {"seconds"}
-    return step | {name: share * step[name] for name in timed}
-
-
-def measured_contention(folder: Path) -> float:
-    """What the work of a run takes longer beside each other run, by least squares."""
-    alone = _step_work(folder, "ranks-1")
-    more = [_step_work(folder, f"copies-{n}/*") / alone - 1 for n in COPIES]
-    others = [n - 1 for n in COPIES]
-    return sum(a * b for a, b in zip(more, others, strict=True)) / sum(n * n for n in others)
-
-
-def _step_work(folder: Path, processes: str) -> float:
-    runs = measured_runs(folder, processes, CALIBRATION[0])
-    return fmean(step["work"] for run in runs for step in run[WARMUP:-1])
 
 
 def table(folder: Path) -> str:

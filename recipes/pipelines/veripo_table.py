@@ -13,18 +13,17 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 
 import torch
 from clips import held_out_tasks
 from veripo import LEARNING_RATE, REWARDS, base_recipe, pipeline, save_model
 
+from grupo.claims.consistency import answer_consistency
 from grupo.claims.paired_table import paired_table
 from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.core.rng import derive_key
 from grupo.envs import SingleTurn
 from grupo.pipeline import resume_pipeline, run_pipeline
-from grupo.rollouts.evaluate import HasActor, run_rollouts
+from grupo.rollouts.evaluate import HasActor
 from grupo.storage.pipeline_dirs import is_pipeline
 from grupo.training.learner import Learner
 from grupo.training.load_run import load_policy
@@ -35,20 +34,12 @@ GENERATING = ("search", "pairs", "rates", "search_again")  # stages
 
 
 def measured(policy: HasActor, seed: int, tokens: float = 0.0) -> Metrics:
-    """Shares of the answers to held-out questions, and the tokens generated in training.
-
-    `inconsistent` are those that their thoughts contradict, `sound` those that are right after
-    thoughts that lead to them.
-    """
-    actor = policy.actor(derive_key(seed, "clips"))
-    groups = run_rollouts(actor, SingleTurn(REWARDS), list(held_out_tasks()), 8)
-    rollouts = [rollout for group in groups for rollout in group.rollouts]
-    terms = [rollout.reward_terms for rollout in rollouts]
+    """`answer_consistency` on held-out questions, and the tokens generated in training."""
+    shares = answer_consistency(
+        policy, SingleTurn(REWARDS), list(held_out_tasks()), attempts=8, seed=seed
+    )
     return {
-        "inconsistent": fmean(x["consistent/contradicts"] for x in terms),
-        "accuracy": fmean(x["accuracy"] for x in terms),
-        "sound": fmean(x["accuracy"] * x["consistent"] for x in terms),
-        "length": fmean(rollout.length for rollout in rollouts),
+        **shares,
         "tokens": tokens,
     }
 

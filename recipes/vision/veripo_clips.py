@@ -17,17 +17,16 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from time import process_time
 
 import torch
 from order_clips import TAGS, WAIT, OrderExamples, conclusion
 
+from grupo.claims.consistency import answer_consistency
 from grupo.claims.paired_table import paired_table
 from grupo.claims.stored_runs import Metrics, stored_runs
 from grupo.claims.tiny_lm import mean_terms
 from grupo.claims.vision_arms import vision_policy
-from grupo.core.rng import derive_key
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.dpo import dpo
 from grupo.methods.grpo import grpo
@@ -41,7 +40,7 @@ from grupo.rewards import (
     TagFormat,
     VariedThoughts,
 )
-from grupo.rollouts.evaluate import HasActor, SuccessCriterion, run_rollouts
+from grupo.rollouts.evaluate import HasActor, SuccessCriterion
 from grupo.tasks.clips import ClipOrder
 from grupo.toy.vision_lm import ToyVisionLM, ensure_trained_vision
 from grupo.training.learner import Learner
@@ -107,20 +106,10 @@ PIPELINE = pipeline()
 
 
 def measured(policy: HasActor, seed: int, seconds: float = 0.0, tokens: float = 0.0) -> Metrics:
-    """Shares of the answers to held-out questions, and the cost of training.
-
-    `inconsistent` are those that their thoughts contradict, `sound` those that are right after
-    thoughts that lead to them; `blind` is the accuracy with noise in place of the frames.
-    """
-    actor = policy.actor(derive_key(seed, "clips"))
-    groups = run_rollouts(actor, ENV, HELD_OUT.load(), 4)
-    rollouts = [rollout for group in groups for rollout in group.rollouts]
-    terms = [rollout.reward_terms for rollout in rollouts]
+    """`answer_consistency` on held-out questions, blind accuracy, and the cost of training."""
+    shares = answer_consistency(policy, ENV, HELD_OUT.load(), attempts=4, seed=seed)
     return {
-        "inconsistent": fmean(x["consistent/contradicts"] for x in terms),
-        "accuracy": fmean(x["accuracy"] for x in terms),
-        "sound": fmean(x["accuracy"] * x["consistent"] for x in terms),
-        "length": fmean(rollout.length for rollout in rollouts),
+        **shares,
         "blind": mean_terms(policy, ENV, BLIND.load(), attempts=2, seed=seed)["accuracy"],
         "seconds": seconds,
         "tokens": tokens,

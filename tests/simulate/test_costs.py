@@ -8,6 +8,8 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.simulate.costs import Costs, costs_of_run, fit_costs, fit_stale_costs, measured_lengths
+from grupo.simulate.events import Machine, Simulation, Workload
+from grupo.simulate.lengths import MeasuredLengths
 
 COSTS = Costs(decode_step=1.0, decode_row=0.0, update_step=5.0, update_token=0.0)
 
@@ -88,8 +90,8 @@ def test_two_stale_runs_tell_what_a_step_costs_more_from_what_a_token_does():
     assert fitted.stale_step == pytest.approx(0.05)
     assert fitted.stale_token == fitted.moved_token == pytest.approx(0.001)
     # the step lasts as long as its update
-    job = Workload(1, 1, LengthsInTurn((10,), 10), max_staleness=1)
-    prediction = predict(replace(fitted, decode_step=0.01), job=job)
+    job = Workload(1, 1, MeasuredLengths((10,)), max_staleness=1)
+    prediction = Simulation(replace(fitted, decode_step=0.01), Machine(1), job, 0).run(10)
     assert prediction.seconds == pytest.approx(0.25 + 10 * 0.004)
 
 
