@@ -12,7 +12,6 @@ from grupo.cli.cost_lines import cost_lines
 from grupo.cli.displays import ensure_toy_model
 from grupo.config.defaults import measure_tasks
 from grupo.config.overrides import set_field
-from grupo.config.validate_tasks import load_tasks
 from grupo.core.component import component_fields
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError, suggest
@@ -34,6 +33,7 @@ from grupo.pipeline.validate import check_pipeline
 from grupo.report.stages import stage_table
 from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
+from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
 from grupo.training.run_dir import MERGED, RunFolder, unused_folder
 
@@ -112,7 +112,7 @@ def dry_run_lines(pipeline: Pipeline) -> Iterator[str]:
         if stage_sources(recipe):
             yield "  its tasks are those of an earlier stage: nothing is estimated"
         elif visit.round_number == 1 and not needs_toy_model(recipe):
-            lengths = measure_tasks(load_tasks(recipe)[0])
+            lengths = measure_tasks(split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[0])
             yield from (f"  {line}" for line in cost_lines(recipe, lengths))
 
 

@@ -46,6 +46,11 @@ def exported_stages(recipe: Recipe) -> list[str]:
     return [name for part in PARTS for name in _stages_in(component_fields(recipe)[part])]
 
 
+def exported_rewards(recipe: Recipe) -> list[str]:
+    """The stages whose exported models the environment of a recipe names."""
+    return list(_stages_in(recipe.env))
+
+
 def with_exported(recipe: Recipe, folder_of: Callable[[str], str]) -> Recipe:
     """The recipe with the folder of each exported model that it names.
 

@@ -1,6 +1,6 @@
 """Checks of a pipeline before any stage begins."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,20 +8,25 @@ from grupo.config.validate import check_recipe
 from grupo.config.validate_tasks import load_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import to_data
+from grupo.core.types import Task
 from grupo.core.unwritable import describe
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import read_parameter_shapes
+from grupo.pipeline.export import exported_rewards
 from grupo.pipeline.merge import Merged, check_same_shapes
 from grupo.pipeline.pipeline import Pipeline, check_sources, split_choice, start_names
 from grupo.pipeline.sources import stage_sources
 from grupo.pipeline.stages import ExportStage, PipelineStage
+from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
+from grupo.tasks import split_tasks
 
 
 def check_pipeline(pipeline: Pipeline) -> None:
     """Raise `ConfigError` for the first stage that cannot work; loads no weights.
 
-    Tasks that a stage is going to write are checked when the stage that reads them begins.
+    Tasks that a stage is going to write, or whose rewards are a model that a stage is going to
+    export, are checked when the stage that reads them begins.
     """
     check_sources(pipeline)
     for round_number in range(1, min(pipeline.rounds, 2) + 1):
@@ -32,10 +37,17 @@ def check_pipeline(pipeline: Pipeline) -> None:
         with named(stage):
             check_recipe(stage.recipe)
             if not stage_sources(stage.recipe):
-                held_out[stage.name] = bool(load_tasks(stage.recipe)[1])
+                held_out[stage.name] = bool(_held_out_tasks(stage.recipe))
     for index in range(len(pipeline.stages)):
         _check_condition(pipeline, index, held_out)
     to_data(pipeline, "pipeline", on_unwritable=describe)  # raises for what no file can hold
+
+
+def _held_out_tasks(recipe: Recipe) -> Sequence[Task]:
+    """The held-out tasks of a recipe, whose tasks are checked unless a reward is yet to be made."""
+    if exported_rewards(recipe):
+        return split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[1]
+    return load_tasks(recipe)[1]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grupo.core.aux_heads import ExportedHead, OwnModelHead
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.bradley_terry import bradley_terry
 from grupo.methods.ppo import ppo
 from grupo.models.loading import Lora
@@ -22,11 +23,12 @@ from grupo.pipeline import (
 )
 from grupo.pipeline.data_stage import read_data_file
 from grupo.recipe import Recipe
+from grupo.rewards import LearnedReward
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.tasks import FromFunction, Lowest
 from tests.helpers import training_recipes
 from tests.helpers.run_outcomes import outcome
-from tests.helpers.training_components import few_tasks
+from tests.helpers.training_components import few_tasks, fine
 
 LORA = Lora(2, 4.0)
 
@@ -82,16 +84,19 @@ def collected(model: str) -> Pipeline:
 
 
 def exported(model: str) -> Pipeline:
-    """A reward model on collected pairs, whose exported model starts a value model."""
+    """A reward model on collected pairs, whose exported model is a reward and a value model."""
     recipe = short(model)
     pairs = recipe.replace(tasks=CollectedTasks("pairs"), eval_tasks=0)
     head = OwnModelHead("value", start=ExportedHead("stage:exported"))
+    learned = RewardTerm("learned", LearnedReward("stage:exported"))
+    env = SingleTurn((RewardTerm("part", fine), learned))
+    rl = recipe.replace(method=ppo(value_head=head), env=env)
     return Pipeline(
         (
             CollectStage("pairs", recipe, attempts=4),
             Stage("scores", pairs.replace(method=bradley_terry())),
             ExportStage("exported"),
-            Stage("rl", recipe.replace(method=ppo(value_head=head)), start=""),
+            Stage("rl", rl, start=""),
         )
     )
 

@@ -20,6 +20,7 @@ from grupo.pipeline import (
     SurveyStage,
     run_pipeline,
 )
+from grupo.pipeline.validate import check_pipeline
 from grupo.recipe import Evaluation
 from grupo.rewards import LearnedReward
 from grupo.tasks import Between
@@ -161,6 +162,23 @@ def test_a_model_of_an_unknown_or_later_stage_is_refused(recipe):
         ConfigError, match=r"'b': model of 'exported', which is later\. Allowed: a\."
     ):
         Pipeline((Stage("a", recipe), Stage("b", later), ExportStage("exported")))
+
+
+def exported_reward(recipe, **changes):
+    """A stage scored by the model that the stage before it exports."""
+    later = with_learned_reward(recipe, "stage:exported").replace(**changes)
+    return Stage("a", recipe), ExportStage("exported"), Stage("b", later)
+
+
+def test_a_reward_may_be_the_model_that_an_earlier_stage_is_going_to_export(recipe):
+    check_pipeline(Pipeline(exported_reward(recipe)))
+
+
+def test_tasks_are_held_out_where_a_stage_is_scored_by_an_exported_model(recipe):
+    last = Stage("c", recipe, when=MetricAtLeast("eval/sampled", 0.5))
+    check_pipeline(Pipeline((*exported_reward(recipe), last)))
+    message = refused(*exported_reward(recipe, eval_tasks=0), last)
+    assert message.endswith("and 'b' holds no tasks out. Hold some out with --b.eval-tasks NUMBER.")
 
 
 def test_an_export_of_nothing_trained_is_refused(recipe):

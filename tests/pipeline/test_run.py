@@ -109,6 +109,15 @@ def test_a_value_model_starts_from_the_model_that_a_stage_exported(model, tmp_pa
 
 
 @pytest.mark.slow
+def test_rollouts_are_scored_by_the_model_that_a_stage_exported(model, tmp_path):
+    root = run_pipeline(exported(model), tmp_path / "run")
+    learned = RunFolder.open(root / "rl").recipe.env.rewards[-1].fn
+    assert learned.model == str(root / "exported" / "model")
+    lines = map(json.loads, (root / "rl" / "metrics.jsonl").read_text().splitlines())
+    assert all(line["reward/learned"] != 0 for line in lines)
+
+
+@pytest.mark.slow
 def test_an_exported_model_that_was_changed_is_refused(model, tmp_path):
     root = run_pipeline(exported(model), tmp_path / "run")
     (root / "exported" / "model" / "config.json").write_text("{}")
