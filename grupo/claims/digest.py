@@ -1,17 +1,15 @@
 """The digest of a run's code: a stored run is used again as long as its digest is the same."""
 
-import ast
 import hashlib
-import inspect
 import sys
 from dataclasses import replace
 from functools import cache
-from types import FunctionType, ModuleType
 
 from grupo.claims import metrics, policy, rollouts, train
 from grupo.claims.claim import Arm, Setting
 from grupo.claims.environments import tabular
-from grupo.core.component import to_code, walk
+from grupo.core.component import to_code
+from grupo.core.module_code import code_of, module_names
 
 COMMON_MODULES = (metrics, policy, rollouts, tabular, train)
 
@@ -27,37 +25,7 @@ def run_digest(setting: Setting, arm: Arm) -> str:
     """
     method = arm.build()
     conditions = replace(setting, description="")
-    parts = (*walk(method), *walk(setting))
-    modules = {sys.modules[name] for part in parts if (name := _module_name(part))}
-    ordered = sorted({*modules, *COMMON_MODULES}, key=lambda module: module.__name__)
-    text = "\n".join([repr(conditions), arm.label, to_code(method), *map(_code_of, ordered)])
+    names = module_names((method, setting)) | {module.__name__ for module in COMMON_MODULES}
+    modules = (sys.modules[name] for name in sorted(names) if name.startswith("grupo."))
+    text = "\n".join([repr(conditions), arm.label, to_code(method), *map(code_of, modules)])
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-
-
-def _module_name(part: object) -> str:
-    """The module of grupo that defines a component or a function; "" for other values."""
-    owner = part if isinstance(part, FunctionType | type) else type(part)
-    return owner.__module__ if owner.__module__.startswith("grupo.") else ""
-
-
-@cache
-def _code_of(module: ModuleType) -> str:
-    """The module's syntax tree without docstrings, imports and `PAPER`."""
-    tree = ast.parse(inspect.getsource(module))
-    tree.body = [statement for statement in tree.body if not _is_left_out(statement)]
-    for node in ast.walk(tree):
-        body = getattr(node, "body", [])
-        if isinstance(body, list) and body and _is_text(body[0]):
-            node.body = body[1:]  # pyright: ignore[reportAttributeAccessIssue]
-    return ast.dump(tree)
-
-
-def _is_left_out(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return True
-    return isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "PAPER"
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)

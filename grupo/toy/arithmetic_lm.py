@@ -1,7 +1,5 @@
 """A toy language model, trained from scratch until it solves some of its arithmetic tasks."""
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,16 +8,15 @@ from uuid import uuid4
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.serialization import to_data
 from grupo.core.types import Task
 from grupo.core.units import RolloutSteps
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rewards import AfterMarker, ReasoningGymVerifier
 from grupo.tasks import ReasoningGym
 from grupo.toy import worked_solutions
+from grupo.toy.model_dir import model_dir_of
 from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import phrase_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
@@ -107,16 +104,6 @@ class ToyModel(Protocol):
     def save_untrained(self, folder: Path) -> None: ...
 
     def recipe(self, model_path: Path) -> Recipe: ...
-
-
-def model_dir_of(toy_model: object, family: str) -> Path:
-    """The folder of a toy model, named by its family and a hash of its specification.
-
-    It lies in the cache of the user: `models_dir`.
-    """
-    text = json.dumps(to_data(toy_model), sort_keys=True)
-    name = f"{family}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    return models_dir() / name
 
 
 def ensure_trained(toy_model: ToyModel, callback: Callback = NullCallback()) -> Path:

@@ -10,7 +10,7 @@ from grupo.core.component import component
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.rewards.image_digits import load_digit_images
 from grupo.tasks.digit_captions import DIGIT_NAMES
-from grupo.toy.arithmetic_lm import model_dir_of
+from grupo.toy.model_dir import model_dir_of
 
 IMAGE_SIZE = 8  # pixels along an image
 

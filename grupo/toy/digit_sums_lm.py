@@ -19,7 +19,7 @@ from grupo.tasks.digit_sums import (
     add_digits,
     worked_solution,
 )
-from grupo.toy.arithmetic_lm import model_dir_of
+from grupo.toy.model_dir import model_dir_of
 from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture

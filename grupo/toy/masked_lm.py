@@ -16,7 +16,7 @@ from grupo.models.masked.unmask_order import ConfidenceOrder
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
-from grupo.toy.arithmetic_lm import model_dir_of
+from grupo.toy.model_dir import model_dir_of
 from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import END_TOKEN, phrase_tokenizer
 

@@ -14,11 +14,11 @@ from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, EnvSpec
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Group, Observation, Rollout, Task
-from grupo.core.user_paths import models_dir
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.optimizers.decay import all_parameters
 from grupo.recipe import Adam, Recipe, TaskSource
+from grupo.toy.model_dir import model_dir_of
 from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
 
@@ -80,7 +80,7 @@ class ToyMultiTurnLM:
     """A Llama of 0.25 million parameters with a chat template, fine-tuned on demonstrations.
 
     Args:
-        name: Name of the model's folder.
+        name: First part of the folder's name.
         env: Environment of the demonstrations.
         tasks: Training tasks.
         demonstrator: Answers every turn of a demonstration.
@@ -134,5 +134,5 @@ class ToyMultiTurnLM:
 
     @property
     def model_dir(self) -> Path:
-        """The folder of the trained model; models of other specifications need other names."""
-        return models_dir() / self.name
+        """The folder of the trained model; equal specifications share it."""
+        return model_dir_of(self, self.name)

@@ -11,7 +11,7 @@ from grupo.core.component import component
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.rewards.image_shapes import PALETTE
 from grupo.tasks.shape_captions import VOCABULARY, Scene, ShapeSet, all_captions, parse_scene
-from grupo.toy.arithmetic_lm import model_dir_of
+from grupo.toy.model_dir import model_dir_of
 
 # pixels along an image, and along a shape
 IMAGE_SIZE = 16

@@ -210,7 +210,7 @@ def tool_use_model(
     """A toy model, fine-tuned on noisy demonstrations of the tasks that are not held out.
 
     Args:
-        name: Name of the model's folder.
+        name: First part of the folder's name.
         family: The family of the tasks.
         tool: The tool that the prompt describes; it is not run.
         tasks_per_combination: Most tasks of a combination of words.

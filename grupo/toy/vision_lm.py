@@ -22,7 +22,7 @@ from transformers import (
 from grupo.core.component import component
 from grupo.core.rng import make_rng, seed_torch
 from grupo.models.quiet_loading import quiet_transformers
-from grupo.toy.arithmetic_lm import model_dir_of
+from grupo.toy.model_dir import model_dir_of
 from grupo.toy.picture_examples import PictureExample, PictureExamples, SceneExamples
 from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
 from grupo.training.callbacks import Callback, NullCallback

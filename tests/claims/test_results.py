@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.claims import digest
 from grupo.claims.__main__ import main, run_comparison, share_of
 from grupo.claims.claim import Arm, Setting
 from grupo.claims.comparisons import ArmComparison, all_comparisons
 from grupo.claims.digest import run_digest
 from grupo.claims.environments import ManyModes
 from grupo.claims.results import Results
+from grupo.core import module_code
 from grupo.core.errors import ConfigError
 
 SETTING = Setting("modes", "", ManyModes(num_tasks=2, num_items=3), steps=10, rollouts_per_step=16)
@@ -39,17 +39,17 @@ def test_a_digest_depends_on_setting_arm_and_code_but_not_on_comments_or_imports
     paper = '\nPAPER = Paper(title="Another")'
     same = ("\n# a comment", paper, "\nimport math")
     for change, is_equal in (*((text, True) for text in same), ("\nANOTHER = 1", False)):
-        source = digest.inspect.getsource
+        source = module_code.inspect.getsource
 
         def changed(module, change=change, source=source):
             return source(module) + change * module.__name__.endswith("methods.max_rl")
 
-        monkeypatch.setattr(digest.inspect, "getsource", changed)
-        digest._code_of.cache_clear()
+        monkeypatch.setattr(module_code.inspect, "getsource", changed)
+        module_code.code_of.cache_clear()
         run_digest.cache_clear()
         assert (run_digest(SETTING, ARM) == before) is is_equal
         monkeypatch.undo()
-    digest._code_of.cache_clear()
+    module_code.code_of.cache_clear()
     run_digest.cache_clear()
 
 
