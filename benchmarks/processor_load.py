@@ -57,6 +57,8 @@ def _work(rows: torch.Tensor, weight: torch.Tensor, products: int) -> None:
 class LoadRecorder(NullCallback):
     """Records, for each step, its seconds, its work, that of other programs, and probes of speed.
 
+    The work of this thread, which updates, is recorded by itself.
+
     Args:
         file: A line for each step.
         ranks: Number of ranks, which have the same parent as this process.
@@ -71,13 +73,14 @@ class LoadRecorder(NullCallback):
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
         """Append a line for the step."""
         now = self._measure()
-        seconds, all_programs, own = (b - a for a, b in zip(self.before, now, strict=True))
+        seconds, all_programs, own, thread = (b - a for a, b in zip(self.before, now, strict=True))
         probes, self.probes = self.probes, probe_seconds()
         processors = len(probes)
         record = {
             "step": step,
             "seconds": seconds,
             "work": own,
+            "thread": thread,
             "processors": processors,
             "others": max(0.0, all_programs - own) / (processors * seconds),
             "probes": [(a + b) / 2 for a, b in zip(probes, self.probes, strict=True)],
@@ -86,13 +89,13 @@ class LoadRecorder(NullCallback):
             file.write(json.dumps(record) + "\n")
         self.before = self._measure()
 
-    def _measure(self) -> tuple[float, float, float]:
-        """Seconds now, of the allowed processors, and of the processors for the ranks."""
+    def _measure(self) -> tuple[float, float, float, float]:
+        """Seconds now, of the allowed processors, of these for the ranks and for this thread."""
         names = {f"cpu{processor}" for processor in os.sched_getaffinity(0)}
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
         used = sum(sum(map(int, line[1:4])) for line in lines if line[0] in names)
         own = sum(sum(map(int, _stat(pid)[11:13])) for pid in self.pids)
-        return time.perf_counter(), used / TICK, own / TICK
+        return time.perf_counter(), used / TICK, own / TICK, time.thread_time()
 
 
 def _children(parent: int) -> list[int]:
@@ -119,6 +122,6 @@ def at_speed(step: dict[str, Any], reference: float) -> Step:
     """The step as it would have been on processors that need `reference` seconds for a probe."""
     probes = step.pop("probes")
     speed = fmean(reference / probe for probe in probes)
-    timed = {name for name in step if name.startswith("time/")} | {"seconds", "work"}
+    timed = {name for name in step if name.startswith("time/")} | {"seconds", "work", "thread"}
     scaled = {name: speed * step[name] for name in timed}
     return step | scaled | {"imbalance": max(probes) / min(probes) - 1}

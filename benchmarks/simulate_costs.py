@@ -51,26 +51,31 @@ def fitted_costs(folder: Path, contention: float) -> Costs:
         / sum(step["tokens/trained"] for step in steps[0][1:]),
     )
 
-    stale = [
-        (_steps(folder, name, lambda run, own=own: _update_share(run, own, costs, contention)), own)
-        for name, own in zip(CALIBRATION[2:], lengths[2:], strict=True)
-    ]
-    return fit_stale_costs(costs, *stale, contention=contention)
+    stale = [_steps(folder, name, _update_share) for name in CALIBRATION[2:]]
+    slowdown = _generation_slowdown(folder, lengths[2], costs) - contention
+    costs = replace(costs, generation_slowdown=max(0.0, slowdown))
+    return fit_stale_costs(costs, *zip(stale, lengths[2:], strict=True), contention=contention)
 
 
 def _share(steps: Sequence[Step]) -> float:
     return sum(step["work"] for step in steps) / sum(step["seconds"] for step in steps)
 
 
-def _update_share(
-    steps: Sequence[Step], lengths: Mapping[int, Sequence[int]], costs: Costs, contention: float
-) -> float:
+def _update_share(steps: Sequence[Step]) -> float:
     """The share while a thread did not wait for rollouts, which another one generated."""
-    tokens = (lengths[int(step["step"])] for step in steps)
-    generation = sum(map(costs.generation, tokens)) * (1 + contention)
     waiting = sum(step["time/generate"] for step in steps)
-    work, seconds = (sum(step[x] for step in steps) for x in ("work", "seconds"))
-    return (work - generation) / (seconds - waiting)
+    work, seconds = (sum(step[x] for step in steps) for x in ("thread", "seconds"))
+    return work / (seconds - waiting)
+
+
+def _generation_slowdown(folder: Path, lengths: Mapping[int, Sequence[int]], costs: Costs) -> float:
+    """How much longer generation took during updates, in the runs whose rollouts were stale."""
+    runs = measured_runs(folder, "ranks-1", CALIBRATION[2])
+    steps = [step for run in runs for step in run[WARMUP:-1]]
+    work = sum(step["work"] - step["thread"] for step in steps)
+    alone = sum(costs.generation(lengths[int(step["step"]) + 1]) for step in steps)
+    waiting = sum(step["time/generate"] for step in steps)  # during which nothing was updated
+    return (work - alone) / (alone - waiting)
 
 
 def _steps(folder: Path, setting: str, share: Callable[[Sequence[Step]], float]) -> list[Step]:

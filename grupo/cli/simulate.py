@@ -37,6 +37,9 @@ def simulate(
     contention: Annotated[
         float, Option(help="How much longer work takes beside each other busy process of --cores.")
     ] = 0.0,
+    generation_slowdown: Annotated[
+        float, Option(help="How much longer generation takes in a process that updates meanwhile.")
+    ] = 0.0,
     max_staleness: Annotated[list[int] | None, Option(help="As in a recipe; repeatable.")] = None,
     tokens_per_step: Annotated[
         list[int] | None, Option(help="Tokens of a rollout within one step; 0: all; repeatable.")
@@ -85,11 +88,7 @@ def simulate(
         raise ConfigError(
             f"contention: {contention}, cores: {cores}. Allowed: 0, or more with cores above 0."
         )
-    lengths = measured_lengths(run)
-    encode, decode = exchange_seconds()
-    measured = costs_of_run(run, lengths, stale_run or (), contention, small_run)
-    costs = _changed(
-        replace(measured, encode_token=encode, decode_token=decode),
+    given = _given_costs(
         decode_step=decode_step,
         decode_row=decode_row,
         update_token=update_token,
@@ -97,7 +96,12 @@ def simulate(
         forward_token=forward_token,
         decode_token=receive_token,
         weight_transfer=weight_transfer,
+        generation_slowdown=generation_slowdown,
     )
+    lengths = measured_lengths(run)
+    encode, decode = exchange_seconds()
+    measured = costs_of_run(run, lengths, stale_run or (), contention, small_run)
+    costs = replace(measured, **{"encode_token": encode, "decode_token": decode} | given)
     if gradient_sum >= 0:
         costs = replace(costs, gradient_sum=gradient_sum)
     job = _job(run, lengths, length, max_length)
@@ -121,12 +125,13 @@ def _check_counts(options: dict[str, tuple[list[int] | None, int]]) -> None:
                 raise ConfigError(f"{name}: {value}. Allowed: {smallest} or more.")
 
 
-def _changed(costs: "Costs", **seconds: float) -> "Costs":
-    for name, value in seconds.items():
+def _given_costs(**costs: float) -> dict[str, float]:
+    """The costs that are not 0, which take the place of measured ones."""
+    for name, value in costs.items():
         if value < 0:
             name = "receive_token" if name == "decode_token" else name
-            raise ConfigError(f"{name.replace('_', '-')}: {value}. Allowed: 0 or more seconds.")
-    return replace(costs, **{name: value for name, value in seconds.items() if value})
+            raise ConfigError(f"{name.replace('_', '-')}: {value}. Allowed: 0 or more.")
+    return {name: value for name, value in costs.items() if value}
 
 
 def _job(run: Path, lengths: dict[int, list[int]], text: str, limit: int) -> "Workload":

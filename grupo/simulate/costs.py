@@ -45,6 +45,8 @@ class Costs:
             has its activations; without `max_staleness`.
         log_token: Of a token that the first rank writes into the journals after an update.
         weight_transfer: Of handing new weights to the servers.
+        generation_slowdown: How much longer generation takes in a process that updates at the same
+            time, whose interpreter and caches both use: 0.4 is 40 %.
     """
 
     decode_step: float
@@ -63,6 +65,7 @@ class Costs:
     moved_token: float = 0.0
     log_token: float = 0.0
     weight_transfer: float = 0.0
+    generation_slowdown: float = 0.0
 
     def generation(self, lengths: Sequence[int]) -> float:
         """Seconds in which one process generates rollouts of these lengths in tokens."""
@@ -141,7 +144,7 @@ def _steps_with_rollouts(option: str, run: Path, lengths: Lengths) -> Steps:
 
 
 def fit_costs(*runs: MeasuredRun) -> Costs:
-    """Costs fitted by least squares of relative errors, none of them negative.
+    """Costs fitted by least squares of the errors per token, none of them negative.
 
     Args:
         runs: The metrics of each step of a run, and the tokens of each of its rollouts, by step.
@@ -188,8 +191,7 @@ def fit_stale_costs(costs: Costs, *runs: MeasuredRun, contention: float = 0.0) -
     more -= costs.update_step + costs.update_token * tokens
     step, token = 0.0, max(0.0, more.sum() / tokens.sum())
     if len(runs) > 1:
-        features = np.stack([np.ones(len(tokens)), tokens], axis=1) / seconds[:, None]
-        step, token = nnls(features / features.max(0), more / seconds)[0] / features.max(0)
+        step, token = _least_squares(np.stack([np.ones(len(tokens)), tokens], axis=1), more)
     forward = logprobs.sum() / tokens.sum()
     return replace(
         costs,
@@ -213,15 +215,24 @@ def _forward_token(steps: Steps, lengths: Lengths) -> float:
 
 
 def _fit(features: np.ndarray, seconds: Sequence[float]) -> tuple[float, float]:
-    """Nonnegative coefficients with the smallest squared relative error.
+    """Nonnegative coefficients of steps' features, the second of which is their tokens.
 
     If the steps have nearly equal proportions, so that the coefficients cannot be distinguished,
     the first is 0: the seconds are those of the rows or tokens.
     """
-    scale = features.max(0)
     ratio = features[:, 0] / features[:, 1]
     if ratio.max() - ratio.min() < MIN_VARIATION * ratio.max():
         return 0.0, float(np.sum(seconds) / features[:, 1].sum())
-    relative = features / scale / np.asarray(seconds)[:, None]
-    first, second = nnls(relative, np.ones(len(relative)))[0] / scale
+    return _least_squares(features, np.asarray(seconds))
+
+
+def _least_squares(features: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
+    """Nonnegative coefficients with the smallest squared errors of the seconds per token.
+
+    Errors relative to the measured seconds would make slow steps count less than fast ones, and the
+    predictions too small.
+    """
+    per_token = features / features[:, 1:]
+    scale = per_token.max(0)
+    first, second = nnls(per_token / scale, seconds / features[:, 1])[0] / scale
     return float(first), float(second)

@@ -201,22 +201,32 @@ class Simulation:
 
     def _advance(self) -> None:
         """Go on to the next event."""
-        generating = self.generators.active
-        jobs = int(generating.sum()) + self.trainers.active_ranks
+        generating, updating = self.generators.active, self.trainers.active
+        jobs = int(generating.sum() + updating.sum())
         share = self.machine.share(jobs)
         speed = share / self.machine.slowdown(jobs)
+        decoding_speed = speed / self._generation_slowdown(updating)
         only_waits = self.current is not None and not generating.any()
         waiting = self.wait_left if only_waits else np.inf
-        events = (waiting, self.generators.until_event(speed), self.trainers.until_event(speed))
-        seconds = min(events)
+        seconds = min(
+            waiting,
+            self.generators.until_event(decoding_speed),
+            self.trainers.until_event(speed),
+        )
         self.now += seconds
         self.processor_seconds += jobs * share * seconds
-        self.generators.advance(seconds, speed)
+        self.generators.advance(seconds, decoding_speed)
         if only_waits:
             self.wait_left -= seconds
             if waiting <= seconds:
                 self._end_step()
         self.updates += self.trainers.advance(seconds, speed)
+
+    def _generation_slowdown(self, updating: np.ndarray) -> np.ndarray:
+        """Processor seconds of generation in each process, relative to those without an update."""
+        if self.machine.servers:
+            return np.ones(self.machine.servers)
+        return 1.0 + self.costs.generation_slowdown * updating
 
     def _end_step(self) -> None:
         """Pass the groups whose rollouts have all ended on to the update."""

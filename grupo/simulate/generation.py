@@ -82,10 +82,14 @@ class Generators:
         self.rows[generator] = len(queue)
         self.next_end[generator] = queue[0] if queue else np.inf
 
-    def until_event(self, speed: float) -> float:
-        """Seconds until a prefill or a rollout ends; infinity without work."""
+    def until_event(self, speed: np.ndarray) -> float:
+        """Seconds until a prefill or a rollout ends; infinity without work.
+
+        Args:
+            speed: Seconds of work that each generator does in a second.
+        """
         active = self.active
-        return float(self._until_events()[active].min()) / speed if active.any() else np.inf
+        return float((self._until_events() / speed)[active].min()) if active.any() else np.inf
 
     def _until_events(self) -> np.ndarray:
         left = np.where(self.rows > 0, self.next_end - self.decoded, 0.0)
@@ -94,18 +98,18 @@ class Generators:
     def _token_seconds(self) -> np.ndarray:
         return self.costs.decode_step + self.costs.decode_row * self.rows
 
-    def advance(self, seconds: float, speed: float) -> None:
-        """Work for some seconds, at most until the next event."""
+    def advance(self, seconds: float, speed: np.ndarray) -> None:
+        """Work for some seconds, at most until the next event, each at its speed."""
         active = self.active
         self.busy += active * seconds
         work = seconds * speed
         ended = active & (self._until_events() <= work * (1 + 1e-9))
         prefills = self.prefill_left > 0
         decodes = active & ~prefills
-        self.prefill_left[prefills & ~ended] -= work
+        self.prefill_left[prefills & ~ended] -= work[prefills & ~ended]
         self.prefill_left[prefills & ended] = 0.0
         moving = decodes & ~ended
-        self.decoded[moving] += work / self._token_seconds()[moving]
+        self.decoded[moving] += work[moving] / self._token_seconds()[moving]
         for generator in np.flatnonzero(decodes & ended):
             self._end_rollouts(int(generator))
 

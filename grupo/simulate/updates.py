@@ -29,13 +29,17 @@ class Trainers:
     @property
     def updating(self) -> bool:
         """Whether an update has not ended."""
-        return self.active_ranks > 0
+        return bool(self.active.any())
 
     @property
-    def active_ranks(self) -> int:
-        """Number of ranks that work."""
-        own = int((self.own_left > 0).sum())
-        return own or len(self.own_left) * (self.common_left > 0) or int(self.log_left > 0)
+    def active(self) -> np.ndarray:
+        """Which ranks work."""
+        own = self.own_left > 0
+        if own.any():
+            return own
+        if self.common_left:
+            return np.ones_like(own)
+        return (np.arange(len(own)) == 0) & (self.log_left > 0)
 
     def begin(self, groups: Sequence[tuple[int, Group]], *, stale: bool) -> None:
         """Begin the update on groups, each with the number of the rank that generated it.

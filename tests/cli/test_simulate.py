@@ -21,6 +21,7 @@ def test_each_combination_of_trainers_and_staleness_is_a_row(grupo, tmp_path):
         (["--contention", "0.1"], "contention: 0.1, cores: 0. Allowed: 0, or more with cores"),
         (["--contention", "-1", "--cores", "2"], "contention: -1.0, cores: 2. Allowed: 0"),
         (["--trainers", "0"], "trainers"),
+        (["--generation-slowdown", "-1"], "generation-slowdown: -1.0. Allowed: 0 or more."),
     ],
 )
 def test_impossible_machines_are_refused(grupo, options, message):

@@ -88,6 +88,17 @@ def test_busy_processes_on_the_same_processors_slow_each_other_down():
     assert seconds == pytest.approx(predict(costs, Machine(4), four).seconds * 2 * 1.3)
 
 
+def test_generation_is_slower_in_a_process_that_updates():
+    costs = replace(COSTS, update_step=6.0, generation_slowdown=0.5)
+    assert predict(costs).seconds == pytest.approx(10 + 6)
+    # 6 s of the update, in which generation does the work of 4, then the other 6 of 10
+    job = replace(JOB, max_staleness=1)
+    prediction = predict(costs, job=job)
+    assert prediction.seconds == pytest.approx(12)
+    assert prediction.processor_seconds == pytest.approx(12 + 6)
+    assert predict(costs, Machine(1, servers=1), job).seconds == pytest.approx(10)
+
+
 def test_rows_are_shared_by_the_ranks():
     costs = Costs(decode_step=0.0, decode_row=1.0, update_step=1.0, update_token=0.1)
     # 6 rollouts of 10 tokens; a rank has 3 of them
