@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from grupo.core.media import Media
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
+from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.pipeline.data_stage import new_data_file, sampled_policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
@@ -23,6 +24,19 @@ ROLLOUTS_AT_ONCE = 512  # whole groups, at least one
 Row = Mapping[str, Any]
 # the rows of a group besides prompt and answer, and whether a rollout solves its task
 RowsOfGroup = Callable[[Sequence[Rollout], Callable[[Rollout], bool]], Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The groups of a stage, and the tokens that were generated for them.
+
+    Args:
+        groups: A group for each task.
+        tokens: Generated tokens, with those of rollouts that the sampler did not keep.
+    """
+
+    groups: Sequence[Group]
+    tokens: int
 
 
 class NothingCollectedError(CommandError):
@@ -96,7 +110,7 @@ def collect_groups(
     callback: Callback,
     ranks: Ranks,
     sampler: Sampler | None = None,
-) -> list[Group]:
+) -> Collection:
     """Sample a group of scored rollouts for each training task of a recipe with its policy.
 
     Args:
@@ -110,30 +124,33 @@ def collect_groups(
     size = max(1, ROLLOUTS_AT_ONCE // attempts)
     sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
     groups: list[Group] = []
+    tokens = 0
     with sampled_policy(recipe, count, callback, ranks) as sampled:
         for first in range(0, len(sampled.tasks), size):
             actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
             part = sampled.tasks[first : first + size]
             resized = [replace(task, group_size=0) for task in part]  # the sampler's own size
             groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
-    return groups
+            counts = exchange_json(ranks, actor.generated_tokens, "collected tokens", "generate")
+            tokens += sum(sum_counts(counts).values())
+    return Collection(groups, tokens)
 
 
 def write_collection(
     folder: Path,
     recipe: Recipe,
-    groups: Sequence[Group],
+    collection: Collection,
     rows_of_group: RowsOfGroup,
     callback: Callback,
     *,
     seconds: float = 0.0,
 ) -> None:
-    """Write the rows of some groups as a file of tasks.
+    """Write the rows of a collection as a file of tasks.
 
     Args:
         folder: The folder of the stage.
         recipe: The recipe of the stage.
-        groups: The groups.
+        collection: The groups, and the tokens that they took.
         rows_of_group: The rows of a group.
         callback: Receives a message about the result.
         seconds: Seconds that the groups took, for the summary.
@@ -141,6 +158,7 @@ def write_collection(
     Raises:
         NothingCollectedError: No group has a row.
     """
+    groups = collection.groups
     solves = named_criterion(recipe.evaluation.success, recipe.env)
     lines = [
         json.dumps({**_task_columns(group.task), **row}, allow_nan=False, default=_data_url)
@@ -157,7 +175,7 @@ def write_collection(
         "seed": recipe.seed,
         "tasks": len(groups),
         "rows": len(lines),
-        "tokens": sum(rollout.length for group in groups for rollout in group.rollouts),
+        "tokens": collection.tokens,
         "seconds": round(seconds, 2),
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:

@@ -175,10 +175,12 @@ class CollectStage:
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         start = perf_counter()
-        groups = collect_groups(recipe, self.attempts, self.count, callback, ranks, self.sampler)
+        collection = collect_groups(
+            recipe, self.attempts, self.count, callback, ranks, self.sampler
+        )
         if ranks.rank == 0:
             seconds = perf_counter() - start
-            write_collection(folder, recipe, groups, self.rows, callback, seconds=seconds)
+            write_collection(folder, recipe, collection, self.rows, callback, seconds=seconds)
 
 
 @component

@@ -1,9 +1,27 @@
-"""Rows of collections: which rollouts of a group become a pair."""
+"""Rows of collections: which rollouts of a group become a pair, and the tokens that they took."""
+
+from dataclasses import replace
 
 import pytest
 
+from grupo.core.component import component
 from grupo.core.types import Action, Rollout
+from grupo.distributed.base import SINGLE_RANK
 from grupo.pipeline import best_against_worst
+from grupo.pipeline.collect import collect_groups
+from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.samplers.wrapper import SamplerWrapper
+from grupo.training.callbacks import NullCallback
+from tests.helpers.pipelines import short
+
+
+@component
+class FirstRollout(SamplerWrapper):
+    """Keeps the first rollout of a group."""
+
+    async def __call__(self, task, env, actor):
+        group = await self.inner(task, env, actor)
+        return replace(group, rollouts=group.rollouts[:1])
 
 
 def scored(text, reward):
@@ -16,3 +34,13 @@ def test_an_answer_without_a_character_is_no_part_of_a_pair(blank):
     (row,) = best_against_worst(group, bool)
     assert (row["chosen"], row["rejected"]) == ("4", "5")
     assert best_against_worst([scored(blank, 0.0), scored("4", 1.0)], bool) == []
+
+
+def test_tokens_of_rollouts_that_the_sampler_drops_are_counted(model):
+    def collected(sampler):
+        return collect_groups(short(model), 4, 5, NullCallback(), SINGLE_RANK, sampler)
+
+    whole, first = collected(GroupSampler(4)), collected(FirstRollout(GroupSampler(4)))
+    lengths = [[rollout.length for rollout in group.rollouts] for group in whole.groups]
+    assert [len(group.rollouts) for group in first.groups] == [1] * 5
+    assert first.tokens == whole.tokens == sum(map(sum, lengths))
