@@ -22,7 +22,7 @@ class PrintedNumber(ProgramReward):
     stopped has another last line: the reason.
 
     Args:
-        sandbox: Runs the programs; they have the standard library.
+        sandbox: Runs the programs; they have the standard library and the sandbox's packages.
         rel_tol: Largest relative difference.
         extract: Finds the program in the rollout's text; an answer without a program scores 0.
     """

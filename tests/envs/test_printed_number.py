@@ -17,6 +17,7 @@ from grupo.envs.tools.backends.protocol import Launch
 from grupo.tasks import ProductionPlans
 
 SANDBOX = Sandbox(time_limit=5.0)
+WITH_SOLVER = Sandbox(time_limit=20.0, memory_mib=1024, packages=("numpy", "scipy"))
 SEARCH = """\
 from itertools import product
 profit, use, stock = {profit}, {use}, {stock}
@@ -29,6 +30,24 @@ print("found a plan")
 print(best)
 """
 
+LINPROG = """\
+from scipy.optimize import linprog
+result = linprog([-p for p in {profit}], A_ub={use}, b_ub={stock})
+print(-result.fun)
+"""
+MILP = """\
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+result = milp(
+    -np.array({profit}),
+    constraints=LinearConstraint(np.array({use}), ub=np.array({stock})),
+    integrality=np.ones(len({profit})),
+    bounds=Bounds(lb=0),
+    options={{"mip_rel_gap": 0}},
+)
+print(-result.fun)
+"""
+
 
 @component
 class PlainProcess:
@@ -38,8 +57,8 @@ class PlainProcess:
         pass
 
     @contextmanager
-    def launch(self, limits):
-        yield Launch(python_command(host_python(), limits))
+    def launch(self, limits, packages=()):
+        yield Launch(python_command(host_python(), limits, packages))
 
     def unavailable_limits(self):
         return ()
@@ -94,6 +113,24 @@ def test_a_correct_program_for_a_production_plan_is_rewarded(sandbox):
     task = ProductionPlans(1, whole_share=1.0).load()[0]
     correct = SEARCH.format(**task.columns)
     assert scores(sandbox, task, correct, correct.replace("<= s", "< s - 3")) == [1.0, 0.0]
+
+
+@pytest.fixture(scope="module")
+def with_solver():
+    """Skips the test on machines without a backend that has packages."""
+    try:
+        WITH_SOLVER.check()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    return WITH_SOLVER
+
+
+@pytest.mark.parametrize(("program", "whole"), [(LINPROG, False), (MILP, True)])
+def test_a_program_that_calls_a_solver_finds_the_optimum(program, whole, with_solver):
+    task = ProductionPlans(1, whole_share=float(whole)).load()[0]
+    correct = program.format(**task.columns)
+    larger = program.format(**{**task.columns, "stock": [s + 9 for s in task.columns["stock"]]})
+    assert scores(with_solver, task, correct, larger) == [1.0, 0.0]
 
 
 def test_a_reference_answer_that_is_no_number_is_refused():

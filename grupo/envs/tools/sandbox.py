@@ -1,8 +1,9 @@
 """Programs in a sandbox: no network, no secrets, one process, hard limits."""
 
 from grupo.core.component import component
-from grupo.core.ranges import PositiveInt, Seconds
+from grupo.core.ranges import NonEmptyString, PositiveInt, Seconds
 from grupo.envs.tools.backends import FirstAvailable, ProgramLimits, SandboxBackend
+from grupo.envs.tools.backends.packages import package_paths
 from grupo.envs.tools.backends.process import run_program
 
 
@@ -18,27 +19,36 @@ class Sandbox:
         memory_mib: Address space of a program, in MiB.
         disk_mib: Size of its temporary folder, in MiB; the folder is deleted afterwards.
         backend: `Bubblewrap()`, `Gvisor()` or `Container(image)`; by default the first that works.
+        packages: Installed distributions that a program may import besides the standard library,
+            with those that they need: `("numpy", "scipy")`. A container has none.
     """
 
     time_limit: Seconds = 5.0
     memory_mib: PositiveInt = 512
     disk_mib: PositiveInt = 16
     backend: SandboxBackend = FirstAvailable()
+    packages: tuple[NonEmptyString, ...] = ()
 
     def check(self) -> None:
-        """Raises `ConfigError` where no backend works, with the reason of each."""
+        """Raises `ConfigError` where no backend works, or a package cannot be had."""
         self.backend.check_machine()
+        if self.packages:
+            with self.backend.launch(self._limits, package_paths(self.packages)):
+                pass
 
     def run(self, code: str) -> str:
         """The program's output, and a last line with the reason if it failed or was stopped.
 
         Raises:
             UnicodeEncodeError: The program has a lone surrogate; nothing is started.
-            ConfigError: No backend works on this machine.
+            ConfigError: No backend works on this machine, or a package cannot be had.
         """
-        limits = ProgramLimits(self.time_limit, self.memory_mib, self.disk_mib)
-        return run_program(self.backend, code, limits)
+        return run_program(self.backend, code, self._limits, package_paths(self.packages))
 
     def unavailable_limits(self) -> tuple[str, ...]:
         """Limits that cannot be enforced for this user on this machine, in words."""
         return self.backend.unavailable_limits()
+
+    @property
+    def _limits(self) -> ProgramLimits:
+        return ProgramLimits(self.time_limit, self.memory_mib, self.disk_mib)

@@ -26,7 +26,6 @@ PAPER = Paper(
     missing=(
         "An expert model as intervener: flaws are found by rules, or by a function of your own.",
         "The supervised stage on kept rollouts and GRPO after it, which no experiment here makes.",
-        "A solver in the sandbox: programs for `ProductionPlans` have the standard library.",
     ),
     deviations=(
         "max_hint_share bounds the hints of each rollout; the abstract states 2.6 % of all tokens.",
@@ -35,8 +34,7 @@ PAPER = Paper(
     shown=(
         "tests/rollouts/samplers/test_corrective_hints.py"
         "::test_a_wrong_rollout_is_cut_before_its_flaw_and_goes_on_behind_the_hint",
-        "tests/envs/test_printed_number.py"
-        "::test_a_correct_program_for_a_production_plan_is_rewarded",
+        "tests/envs/test_printed_number.py::test_a_program_that_calls_a_solver_finds_the_optimum",
     ),
 )
 CORRECTED = "corrected"  # `Rollout.source` of an answer with hints

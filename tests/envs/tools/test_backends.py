@@ -19,9 +19,11 @@ from grupo.envs.tools.backends import (
     namespaces,
 )
 from grupo.envs.tools.backends.gvisor import oci_config
+from grupo.envs.tools.backends.packages import package_paths
 from grupo.envs.tools.backends.program import python_command
 
 LIMITS = ProgramLimits(time_limit=2.5, memory_mib=100, disk_mib=3)
+PACKAGES = package_paths(("numpy",))
 
 
 @pytest.fixture
@@ -34,8 +36,8 @@ def tools(tmp_path, monkeypatch):
     return tmp_path
 
 
-def arguments(backend):
-    with backend.launch(LIMITS) as launch:
+def arguments(backend, packages=()):
+    with backend.launch(LIMITS, packages) as launch:
         return list(launch.command), launch
 
 
@@ -101,6 +103,20 @@ def test_the_bundle_of_gvisor_has_an_empty_environment_and_read_only_folders():
     *folders, temporary = config["mounts"]
     assert all("ro" in mount["options"] for mount in folders)
     assert "size=3145728" in temporary["options"]
+
+
+def test_bubblewrap_and_gvisor_mount_packages_read_only(tools):
+    command, _ = arguments(Bubblewrap(), PACKAGES)
+    place = command.index("/packages")
+    assert command[place - 2 : place] == ["--ro-bind", "/mnt/packages"]
+    mounts = {mount["destination"]: mount for mount in oci_config(LIMITS, PACKAGES)["mounts"]}
+    assert mounts["/packages"]["source"] == "/mnt/packages"
+    assert "ro" in mounts["/packages"]["options"]
+    for backend in (Bubblewrap(), Gvisor()):
+        command, _ = arguments(backend, PACKAGES)
+        script = command[command.index("-c") + 1]
+        assert f"mount --rbind {PACKAGES[0]} packages/{PACKAGES[0].name}" in script
+        assert "packages" not in " ".join(arguments(backend)[0])
 
 
 def test_a_container_has_no_network_no_capabilities_and_is_removed(tools, monkeypatch):

@@ -30,9 +30,13 @@ MACHINE_ERRORS = (
 )
 SLOW = pytest.mark.slow
 CASES = [
-    pytest.param((backend, user), id=f"{backend}-{user}", marks=marks)
+    pytest.param((backend, user, ()), id=f"{backend}-{user}", marks=marks)
     for backend, marks in (("Bubblewrap", ()), ("Gvisor", SLOW), ("Container", SLOW))
     for user in ("this user", "ordinary user")
+]
+CASES += [
+    pytest.param((backend, "this user", ("numpy", "scipy")), id=f"{backend}-packages", marks=marks)
+    for backend, marks in (("Bubblewrap", ()), ("Gvisor", SLOW))
 ]
 
 
@@ -45,7 +49,7 @@ def host(tmp_path_factory):
 @pytest.fixture(scope="module", params=CASES)
 def answers(request, host):
     """The backend, and its answers to all programs of attacks."""
-    backend, user = request.param
+    backend, user, packages = request.param
     if user == "ordinary user" and os.getuid() != 0:
         pytest.skip("only root can start a sandbox as another user")
     if user == "ordinary user" and backend == "Container":
@@ -57,7 +61,7 @@ def answers(request, host):
     ]
     limits = {True: ENDLESS_LIMITS[backend], False: TIME_LIMIT}
     programs += [(attack.name, attack.code, limits[attack.is_endless]) for attack in LONE_ATTACKS]
-    outputs = run_driver(host, backend, programs, user)
+    outputs = run_driver(host, backend, programs, user, packages)
     if "refused" in outputs:
         pytest.skip(outputs["refused"])
     results = {}

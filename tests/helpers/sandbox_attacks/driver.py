@@ -1,7 +1,7 @@
 """Runs programs in sandboxes, in a process whose environment holds secrets.
 
-Input and output are JSON: `{"backend": ..., "programs": [[name, code, time limit], ...]}`, and the
-answers of the sandbox by name.
+Input and output are JSON: `{"backend": ..., "packages": [...], "programs": [[name, code, time
+limit], ...]}`, and the answers of the sandbox by name.
 """
 
 import json
@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from grupo.core.errors import ConfigError
 from grupo.envs.tools import Sandbox
@@ -29,9 +30,14 @@ BACKENDS = {"Bubblewrap": Bubblewrap, "Gvisor": Gvisor, "Container": container}
 
 def main():
     request = json.load(sys.stdin)
-    backend = BACKENDS[request["backend"]]()
+    sandbox = Sandbox(
+        memory_mib=MEMORY_MIB,
+        disk_mib=DISK_MIB,
+        backend=BACKENDS[request["backend"]](),
+        packages=tuple(request["packages"]),
+    )
     try:
-        backend.check_machine()
+        sandbox.check()
     except ConfigError as error:
         return {"refused": str(error)}
     # a sandbox must not inherit these
@@ -41,8 +47,7 @@ def main():
 
     def run(program):
         name, code, time_limit = program
-        sandbox = Sandbox(time_limit, memory_mib=MEMORY_MIB, disk_mib=DISK_MIB, backend=backend)
-        return name, sandbox.run(code)
+        return name, replace(sandbox, time_limit=time_limit).run(code)
 
     with ThreadPoolExecutor(CONCURRENT) as pool:
         return dict(pool.map(run, request["programs"]))

@@ -122,10 +122,14 @@ def secret_environment(host: dict[str, Any]) -> dict[str, str]:
 
 
 def run_driver(
-    host: dict[str, Any], backend: str, programs: Sequence[tuple[str, str, float]], user: str
+    host: dict[str, Any],
+    backend: str,
+    programs: Sequence[tuple[str, str, float]],
+    user: str,
+    packages: Sequence[str] = (),
 ) -> dict[str, str]:
     """The sandbox's answer to each program; "refused" with the reason if the backend is missing."""
-    request = {"backend": backend, "programs": programs}
+    request = {"backend": backend, "packages": packages, "programs": programs}
     process = subprocess.run(
         as_user(user, [sys.executable, str(DRIVER)]),
         input=json.dumps(request),

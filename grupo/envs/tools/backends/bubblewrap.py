@@ -3,13 +3,19 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from grupo.core.component import component
 from grupo.envs.tools.backends.cgroups import cgroup_parents, limited_cgroup
-from grupo.envs.tools.backends.namespaces import find_tool, isolated_command, scratch_folder
+from grupo.envs.tools.backends.namespaces import (
+    find_tool,
+    isolated_command,
+    package_setup,
+    scratch_folder,
+)
 from grupo.envs.tools.backends.process import check_works
 from grupo.envs.tools.backends.program import (
     LINUX_LIMITS,
@@ -18,7 +24,12 @@ from grupo.envs.tools.backends.program import (
     system_folders,
     system_links,
 )
-from grupo.envs.tools.backends.protocol import MAX_THREADS, Launch, ProgramLimits
+from grupo.envs.tools.backends.protocol import (
+    MAX_THREADS,
+    PACKAGE_FOLDER,
+    Launch,
+    ProgramLimits,
+)
 from grupo.envs.tools.seccomp import bpf_filter
 
 OPTIONS = (
@@ -37,7 +48,8 @@ NPROC_PER_NAMESPACE = (5, 14)  # the kernel that counts threads by user namespac
 class Bubblewrap:
     """Runs programs in bubblewrap: one process, no /proc, no network, a filter of system calls.
 
-    Of the host's files a program sees /usr and this Python installation, both read-only.
+    Of the host's files a program sees /usr, this Python installation and the packages of the
+    sandbox, all read-only.
     """
 
     def check_machine(self) -> None:
@@ -45,7 +57,7 @@ class Bubblewrap:
         _check_bubblewrap(self)
 
     @contextmanager
-    def launch(self, limits: ProgramLimits) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Iterator[Launch]:
         """The bwrap command; it reads the filter of system calls from a file descriptor."""
         memory_mib = limits.memory_mib + limits.disk_mib + LAUNCHER_MIB
         with (
@@ -54,8 +66,16 @@ class Bubblewrap:
         ):
             file.write(bpf_filter())
             file.seek(0)
-            command = (*_bwrap_command(file.fileno()), "--", *_python_command(limits))
-            isolated = isolated_command(command, limits, cgroup_files=cgroup_files)
+            bwrap, python = (
+                _bwrap_command(file.fileno(), packages),
+                _python_command(limits, packages),
+            )
+            isolated = isolated_command(
+                (*bwrap, "--", *python),
+                limits,
+                cgroup_files=cgroup_files,
+                more_setup=package_setup(packages),
+            )
             yield Launch(isolated, pass_fds=(file.fileno(),))
 
     def unavailable_limits(self) -> tuple[str, ...]:
@@ -68,7 +88,7 @@ class Bubblewrap:
         return tuple(limit for limit, is_available in missing.items() if not is_available)
 
 
-def _bwrap_command(filter_fd: int) -> Iterator[str]:
+def _bwrap_command(filter_fd: int, packages: Sequence[Path]) -> Iterator[str]:
     yield from (find_tool("bwrap", "bubblewrap"), *OPTIONS)
     for folder in system_folders():
         yield from ("--ro-bind", folder, folder)
@@ -77,15 +97,17 @@ def _bwrap_command(filter_fd: int) -> Iterator[str]:
     scratch = scratch_folder()
     if not sys.base_prefix.startswith("/usr/"):
         yield from ("--ro-bind", f"{scratch}/python", sys.base_prefix)
+    if packages:
+        yield from ("--ro-bind", f"{scratch}/packages", PACKAGE_FOLDER)
     for name in DEVICES:
         yield from ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
     yield from ("--bind", f"{scratch}/tmp", "/tmp", "--chdir", "/tmp")
     yield from ("--remount-ro", "/", "--seccomp", str(filter_fd))
 
 
-def _python_command(limits: ProgramLimits) -> tuple[str, ...]:
+def _python_command(limits: ProgramLimits, packages: Sequence[Path]) -> tuple[str, ...]:
     thread_limit = {"RLIMIT_NPROC": MAX_THREADS} if _limits_threads() else {}
-    return python_command(host_python(), limits, **LINUX_LIMITS, **thread_limit)
+    return python_command(host_python(), limits, packages, **LINUX_LIMITS, **thread_limit)
 
 
 def _limits_threads() -> bool:

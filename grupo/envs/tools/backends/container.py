@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
@@ -42,6 +43,9 @@ OPTIONS = (
 class Container:
     """Runs programs in a container of Podman or Docker, with the same filter of system calls.
 
+    A program has the standard library of the image, and no packages: those of the host are built
+    for another Python.
+
     Args:
         image: Image with Python 3.11 or later; it must be present, and is never pulled.
         python: Path of the Python executable in the image.
@@ -59,8 +63,17 @@ class Container:
         _check_container(self)
 
     @contextmanager
-    def launch(self, limits: ProgramLimits) -> Iterator[Launch]:
-        """The command of the engine; the container is removed at the end."""
+    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Iterator[Launch]:
+        """The command of the engine; the container is removed at the end.
+
+        Raises:
+            ConfigError: No engine is installed, or there are packages.
+        """
+        if packages:
+            raise ConfigError(
+                "sandbox: packages: a container has no packages of the host. Allowed: () with"
+                " Container(); packages with Bubblewrap() or Gvisor()."
+            )
         engine, environment = self._engine_path(), _client_environment()
         name = f"grupo-{uuid.uuid4().hex}"
         with tempfile.NamedTemporaryFile("w", suffix=".json") as profile:
@@ -73,7 +86,7 @@ class Container:
                         *(engine, *self.engine_options, "run", *options, *_limit_options(limits)),
                         *(f"--env={name}=" for name in _proxy_variables()),
                         *(f"--entrypoint={self.python}", self.image),
-                        *python_command(self.python, limits, **LINUX_LIMITS)[1:],
+                        *python_command(self.python, limits, packages, **LINUX_LIMITS)[1:],
                     ),
                     environment,
                 )

@@ -1,7 +1,9 @@
 """The choice of a backend where none is named."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache
+from pathlib import Path
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
@@ -25,9 +27,11 @@ class FirstAvailable:
         """Raises `ConfigError` with the reason of each backend if none works."""
         self.choice()
 
-    def launch(self, limits: ProgramLimits) -> AbstractContextManager[Launch]:
+    def launch(
+        self, limits: ProgramLimits, packages: Sequence[Path] = ()
+    ) -> AbstractContextManager[Launch]:
         """The command of the first backend that works."""
-        return self.choice().launch(limits)
+        return self.choice().launch(limits, packages)
 
     def unavailable_limits(self) -> tuple[str, ...]:
         """Limits that the first backend that works cannot enforce on this machine, in words."""

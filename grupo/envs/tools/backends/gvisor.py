@@ -4,9 +4,10 @@ import json
 import shlex
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component
@@ -15,6 +16,7 @@ from grupo.envs.tools.backends.namespaces import (
     PID_NAMESPACE,
     find_tool,
     isolated_command,
+    package_setup,
     scratch_folder,
 )
 from grupo.envs.tools.backends.process import check_works
@@ -24,7 +26,7 @@ from grupo.envs.tools.backends.program import (
     system_folders,
     system_links,
 )
-from grupo.envs.tools.backends.protocol import MIB, Launch, ProgramLimits
+from grupo.envs.tools.backends.protocol import MIB, PACKAGE_FOLDER, Launch, ProgramLimits
 from grupo.envs.tools.seccomp import oci_profile
 
 OPTIONS = ("--network=none", "--ignore-cgroups", "--rootless", "--oci-seccomp", "--overlay=false")
@@ -48,7 +50,8 @@ printf %s {config} > config.json
 class Gvisor:
     """Runs programs in gVisor's `runsc`, rootless and without an image, from an OCI bundle.
 
-    Of the host's files a program sees /usr and this Python installation, both read-only.
+    Of the host's files a program sees /usr, this Python installation and the packages of the
+    sandbox, all read-only.
 
     Args:
         platform: Platform of runsc, such as "systrap", "ptrace" or "kvm"; "" is its default.
@@ -61,7 +64,7 @@ class Gvisor:
         _check_gvisor(self)
 
     @contextmanager
-    def launch(self, limits: ProgramLimits) -> Iterator[Launch]:
+    def launch(self, limits: ProgramLimits, packages: Sequence[Path] = ()) -> Iterator[Launch]:
         """The runsc command, in a PID namespace of its own: its processes end with the first."""
         memory_mib = limits.memory_mib + limits.disk_mib + KERNEL_MIB
         with limited_cgroup(memory_mib, KERNEL_PROCESSES) as cgroup_files:
@@ -69,7 +72,7 @@ class Gvisor:
                 self._runsc_command(),
                 limits,
                 cgroup_files=cgroup_files,
-                more_setup=_bundle_script(limits),
+                more_setup=f"{package_setup(packages)}\n{_bundle_script(limits, packages)}",
                 namespaces=(*PID_NAMESPACE, "--net"),
             )
             yield Launch(command)
@@ -92,7 +95,7 @@ class Gvisor:
         )
 
 
-def oci_config(limits: ProgramLimits) -> dict[str, Any]:
+def oci_config(limits: ProgramLimits, packages: Sequence[Path] = ()) -> dict[str, Any]:
     """The `config.json` of the OCI runtime specification for one program."""
     return {
         "ociVersion": "1.0.2",
@@ -100,13 +103,13 @@ def oci_config(limits: ProgramLimits) -> dict[str, Any]:
         "root": {"path": "rootfs", "readonly": True},
         "process": {
             "user": {"uid": 65534, "gid": 65534},
-            "args": python_command(host_python(), limits),
+            "args": python_command(host_python(), limits, packages),
             "env": [],
             "cwd": "/tmp",
             "capabilities": {},
             "noNewPrivileges": True,
         },
-        "mounts": [*_oci_mounts(), _temporary_folder(limits)],
+        "mounts": [*_oci_mounts(packages), _temporary_folder(limits)],
         "linux": {
             "namespaces": [{"type": name} for name in ("pid", "network", "ipc", "uts", "mount")],
             "seccomp": oci_profile(MORE_ALLOWED),
@@ -114,10 +117,10 @@ def oci_config(limits: ProgramLimits) -> dict[str, Any]:
     }
 
 
-def _oci_mounts() -> list[dict[str, Any]]:
+def _oci_mounts(packages: Sequence[Path]) -> list[dict[str, Any]]:
     return [
         {"destination": path, "type": "bind", "source": source, "options": ["ro", "rbind"]}
-        for path, source in _visible_folders().items()
+        for path, source in _visible_folders(packages).items()
     ]
 
 
@@ -126,21 +129,23 @@ def _temporary_folder(limits: ProgramLimits) -> dict[str, Any]:
     return {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": options}
 
 
-def _visible_folders() -> dict[str, str]:
+def _visible_folders(packages: Sequence[Path]) -> dict[str, str]:
     """The host folder that is mounted at each path."""
     folders = {folder: folder for folder in system_folders()}
     if not sys.base_prefix.startswith("/usr/"):
         folders[sys.base_prefix] = f"{scratch_folder()}/python"
+    if packages:
+        folders[PACKAGE_FOLDER] = f"{scratch_folder()}/packages"
     return folders
 
 
-def _bundle_script(limits: ProgramLimits) -> str:
+def _bundle_script(limits: ProgramLimits, packages: Sequence[Path]) -> str:
     """Lines of a shell script that write the bundle: its configuration and an empty root."""
     links = system_links().items()
     return BUNDLE_SCRIPT.format(
-        mount_points=shlex.join(f".{path}" for path in _visible_folders()),
+        mount_points=shlex.join(f".{path}" for path in _visible_folders(packages)),
         links="\n".join(shlex.join(("ln", "-s", target, f".{link}")) for link, target in links),
-        config=shlex.quote(json.dumps(oci_config(limits))),
+        config=shlex.quote(json.dumps(oci_config(limits, packages))),
     )
 
 

@@ -78,6 +78,20 @@ def isolated_command(
     return (*unshare, *namespaces, *shell, *(_drop_root() if is_root else ()), *command)
 
 
+def package_setup(packages: Sequence[Path]) -> str:
+    """Lines of a shell script that mount packages in the folder `packages` of the scratch folder.
+
+    Args:
+        packages: Files and folders of the host.
+    """
+    lines = ["mkdir packages"] if packages else []
+    for path in packages:
+        target = shlex.quote(f"packages/{path.name}")
+        create = "mkdir" if path.is_dir() else "touch"
+        lines += [f"{create} {target}", f"mount --rbind {shlex.quote(str(path))} {target}"]
+    return "\n".join(lines)
+
+
 def find_tool(name: str, package: str = "util-linux") -> str:
     """The absolute path of a program; raises `ConfigError` if it is not installed."""
     path = shutil.which(name)

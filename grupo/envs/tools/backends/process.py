@@ -5,7 +5,8 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import IO
 
 from grupo.core.errors import ConfigError
@@ -16,7 +17,9 @@ END_TIMEOUT = 1.0  # seconds from the kill until the last process of the sandbox
 CHECK_LIMITS = ProgramLimits(time_limit=30.0, memory_mib=512, disk_mib=16)
 
 
-def run_program(backend: SandboxBackend, code: str, limits: ProgramLimits) -> str:
+def run_program(
+    backend: SandboxBackend, code: str, limits: ProgramLimits, packages: Sequence[Path] = ()
+) -> str:
     """The program's output, and a last line with the reason if it failed or was stopped.
 
     Raises:
@@ -25,7 +28,7 @@ def run_program(backend: SandboxBackend, code: str, limits: ProgramLimits) -> st
         ConfigError: The backend is not installed.
     """
     program = code.encode()
-    with backend.launch(limits) as launch:
+    with backend.launch(limits, packages) as launch:
         process = subprocess.Popen(
             launch.command,
             env=launch.environment,

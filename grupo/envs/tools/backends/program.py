@@ -2,14 +2,20 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grupo.envs.tools.backends.protocol import MAX_OPEN_FILES, MAX_OUTPUT_BYTES, MIB, ProgramLimits
+from grupo.envs.tools.backends.protocol import (
+    MAX_OPEN_FILES,
+    MAX_OUTPUT_BYTES,
+    MIB,
+    PACKAGE_FOLDER,
+    ProgramLimits,
+)
 
 # soft and hard limits are set before the program is read, so the program cannot raise them; output
 # and errors share a descriptor, because gVisor does not wait for a full pipe that it has twice
-LAUNCH_CODE = """\
+LIMIT_CODE = """\
 import os, resource, sys
 os.dup2(1, 2)
 for name, value in {limits}:
@@ -17,18 +23,28 @@ for name, value in {limits}:
     hard = resource.getrlimit(kind)[1]
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(kind, (value, value))
-exec(compile(sys.stdin.buffer.read(), "<program>", "exec"), {{"__name__": "__main__"}})
+"""
+# BLAS and OpenMP reserve memory for each of their threads, by default one for each processor
+PACKAGE_CODE = f"""\
+os.environ["OMP_NUM_THREADS"] = "1"
+sys.path.append({PACKAGE_FOLDER!r})
+"""
+RUN_CODE = """\
+exec(compile(sys.stdin.buffer.read(), "<program>", "exec"), {"__name__": "__main__"})
 """
 LINUX_LIMITS = {"RLIMIT_MSGQUEUE": 0, "RLIMIT_SIGPENDING": 64}  # gVisor has neither queue
 PYTHON_OPTIONS = ("-I", "-S", "-B", "-X", "utf8")
 
 
-def python_command(python: str, limits: ProgramLimits, **more_limits: int) -> tuple[str, ...]:
+def python_command(
+    python: str, limits: ProgramLimits, packages: Sequence[Path] = (), **more_limits: int
+) -> tuple[str, ...]:
     """The command that sets resource limits, reads a program from standard input and runs it.
 
     Args:
         python: Path of the Python executable in the sandbox.
         limits: Limits of the program.
+        packages: Packages of the sandbox, if any.
         more_limits: Further resource limits by name, such as `RLIMIT_NPROC`.
     """
     values = {
@@ -40,7 +56,9 @@ def python_command(python: str, limits: ProgramLimits, **more_limits: int) -> tu
         "RLIMIT_MEMLOCK": 0,
         **more_limits,
     }
-    return (python, *PYTHON_OPTIONS, "-c", LAUNCH_CODE.format(limits=list(values.items())))
+    package_code = PACKAGE_CODE if packages else ""
+    code = LIMIT_CODE.format(limits=list(values.items())) + package_code + RUN_CODE
+    return (python, *PYTHON_OPTIONS, "-c", code)
 
 
 def host_python() -> str:

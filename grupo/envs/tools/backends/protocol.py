@@ -1,8 +1,9 @@
 """The interface of a sandbox backend, and the limits that every backend enforces."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 MIB = 1 << 20
@@ -10,6 +11,7 @@ MAX_OUTPUT_BYTES = MIB  # of the output, and of any file that the program writes
 MAX_THREADS = 64
 MAX_OPEN_FILES = 64
 MAX_INODES = 4096  # files and folders in the temporary folder
+PACKAGE_FOLDER = "/packages"  # of the sandbox; it holds the packages that a program may import
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,16 @@ class SandboxBackend(Protocol):
         """Raises `ConfigError` if this machine lacks the backend."""
         ...
 
-    def launch(self, limits: ProgramLimits) -> AbstractContextManager[Launch]:
-        """The command for one program; leaving the context ends what is left of the sandbox."""
+    def launch(
+        self, limits: ProgramLimits, packages: Sequence[Path] = ()
+    ) -> AbstractContextManager[Launch]:
+        """The command for one program; leaving the context ends what is left of the sandbox.
+
+        Args:
+            limits: Limits of the program.
+            packages: Files and folders of the host that the program sees, read-only, in
+                `PACKAGE_FOLDER`, and may import.
+        """
         ...
 
     def unavailable_limits(self) -> tuple[str, ...]:
