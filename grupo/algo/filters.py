@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from grupo.core.component import check_field, component
 from grupo.core.dynamic_number import DynamicNumber
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.numbers import Fraction, Number, PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout
@@ -225,8 +226,7 @@ class Replay:
 
     @property
     def requires(self) -> Requires:
-        # number of best and of worst rollouts that the history must keep for each task
-        return Requires(replays=self.num_rollouts)
+        return Requires(replays=(BestAndWorst(self.num_rollouts),))
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [self._with_replays(group) for group in groups]

@@ -119,6 +119,7 @@ class TabularRun:
         ):
             self.history.count_drawn(len(tasks))
             key = derive_key(self.seed, "sample", self.step_number, resample_round)
+            tasks = [self.history.with_replays(task) for task in tasks]
             groups = sample_groups(self.env, logp, tasks, self.group_size, key)
             sampled += groups
             kept += method.filter(groups)
@@ -183,7 +184,7 @@ class TabularRun:
         return CurriculumRequest(self.tasks, self.history, num_tasks, self.seed, resample_round)
 
     def _record(self, sampled: Sequence[Group], metrics: dict[str, float]) -> None:
-        self.history.append_groups(self.step_number, sampled)
+        self.history.append_groups(self.step_number, sampled, self.method.requires.replays)
         controlled = self.method.controlled_metrics
         self.history.append_metrics({k: v for k, v in metrics.items() if k in controlled})
         self.num_rollouts += sum(len(group.rollouts) for group in sampled)

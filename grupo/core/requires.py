@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.component import walk
+from grupo.core.kept_rollouts import KeptRollouts
 from grupo.core.task_fold import TaskFold
 
 D = TypeVar("D", "Requires", "Provides")
@@ -37,7 +38,8 @@ class Requires:
             curriculum reads in `request.history.source_history(task.source)`.
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
-        replays: Number of best and of worst earlier rollouts that are read in `task.replays`.
+        replays: Rules by which the history keeps rollouts of a task, which are read in
+            `task.replays`; it keeps those that any rule keeps.
         pool: Number of credited rollouts of earlier steps that the run keeps for `Method.replay`.
         demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
         unfinished: Whether `task.unfinished` is read: rollouts are continued in later steps.
@@ -51,8 +53,8 @@ class Requires:
             None if it has none. Rewards of an environment that declares another range, and observed
             rewards outside of it, are errors.
 
-    >>> Requires(signals=["logp@ref"]) | Requires(recomputed_signals=["entropy"], replays=2)
-    Requires(signals=['logp@ref'], recomputed_signals=['entropy'], replays=2)
+    >>> Requires(signals=["logp@ref"]) | Requires(recomputed_signals=["entropy"], pool=2)
+    Requires(signals=['logp@ref'], recomputed_signals=['entropy'], pool=2)
     """
 
     signals: frozenset[str]
@@ -62,7 +64,7 @@ class Requires:
     source_folds: tuple[TaskFold, ...]
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
-    replays: int
+    replays: tuple[KeptRollouts, ...]
     pool: int
     demonstrations: int
     unfinished: bool
@@ -83,7 +85,7 @@ class Requires:
         source_folds: Iterable[TaskFold] = (),
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
-        replays: int = 0,
+        replays: Iterable[KeptRollouts] = (),
         pool: int = 0,
         demonstrations: int = 0,
         unfinished: bool = False,
@@ -102,7 +104,7 @@ class Requires:
             "source_folds": _folds("source_folds", source_folds),
             "columns": _names("columns", columns),
             "heads": _heads(heads),
-            "replays": _count("replays", replays),
+            "replays": _kept_rollouts(replays),
             "pool": _count("pool", pool),
             "demonstrations": _count("demonstrations", demonstrations),
             "unfinished": _flag("unfinished", unfinished),
@@ -130,7 +132,7 @@ class Requires:
             source_folds=(*self.source_folds, *other.source_folds),
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
-            replays=max(self.replays, other.replays),
+            replays=(*self.replays, *other.replays),
             pool=max(self.pool, other.pool),
             demonstrations=max(self.demonstrations, other.demonstrations),
             unfinished=self.unfinished or other.unfinished,
@@ -282,6 +284,14 @@ def _folds(field: str, folds: Iterable[TaskFold]) -> tuple[TaskFold, ...]:
     for fold in result:
         if not isinstance(fold, TaskFold):
             raise TypeError(f"{field}: {fold!r} is no fold. Allowed: TaskFold.")
+    return result
+
+
+def _kept_rollouts(rules: Iterable[KeptRollouts]) -> tuple[KeptRollouts, ...]:
+    """Each rule once, in order of appearance."""
+    for rule in (result := tuple(dict.fromkeys(rules))):
+        if not callable(rule):
+            raise TypeError(f"replays: {rule!r} is no rule. Allowed: BestAndWorst(…), for example.")
     return result
 
 

@@ -28,7 +28,7 @@ def obstacle(method: Method) -> str:
         "it reads the task's column": requires.columns,
         "it reads earlier groups of a task:": [type(fold).__name__ for fold in requires.task_folds],
         "it reads earlier groups of a source:": [type(f).__name__ for f in requires.source_folds],
-        "it reads the number of replays": [str(requires.replays)] * bool(requires.replays),
+        "it reads replays, kept by": [_name(rule) for rule in requires.replays],
         "it reads the number of demonstrations": [str(requires.demonstrations)]
         * bool(requires.demonstrations),
         "its rule of replay is": [_name(method.replay)] * bool(requires.pool),

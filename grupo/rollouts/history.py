@@ -16,6 +16,7 @@ from torch import Tensor
 
 from grupo.core.batch import TaskHistory
 from grupo.core.controllers import GROUP_REWARD
+from grupo.core.kept_rollouts import KeptRollouts
 from grupo.core.task_fold import ScoredGroup, TaskFold
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
@@ -114,7 +115,7 @@ class History:
         self,
         step: int,
         groups: Iterable[Group],
-        num_replays: int = 0,
+        replays: Sequence[KeptRollouts] = (),
         *,
         keep_demonstrations: bool = False,
     ) -> None:
@@ -123,7 +124,7 @@ class History:
         Args:
             step: Number of the step, from 0.
             groups: All groups that the step generated.
-            num_replays: Number of best and of worst rollouts to keep per task.
+            replays: Rules by which rollouts are kept for replay.
             keep_demonstrations: Whether own correct answers are kept.
         """
         self.num_steps = step + 1
@@ -135,8 +136,8 @@ class History:
             scored_group = _scored_group(step, scored)
             self.task_histories.append(group.task.key, scored_group)
             self.source_histories.append(group.task.source, scored_group)
-            if num_replays:
-                self._keep_replays(group.task, scored, num_replays)
+            if replays:
+                self._keep_replays(group.task, scored, replays)
             if keep_demonstrations:
                 self.demonstrations.add(group.task, scored)
 
@@ -149,13 +150,15 @@ class History:
             earlier = self.unfinished_rollouts.get(key, ())
             self.unfinished_rollouts[key] = (*earlier, *unfinished)
 
-    def _keep_replays(self, task: Task, scored: Sequence[Rollout], count: int) -> None:
+    def _keep_replays(
+        self, task: Task, scored: Sequence[Rollout], rules: Sequence[KeptRollouts]
+    ) -> None:
         rollouts = (*self.replay_rollouts.pop(task.key, ()), *scored)
-        worst = sorted(range(len(rollouts)), key=lambda i: (rollouts[i].reward, -i))[:count]
-        best = sorted(range(len(rollouts)), key=lambda i: (rollouts[i].reward, i))[-count:]
-        kept = [rollouts[i] for i in sorted({*worst, *best})]
+        indices = sorted({i for rule in rules for i in rule(rollouts)})
+        if not indices:
+            return
         # later steps number their own rollouts
-        self.replay_rollouts[task.key] = tuple(replace(rollout, index=-1) for rollout in kept)
+        self.replay_rollouts[task.key] = tuple(replace(rollouts[i], index=-1) for i in indices)
         if len(self.replay_rollouts) > MAX_REPLAY_TASKS:
             del self.replay_rollouts[next(iter(self.replay_rollouts))]
 

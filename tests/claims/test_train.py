@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 import torch
 
+from grupo.algo.filters import Replay
 from grupo.algo.minibatches import Updates
 from grupo.claims.claim import Arm, ArmBudget, Setting
 from grupo.claims.environments import Corridor, KeyPositions, ManyModes, PaddedAnswers
 from grupo.claims.policy import LinearPolicy
+from grupo.claims.rewarded import RewardedArm
 from grupo.claims.train import HEAD_LEARNING_RATE, MAX_GRAD_NORM, TabularRun, train
 from grupo.core.errors import ConfigError
 from grupo.core.rng import make_rng
 from grupo.core.timing import Stopwatch
 from grupo.distributed.base import SINGLE_RANK
+from grupo.method import Method
 from grupo.models.base import AuxModels
 from grupo.optimizers import Adam
 from grupo.recipe import Recipe
@@ -166,6 +169,17 @@ def test_dynamic_sampling_refills_and_counts_every_rollout():
     sampled, kept = run.collect_groups(run.method)
     assert len(sampled) > len(kept)
     assert all(group.has_reward_variance for group in kept)
+
+
+def test_groups_have_the_replays_of_earlier_steps():
+    replaying = RewardedArm("", built=Method(filter=Replay(1)))
+    run = TabularRun(MODES, replaying, seed=0)
+    assert not any(group.task.replays for group in run.collect_groups(run.method)[0])
+    run.step()
+    sampled, kept = run.collect_groups(run.method)
+    known = run.history.replay_rollouts
+    assert [group.task.replays for group in sampled] == [known[g.task.key] for g in sampled]
+    assert {r.source for group in kept for r in group.rollouts} == {"policy", "replayed"}
 
 
 def test_the_reference_follows_the_policy_as_the_method_demands():

@@ -5,6 +5,7 @@ from grupo.algo.advantages.gae import GAE
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.core.aux_heads import LinearHead
 from grupo.core.component import component
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.requires import Provides, Requires, merged_provides, merged_requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
@@ -13,14 +14,18 @@ HEAD = LinearHead("value")
 
 
 def test_merging_unites_names_and_takes_the_strictest_flags():
-    left = Requires(signals=("a",), heads=(HEAD,), replays=1, demonstrations=2, whole_batch=True)
-    right = Requires(signals=("b",), recomputed_signals=("c",), heads=(HEAD,), replays=3)
+    left = Requires(
+        signals=("a",), heads=(HEAD,), replays=(BestAndWorst(),), demonstrations=2, whole_batch=True
+    )
+    right = Requires(
+        signals=("b",), recomputed_signals=("c",), heads=(HEAD,), replays=(BestAndWorst(3),)
+    )
     merged = left | right
     assert merged == Requires(
         signals=("a", "b"),
         recomputed_signals=("c",),
         heads=(HEAD,),
-        replays=3,
+        replays=(BestAndWorst(1), BestAndWorst(3)),
         demonstrations=2,
         whole_batch=True,
     )
@@ -29,9 +34,7 @@ def test_merging_unites_names_and_takes_the_strictest_flags():
 
 
 def test_requires_and_provides_print_as_code_without_empty_fields():
-    assert (
-        repr(Requires(signals=["b", "a"], replays=2)) == "Requires(signals=['a', 'b'], replays=2)"
-    )
+    assert repr(Requires(signals=["b", "a"], pool=2)) == "Requires(signals=['a', 'b'], pool=2)"
     assert repr(Provides(reward_terms=["x"])) == "Provides(reward_terms=['x'])"
 
 
@@ -48,7 +51,7 @@ def test_a_misspelt_field_is_an_error():
         ({"columns": (3,)}, "columns: 3 is no name"),
         ({"heads": ("value",)}, "heads: 'value' is no auxiliary head"),
         ({"heads": (HEAD, LinearHead("value", 1.0))}, "heads: two have one name"),
-        ({"replays": -1}, "replays: -1. Allowed: a whole number"),
+        ({"replays": (1,)}, "replays: 1 is no rule. Allowed: BestAndWorst"),
         ({"demonstrations": -1}, "demonstrations: -1. Allowed: a whole number"),
         ({"whole_batch": ("x",)}, "whole_batch: .*Allowed: True or False"),
     ],

@@ -16,6 +16,7 @@ from grupo.envs import MultiTurn, RewardTerm, Unscored
 from grupo.envs.image_generation import ImageGeneration
 from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.method import Method
+from grupo.methods.arpo_gui_replay import arpo_gui_replay
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.methods.coupled_grpo import coupled_grpo
 from grupo.methods.dapo import dapo
@@ -166,6 +167,12 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
         "max_staleness": 1,
+    },
+    "replaced": {
+        "method": arpo_gui_replay(2, capacity=3, reward_term="part"),
+        "env": env_with_reward(coarse),
+        "tasks": FromFunction(few_tasks),
+        "max_steps": 8,
     },
     "pool": POOL,
     "pool async": {**POOL, "max_staleness": 1},

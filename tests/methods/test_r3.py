@@ -6,6 +6,7 @@ import torch
 from grupo.algo.advantages.entropy_rank import EntropyRank
 from grupo.algo.advantages.replay import ByPrompt, ScaleReplayed
 from grupo.algo.filters import Replay
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.method import Method
 from grupo.methods.r3 import r3
 from grupo.rollouts.samplers import GroupSampler, WithReflection
@@ -74,5 +75,6 @@ def test_hinted_rollouts_are_compared_with_each_other():
 def test_default_hyperparameters():
     assert r3(max_length=9).sampler == WithReflection(GroupSampler(8), 0.25)
     assert r3(max_length=9).filter == Replay(1)
-    assert (r3(max_length=9, num_replays=3).requires.replays, Method().requires.replays) == (3, 0)
+    assert r3(max_length=9, num_replays=3).requires.replays == (BestAndWorst(1), BestAndWorst(3))
+    assert Method().requires.replays == ()
     assert r3(max_length=9).requires.all_signals == {"entropy", "off_context", "logp@ref"}

@@ -8,6 +8,7 @@ import pytest
 
 from grupo.core.boxes import find_boxes
 from grupo.core.importing import load_module_file
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.tasks.repainted_scenes import parse_description
 from tests.helpers.paths import ROOT
 
@@ -50,5 +51,5 @@ def test_pictures_from_described_backgrounds_keep_the_pixels_of_the_foreground(r
 
 def test_replays_are_kept_for_the_synthesised_tasks_only(recipe):
     method = recipe.synthesized(recipe.RepaintedScene(), 4)
-    assert method.requires.replays == 4
-    assert recipe.GRPO.requires.replays == 0
+    assert method.requires.replays == (BestAndWorst(4),)
+    assert recipe.GRPO.requires.replays == ()

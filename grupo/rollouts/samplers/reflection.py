@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.numbers import Number
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
@@ -36,7 +37,7 @@ class WithReflection(SamplerWrapper):
     prefix_text: str = PREFIX_TEXT
     retry_instruction: str = RETRY_INSTRUCTION
 
-    requires = Requires(replays=1)
+    requires = Requires(replays=(BestAndWorst(),))
     provides = Provides(reward_terms=("saw_failure",))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.ranges import NonNegativeInt
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
@@ -53,7 +54,7 @@ class SynthesizedTasks(SamplerWrapper):
     synthesize: TaskSynthesizer
     probes: NonNegativeInt = 4
 
-    requires = Requires(replays=4)
+    requires = Requires(replays=(BestAndWorst(4),))
     provides = Provides(reward_terms=(DIVERSITY,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.types import Action, Rollout
 from grupo.rollouts.samplers import GroupSampler, WithReflection
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
@@ -38,7 +39,7 @@ def test_new_and_successful_tasks_keep_the_plain_prompt():
 
 
 def test_replays_are_declared():
-    assert SAMPLER.requires.replays == 1
+    assert SAMPLER.requires.replays == (BestAndWorst(1),)
 
 
 def test_failed_task_gets_a_second_group_prompted_with_a_failure():

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.types import Action, Rollout
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.samplers.synthesis import SynthesizedTasks
@@ -69,4 +70,4 @@ def test_equal_answers_to_probes_have_no_diversity():
 
 
 def test_replays_are_declared():
-    assert SynthesizedTasks(GroupSampler(2), described).requires.replays == 4
+    assert SynthesizedTasks(GroupSampler(2), described).requires.replays == (BestAndWorst(4),)

@@ -35,6 +35,7 @@ def test_another_seed_gives_another_run(training_process):
         ("task history", "task history", {"task history", "weights", "metrics"}),
         ("sources", "source history", {"task history", "rollouts", "weights"}),
         ("replay", "replays", {"history", "weights", "metrics"}),
+        ("replaced", "replays", {"history", "weights", "metrics"}),
         ("exemplified", "demonstrations", {"rollouts", "weights", "metrics"}),
         ("ema", "average", {"ema"}),
         ("windows", "unfinished", {"rollouts", "weights", "metrics"}),
