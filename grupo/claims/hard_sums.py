@@ -1,6 +1,6 @@
 """Claims about hard tasks: sums of ten digits, of which the toy model solves none before RL."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from grupo.claims.tiny_lm import mean_terms
 from grupo.core.schedules import Linear, Warmup
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
 from grupo.rollouts.samplers.kept_answers import replace_all
 from grupo.tasks.digit_sums import HINT_PREFIX, DigitSums
 from grupo.toy.digit_sums_lm import CheckedWorking, ToyDigitSumsLM
-from grupo.training.learner import Learner
+from grupo.training.learner import Learner, TrainStepResult
 
 ENV = SingleTurn((RewardTerm("correct", CheckedWorking()),))
 TRAINING_SEED, EVAL_SEED = 1000, 2000
@@ -74,11 +74,17 @@ def hard_sums_recipe(
     )
 
 
+def steps_for_tokens(learner: Learner) -> Iterator[TrainStepResult]:
+    """Train until the learner has generated the tokens that end its recipe's run."""
+    while learner.state.generated_tokens < learner.recipe.early_stopping.max_tokens:
+        yield learner.step()
+
+
 def trained_for_tokens(recipe: Recipe) -> Learner:
     """The learner once it has generated the tokens that end the recipe's run."""
     learner = Learner(recipe)
-    while learner.state.generated_tokens < recipe.early_stopping.max_tokens:
-        learner.step()
+    for _ in steps_for_tokens(learner):
+        pass
     return learner
 
 

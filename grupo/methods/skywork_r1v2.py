@@ -33,6 +33,7 @@ PAPER = Paper(
         "and no code is public"
     ),
     shown=(
+        "docs/guidance_shown/selective_replay.md#results",
         "tests/methods/test_skywork_r1v2.py"
         "::test_rollouts_are_drawn_by_the_size_of_their_advantage",
     ),

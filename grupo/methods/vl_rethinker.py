@@ -65,6 +65,7 @@ PAPER = Paper(
     ),
     shown=(
         "docs/vision_shown/vl_rethinker.md#results",
+        "docs/guidance_shown/selective_replay.md#results",
         "tests/algo/test_pool_replay.py::test_weights_are_powers_of_the_advantage",
     ),
 )

@@ -14,7 +14,6 @@ python recipes/guidance/task_choice.py FOLDER [FIRST_SEED END]
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -23,54 +22,39 @@ from scipy.stats import spearmanr
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.window_shift import WindowShift
-from grupo.claims.hard_sums import (
-    ENV,
-    accuracy_by_terms,
-    hard_sums_recipe,
-    trained_for_tokens,
-)
+from grupo.claims.hard_sums import ENV, trained_for_tokens
 from grupo.claims.paired_table import paired_table
 from grupo.claims.sequential_table import sequential_table
 from grupo.claims.stored_runs import Metrics, stored_runs
+from grupo.claims.three_sources import (
+    GROUP_SIZE,
+    GRPO,
+    LEARNABLE_ONLY,
+    MAX_TOKENS,
+    SOURCES,
+    ThreeSources,
+    accuracy_by_source,
+    three_sources_recipe,
+)
 from grupo.claims.tiny_lm import mean_terms
-from grupo.core.component import component
 from grupo.core.importing import load_module_file
 from grupo.core.sequential import SequentialDesign
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
-from grupo.methods.grpo import grpo
 from grupo.methods.online_difficulty_filtering import online_difficulty_filtering
 from grupo.methods.xrpo import xrpo
 from grupo.models.causal_lm import CausalLM
 from grupo.rewards.diversity import DistinctNgrams
 from grupo.rollouts.curricula import GaussianWindow, SourceBandit, VarianceAware
 from grupo.survey import PromptConcentration
-from grupo.tasks.digit_sums import DigitSums
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import CheckedWorking, ToyDigitSumsLM
 
-GROUP_SIZE, MAX_TOKENS = 8, 100_000
-SOURCES = {"trivial": (180, 3, 3), "learnable": (40, 5, 6), "impossible": (180, 10, 10)}
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
-
-
-@component
-class ThreeSources:
-    """Sums of digits, easy, learnable and too hard, with the name of their source."""
-
-    def load(self) -> Sequence[Task]:
-        return [
-            replace(task, source=name)
-            for name, (size, low, high) in SOURCES.items()
-            for task in DigitSums(low, high, size, seed=1000).load()
-        ]
-
-
-GRPO = grpo(GROUP_SIZE, kl_coef=0.0)
 METHODS: Mapping[str, Method] = {
     "GRPO": GRPO,
-    "learnable only": GRPO.replace(curriculum=SourceBandit(("learnable",))),
+    "learnable only": LEARNABLE_ONLY,
     "DUMP": GRPO.replace(curriculum=SourceBandit()),
     "MMR1": GRPO.replace(curriculum=VarianceAware()),
     "GAIN-RL": GRPO.replace(
@@ -82,9 +66,7 @@ METHODS: Mapping[str, Method] = {
 }
 DIVERSITY = RewardTerm("diversity", DistinctNgrams(), weight=0.0)  # MMR1 reads it
 TRAINING_ENV = SingleTurn((RewardTerm("correct", CheckedWorking()), DIVERSITY))
-RECIPE = hard_sums_recipe(METHODS["DUMP"], seed=0, max_tokens=MAX_TOKENS).replace(
-    tasks=ThreeSources()
-)
+RECIPE = three_sources_recipe(METHODS["DUMP"], seed=0)
 
 
 @cache
@@ -103,11 +85,9 @@ def run(method: Method, seed: int, max_tokens: int = MAX_TOKENS) -> Metrics:
         max_tokens: Tokens that are generated.
     """
     ensure_trained(ToyDigitSumsLM())
-    recipe = hard_sums_recipe(method, seed=seed, max_tokens=max_tokens)
+    recipe = three_sources_recipe(method, seed=seed, max_tokens=max_tokens)
     learner = trained_for_tokens(recipe.replace(tasks=scored_tasks(), env=TRAINING_ENV))
-    ranges = {name: (low, high) for name, (_, low, high) in SOURCES.items()}
-    accuracies = accuracy_by_terms(learner, seed, ranges)
-    return {**accuracies, "steps": float(learner.state.step)}
+    return {**accuracy_by_source(learner, seed), "steps": float(learner.state.step)}
 
 
 def concentration_correlation() -> float:
