@@ -1,5 +1,6 @@
 """Word problems of linear and integer programming: production plans with the largest profit."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,8 +65,12 @@ class ProductionPlans:
 def largest_profit(profit: Sequence[int], use: Table, stock: Sequence[int], whole: bool) -> float:
     """max profit x subject to use x <= stock and x >= 0, x whole or not, by HiGHS.
 
+    NaN if there is no optimum: no x meets the constraints, or the profit has no limit.
+
     >>> largest_profit([3, 2], [[2, 1]], [5], True), largest_profit([3, 1], [[2, 1]], [5], False)
     (10.0, 7.5)
+    >>> largest_profit([3], [[-2]], [-5], False)
+    nan
     """
     from scipy.optimize import Bounds, LinearConstraint, milp  # takes half a second
 
@@ -77,6 +82,8 @@ def largest_profit(profit: Sequence[int], use: Table, stock: Sequence[int], whol
         bounds=Bounds(lb=0.0),
         options={"mip_rel_gap": 0.0},
     )
+    if result.fun is None:
+        return math.nan
     optimum = -float(result.fun)
     return float(round(optimum)) if whole else optimum
 

@@ -21,17 +21,18 @@ PAPER = Paper(
     tags=("hints", "sft"),
     kind="sampler",
     catalogue=("calm-storm",),
-    checked=("golden",),
+    checked=("golden", "run"),
     source=Source("abstract", "arXiv:2510.04204, abstract"),
     missing=(
         "An expert model as intervener: flaws are found by rules, or by a function of your own.",
-        "The supervised stage on kept rollouts and GRPO after it, which no experiment here makes.",
+        "Tool calls in the middle of a trace: recipes/guidance/calm_storm.py has programs alone.",
     ),
     deviations=(
         "max_hint_share bounds the hints of each rollout; the abstract states 2.6 % of all tokens.",
         "The number of rounds and the relative difference of `PrintedNumber` are our choice.",
     ),
     shown=(
+        "docs/guidance_shown/calm_storm.md#calm-and-storm-on-production-plans",
         "tests/rollouts/samplers/test_corrective_hints.py"
         "::test_a_wrong_rollout_is_cut_before_its_flaw_and_goes_on_behind_the_hint",
         "tests/envs/test_printed_number.py::test_a_program_that_calls_a_solver_finds_the_optimum",
