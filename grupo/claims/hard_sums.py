@@ -89,7 +89,10 @@ def trained_for_tokens(recipe: Recipe) -> Learner:
 
 
 def accuracy_by_terms(
-    learner: Learner, seed: int, ranges: Mapping[str, tuple[int, int]] = EVAL_RANGES
+    learner: Learner,
+    seed: int,
+    ranges: Mapping[str, tuple[int, int]] = EVAL_RANGES,
+    env: SingleTurn = ENV,
 ) -> dict[str, float]:
     """Accuracy of 4 attempts at 100 held-out sums without hints, for each range.
 
@@ -97,11 +100,12 @@ def accuracy_by_terms(
         learner: Its policy generates the attempts.
         seed: Seed of the attempts.
         ranges: Fewest and most digits of a sum, by name.
+        env: Scores the attempts by a reward named `correct`.
     """
     return {
         name: mean_terms(
             learner.policy,
-            ENV,
+            env,
             DigitSums(low, high, size=100, seed=EVAL_SEED).load(),
             attempts=4,
             seed=seed,

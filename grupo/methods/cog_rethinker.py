@@ -38,6 +38,7 @@ PAPER = Paper(
     ),
     audit="stages, their condition and the imitation compared with the abstract and the row",
     shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
         "tests/methods/test_cog_rethinker.py::test_only_the_unsolved_prompt_is_asked_again",
         "tests/rollouts/test_demonstration_buffer.py"
         "::test_most_similar_solved_tasks_are_shown_and_never_the_task_itself",

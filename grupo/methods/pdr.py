@@ -35,6 +35,7 @@ PAPER = Paper(
     ),
     audit="objective, SFT term and shares compared with the note",
     shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
         "tests/methods/test_pdr.py"
         "::test_a_refiner_that_copies_the_plurality_of_five_drafts_solves_more_than_one_draft",
     ),

@@ -37,6 +37,7 @@ PAPER = Paper(
         "light variant, clips, group size and plan compared with the trainer and run_sage.sh"
     ),
     shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
         "tests/methods/test_sage_self_hint.py::test_level_rises_after_failures_and_falls_after_successes",
         "tests/methods/test_sage_self_hint.py::test_levels_are_tried_until_one_rollout_is_correct",
         "tests/methods/test_sage_self_hint.py::test_hint_that_holds_the_answer_is_rejected",

@@ -43,6 +43,7 @@ PAPER = Paper(
         " episode generator and the trainer"
     ),
     shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
         "tests/methods/test_spo_segment.py"
         "::test_steps_that_decide_nothing_have_less_than_a_tenth_of_the_advantage",
     ),

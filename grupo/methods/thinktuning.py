@@ -39,6 +39,7 @@ PAPER = Paper(
     ),
     audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release",
     shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
         "tests/methods/test_thinktuning.py::test_loss_of_a_teachers_token_by_hand",
         "tests/methods/test_thinktuning.py"
         "::test_feedback_becomes_a_part_of_the_answer_that_is_trained_and_not_sampled",

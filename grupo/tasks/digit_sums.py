@@ -1,6 +1,6 @@
 """The last digit of a sum of digits, with worked solutions in four styles."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from string import ascii_lowercase
 
 from grupo.core.component import check_field, component
@@ -59,7 +59,7 @@ class DigitSums:
         terms = {letter: rng.randrange(10) for letter in ascii_lowercase[:count]}
         given = rng.randint(1, count - 2) if rng.random() < self.hint_share else 0
         solutions = {style: worked_solution(terms, order(terms)) for style, order in STYLES.items()}
-        prompt = "".join(f"{letter}{digit} " for letter, digit in terms.items())
+        prompt = sum_prompt(terms.values())
         if given:
             prompt += HINT_PREFIX + first_additions(solutions["left"], given)
         columns = {
@@ -70,6 +70,17 @@ class DigitSums:
             "hint": first_additions(solutions["left"], count - 2),
         }
         return Task(task_key(prompt), prompt, str(sum(terms.values()) % 10), "digit_sums", columns)
+
+
+def sum_prompt(digits: Iterable[int | str]) -> str:
+    """The prompt of the sum of some digits, at most 19.
+
+    >>> sum_prompt([6, 2, 2])
+    'a6 b2 c2 '
+    """
+    return "".join(
+        f"{letter}{digit} " for letter, digit in zip(ascii_lowercase, digits, strict=False)
+    )
 
 
 def first_additions(solution: str, count: int) -> str:

@@ -16,6 +16,7 @@ from grupo.tasks.digit_sums import (
     ANSWER,
     STYLES,
     DigitSums,
+    Terms,
     add_digits,
     worked_solution,
 )
@@ -71,10 +72,18 @@ class CheckedWorking(PerRolloutReward):
         return (0.0, 1.0)
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        terms = task.columns["terms"]
-        order = [word[0] for word in rollout.text.split()[1:-2]]
-        uses_all = sorted(order) == sorted(terms)
-        return float(uses_all and rollout.text == worked_solution(terms, order))
+        return float(is_right_working(rollout.text, task.columns["terms"]))
+
+
+def is_right_working(text: str, terms: Terms) -> bool:
+    """Whether a text is a worked solution without a mistake, in any order of the terms.
+
+    Args:
+        text: The text.
+        terms: Digits by their letter.
+    """
+    order = [word[0] for word in text.split()[1:-2]]
+    return sorted(order) == sorted(terms) and text == worked_solution(terms, order)
 
 
 @component
