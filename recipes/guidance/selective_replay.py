@@ -9,7 +9,8 @@ buffer alone. The arm that draws from the learnable source is the upper bound, w
 Named before the first run of these seeds: (a) the accuracy on held-out sums of five and six digits
 (`learnable`) of SSR and of Skywork R1V2, minus that of GRPO, by the exact sequential sign-flip test
 with looks at 8, 12 and 16 pairs and an error of 5 % for both together; (b) `with_advantage`, the
-share of the trained rollouts of the whole run that have a nonzero advantage, of the three.
+share of the trained rollouts of the whole run that have a nonzero advantage, of the three. GRPO
+with the pool of SSR was added after these runs, for the tables alone.
 
 python recipes/guidance/selective_replay.py FOLDER [FIRST_SEED END]
 """
@@ -52,6 +53,7 @@ METHODS: Mapping[str, Method] = {
     "SSR": SSR,
     "SSR, no pool": SSR.replace(replay=no_replay),
     "Skywork R1V2": skywork_r1v2(GROUP_SIZE),
+    "GRPO, SSR's pool": GRPO.replace(replay=SSR.replay),
 }
 TESTED = ("GRPO", "SSR", "Skywork R1V2")
 RECIPE = three_sources_recipe(SSR, seed=0)

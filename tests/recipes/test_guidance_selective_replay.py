@@ -30,7 +30,11 @@ def test_shares_are_those_of_all_trained_rollouts():
 
 def test_the_replay_is_all_that_tells_an_arm_from_its_control():
     methods = FILE.METHODS
-    for arm, control in (("Skywork R1V2", "GRPO"), ("SSR", "SSR, no pool")):
+    for arm, control in (
+        ("Skywork R1V2", "GRPO"),
+        ("GRPO, SSR's pool", "GRPO"),
+        ("SSR", "SSR, no pool"),
+    ):
         assert isinstance(methods[arm].replay, FillFromPool)
         assert methods[arm].replace(replay=no_replay) == methods[control]
 
