@@ -31,6 +31,7 @@ PAPER = Paper(
     ),
     audit="advantage, ratio, clip and constants compared with the three files and the script",
     shown=(
+        "docs/guidance_shown/adaptthink.md#adaptthink-on-sums-of-digits",
         "tests/methods/test_adaptthink.py::test_loss_of_an_answer_without_thinking_by_hand",
         "tests/methods/test_adaptthink.py"
         "::test_thinking_dies_out_where_it_does_not_pay_and_stays_where_it_does",

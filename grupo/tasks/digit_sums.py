@@ -13,7 +13,7 @@ ANSWER = "is "  # precedes the answer
 TOTAL = "T"  # precedes a running total, which thus is no word of its own: a hint may contain it
 HINT_PREFIX = "? "  # between the terms and a hint
 START = ": "  # of an answer
-MIN_TERMS, MAX_TERMS = 3, ascii_lowercase.index(TOTAL.lower())
+MIN_TERMS, MAX_TERMS = 2, ascii_lowercase.index(TOTAL.lower())
 Terms = Mapping[str, int]  # digits by their letter
 
 
@@ -26,7 +26,7 @@ class DigitSums:
     and `given` is the number of additions in the prompt.
 
     Args:
-        min_terms: Fewest digits of a sum, at least 3.
+        min_terms: Fewest digits of a sum, at least 2, and 3 with a hint_share.
         max_terms: Most digits, at most 19, since `T` precedes totals.
         size: Number of tasks.
         seed: Seed of the tasks.
@@ -46,7 +46,8 @@ class DigitSums:
     hint_share: Probability = 0.0
 
     def __post_init__(self) -> None:
-        check_field(self, "min_terms", self.min_terms >= MIN_TERMS, f"{MIN_TERMS} or more")
+        fewest = MIN_TERMS + (self.hint_share > 0)  # a hint has an addition, and leaves one
+        check_field(self, "min_terms", self.min_terms >= fewest, f"{fewest} or more")
         is_allowed = self.min_terms <= self.max_terms <= MAX_TERMS
         check_field(self, "max_terms", is_allowed, f"min_terms to {MAX_TERMS}")
 

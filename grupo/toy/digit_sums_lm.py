@@ -1,6 +1,6 @@
 """A toy language model that is trained on solutions of `DigitSums` with mistakes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from grupo.core.component import component
@@ -11,7 +11,9 @@ from grupo.core.units import RolloutSteps
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
+from grupo.rewards import AfterMarker, ExactMatch
 from grupo.rewards.base import PerRolloutReward
+from grupo.tasks.base import TaskSource
 from grupo.tasks.digit_sums import (
     ANSWER,
     STYLES,
@@ -24,6 +26,8 @@ from grupo.toy.model_dir import model_dir_of
 from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
+
+LAST_DIGIT = SingleTurn((RewardTerm("correct", ExactMatch(AfterMarker(ANSWER))),))
 
 
 @component
@@ -88,7 +92,7 @@ def is_right_working(text: str, terms: Terms) -> bool:
 
 @component
 class ToyDigitSumsLM:
-    """A small Llama, fine-tuned on solutions with mistakes of sums of 3 to 10 digits.
+    """A small Llama, fine-tuned on solutions of sums of digits, by default of 3 to 10.
 
     Args:
         tasks: Training tasks.
@@ -105,9 +109,9 @@ class ToyDigitSumsLM:
         seed: Seed of weights and training.
     """
 
-    tasks: DigitSums = DigitSums(size=50_000, seed=500, hint_share=0.25)
-    eval_tasks: DigitSums = DigitSums(size=200, seed=501)
-    solve: SolutionsWithMistakes = SolutionsWithMistakes()
+    tasks: TaskSource = DigitSums(size=50_000, seed=500, hint_share=0.25)
+    eval_tasks: TaskSource = DigitSums(size=200, seed=501)
+    solve: Callable[[Task], Sequence[str]] = SolutionsWithMistakes()
     hidden_size: PositiveInt = 64
     num_layers: PositiveInt = 2
     max_new_tokens: PositiveInt = 64
@@ -123,9 +127,7 @@ class ToyDigitSumsLM:
         policy = CausalLM(
             str(model_path), max_new_tokens=self.max_new_tokens, tokens_per_microbatch=8192
         )
-        return sft_recipe(
-            self, policy, SingleTurn((RewardTerm("correct", CheckedWorking()),)), self.solve
-        )
+        return sft_recipe(self, policy, LAST_DIGIT, self.solve)
 
     def save_untrained(self, folder: Path) -> None:
         """Save an untrained model and its tokenizer for transformers."""

@@ -42,7 +42,13 @@ def test_a_share_of_prompts_has_a_part_of_the_solution():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "field"), [((2, 5), "min_terms"), ((5, 4), "max_terms"), ((3, 20), "max_terms")]
+    ("arguments", "field"),
+    [
+        ((1, 5), "min_terms"),
+        ((2, 5, 100, 0, 0.5), "min_terms: 2. Allowed: 3 or more"),
+        ((5, 4), "max_terms"),
+        ((3, 20), "max_terms"),
+    ],
 )
 def test_numbers_of_terms_that_are_not_allowed(arguments, field):
     with pytest.raises(ConfigError, match=field):
