@@ -56,7 +56,10 @@ PAPER = Paper(
         " bounds of the mean reward, 0.01 and 0.99.",
     ),
     audit="reward, targets, alpha, threshold and beta compared with the files named above",
-    shown=("tests/methods/test_ares.py::test_correct_easy_rollout_with_too_many_triggers",),
+    shown=(
+        "docs/guidance_shown/ares.md#ares-on-sums-of-three-difficulties",
+        "tests/methods/test_ares.py::test_correct_easy_rollout_with_too_many_triggers",
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 
 from grupo.core.component import component
 from grupo.core.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Probability
@@ -49,7 +50,15 @@ class SolutionsWithMistakes:
     styles: tuple[str, ...] = ("left",)
 
     def __call__(self, task: Task) -> Sequence[str]:
-        rng = make_rng(0, "novice", task.key)
+        return [self.draw(task, make_rng(0, "novice", task.key))]
+
+    def draw(self, task: Task, rng: Random) -> str:
+        """A solution with random mistakes.
+
+        Args:
+            task: Has the digits in the column `terms`.
+            rng: Draws the style and the mistakes.
+        """
         right = iter(range(max(self.careful_additions, task.columns["given"])))
 
         def add(a: int, b: int) -> int:
@@ -57,7 +66,7 @@ class SolutionsWithMistakes:
             return a if is_wrong else add_digits(a, b)
 
         terms = task.columns["terms"]
-        return [worked_solution(terms, STYLES[rng.choice(self.styles)](terms), add)]
+        return worked_solution(terms, STYLES[rng.choice(self.styles)](terms), add)
 
 
 @component
