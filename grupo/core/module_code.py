@@ -13,7 +13,7 @@ def module_names(value: object) -> set[str]:
 
     >>> from grupo.algo.advantages import Center
     >>> sorted(module_names((Center(), 2.0)))
-    ['builtins', 'grupo.algo.advantages.centering', 'grupo.core.group_ops']
+    ['builtins', 'grupo.algo.advantages.baselines', 'grupo.core.group_ops']
     """
     return {
         (part if isinstance(part, FunctionType | type) else type(part)).__module__

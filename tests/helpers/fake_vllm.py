@@ -263,9 +263,10 @@ def main() -> None:
     if "FAKE_NO_LORA" in os.environ and "--enable-lora" in args:
         raise ValueError("FakeForCausalLM does not support LoRA yet.")
     options = dict(pairwise(args))
-    fake = FakeServer(int(options["--port"]), options.get("--host", "127.0.0.1"))
     pids = Path(os.environ["FAKE_PIDS"])  # of all servers that were started
-    pids.write_text(pids.read_text() + f"{os.getpid()}\n")
+    with pids.open("a") as file:  # before a request is answered, and never empty in between
+        file.write(f"{os.getpid()}\n")
+    fake = FakeServer(int(options["--port"]), options.get("--host", "127.0.0.1"))
     if len(pids.read_text().split()) <= int(os.environ.get("FAKE_DEATHS", "0")):
         fake.handle_completion = lambda handler, number, body: (
             os._exit(1) if number >= 5 else respond_correctly(handler, number, body)
