@@ -31,6 +31,7 @@ PAPER = Paper(
     ),
     audit="group, prompts, ratio and clip compared with the quoted section",
     shown=(
+        "docs/guidance_shown/forty_rules.md#forty-rules-learned-by-heart",
         "tests/methods/test_policyrollout.py"
         "::test_advantages_and_first_ratios_of_a_group_with_rules_by_hand",
     ),
