@@ -66,9 +66,8 @@ class DocumentQuestions:
 class RuleBooks:
     """Questions about random documents, each about another one; some prompts show it.
 
-    The answer to a question whose document is not shown can only be guessed. The number of rules is
-    log-uniform: looking up is learned in short documents first. Columns are those of
-    `DocumentQuestions`.
+    The answer to a question whose document is not shown can only be guessed. The logarithm of the
+    number of rules is uniform. Columns are those of `DocumentQuestions`.
 
     Args:
         min_rules: Fewest rules of a document.

@@ -261,8 +261,10 @@ def right_explanations() -> Mapping[str, float]:
     """
     policy = CausalLM(str(BEGINNER.model_dir), max_new_tokens=MAX_NEW_TOKENS).build()
     tasks = DigitSums(5, 6, size=100, seed=EVAL_SEED).load()
-    told = [append_to_prompt(t, f"{HINT_PREFIX}{ANSWER}{t.reference_answer}") for t in tasks]
-    shown = {"the sum": tasks, "the sum and its answer": told}
+    with_answer = [
+        append_to_prompt(task, f"{HINT_PREFIX}{ANSWER}{task.reference_answer}") for task in tasks
+    ]
+    shown = {"the sum": tasks, "the sum and its answer": with_answer}
     return {name: mean_terms(policy, ENV, own)["correct"] for name, own in shown.items()}
 
 
