@@ -1,5 +1,6 @@
-// One decode step: one more token in every row, through all layers. Each thread processes its own
-// rows. The weights of projections are in panels.
+// One decode step: one more token in every row, through all layers. The weights of projections are
+// in panels. Threads divide the columns of a product, so that every weight is read once for all
+// rows, and divide the rows of the operations between products.
 
 #include "bfloat16.h"
 #include "gemm_panels.h"
@@ -15,6 +16,17 @@ typedef struct {
     real *const *prefix_k, *const *prefix_v; // of each layer (prefixes, K, width, d)
     real *const *activations;                // of each layer (rows, ActivationOffsets.width)
 } DecodeStepArgs;
+
+// One of the threads of a step.
+typedef struct {
+    n_t thread, threads;         // its number, and the number of threads
+    n_t rows, from, to;          // all rows, and those that it processes between products
+    real *normed, *act;          // (rows, h) and (rows, I), of all threads
+    real *work;                  // its own memory
+    bf16 *rounded;               // of all threads: `input` in bfloat16; NULL: it is not rounded
+    const real *input;           // (rows, k) of the next products
+    n_t ld, k;
+} Worker;
 
 // Attention of rows a..b, which continue the same prefix, for the query heads of one key head.
 static void attend_rows(const ModelShape *s, const LayerPointers *l, const DecodeStepArgs *step,
@@ -77,76 +89,123 @@ static void append_kv(const ModelShape *s, const LayerPointers *l, const DecodeS
     }
 }
 
-// `linear` or `linear_bf16`; `rounded` is a buffer for x, or NULL for the first.
-static void project(n_t m, n_t n, n_t k, const real *x, n_t ldx, const real *panels, const real *b,
-                    real *out, n_t ldo, bf16 *rounded) {
-    if (!rounded) {
-        linear(m, n, k, x, ldx, panels, b, out, ldo);
-        return;
-    }
-    round_rows(m, k, x, ldx, rounded);
-    linear_bf16(m, n, k, rounded, (const bf16 *)panels, (const void *)b, (void *)out, ldo);
+// The first column of a thread's share of n columns, a multiple of `step`.
+static n_t first_column(n_t thread, n_t threads, n_t n, n_t step) {
+    n_t panels = (n + step - 1) / step, column = thread * panels / threads * step;
+    return column < n ? column : n;
 }
 
-// One layer for rows a..b: reads `x` (rows, h), fills in the activations, overwrites `x` with the
-// output.
-static void layer_forward(const ModelShape *s, const LayerPointers *l, const DecodeStepArgs *step,
-                          n_t layer, n_t a, n_t b, real *x, real *work) {
+// Waits until the input (rows, k) of the next products is complete, of which this thread has
+// computed its own rows.
+static void share_input(Worker *w, const real *input, n_t ld, n_t k) {
+    w->input = input, w->ld = ld, w->k = k;
+    n_t width = k + (k & 1), rows = w->to - w->from;
+    if (w->rounded)
+        round_rows(rows, k, input + w->from * ld, ld, w->rounded + w->from * width);
+#pragma omp barrier
+}
+
+// This thread's columns a..b of out (rows, n) = input w^T + bias; `bias` may be NULL.
+static void project(const Worker *w, n_t n, const real *panels, const real *bias, real *out,
+                    n_t ldo, n_t *a, n_t *b) {
+    n_t step = w->rounded ? BF_PANEL : PANEL, pairs = (w->k + 1) / 2;
+    *a = first_column(w->thread, w->threads, n, step);
+    *b = first_column(w->thread + 1, w->threads, n, step);
+    const real *some = bias ? bias + *a : NULL;
+    if (w->rounded)
+        linear_bf16(w->rows, *b - *a, w->k, w->rounded, (const bf16 *)panels + 2 * *a * pairs,
+                    (const void *)some, (void *)(out + *a), ldo);
+    else linear(w->rows, *b - *a, w->k, w->input, w->ld, panels + *a * w->k, some, out + *a, ldo);
+}
+
+// This thread's columns of out (rows, n) = added + input w^T, then waits for those of the others.
+static void project_added(const Worker *w, n_t n, const real *panels, const real *added, n_t lda,
+                          real *out, n_t ldo) {
+    n_t a, b;
+    project(w, n, panels, NULL, out, ldo, &a, &b);
+    for (n_t i = 0; i < w->rows; i++) axpy(b - a, 1, added + i * lda + a, out + i * ldo + a);
+#pragma omp barrier
+}
+
+// Queries, keys and values of all rows, then attention of this thread's rows.
+static void attend(Worker *w, const ModelShape *s, const LayerPointers *l,
+                   const DecodeStepArgs *step, n_t layer) {
     ActivationOffsets p = activation_offsets(s);
-    n_t m = b - a, h = s->h, d = s->d, w = p.width, group = s->H / s->K;
-    real *at = step->activations[layer] + a * w, *normed = work, *act = normed + m * h;
-    real *q = act + m * s->I, *out = q + m * s->H * d, *scores = out + m * group * d;
-    bf16 *rounded = step->rounded ? (bf16 *)(scores + m * group * (step->width + step->capacity)) : 0;
-    for (n_t i = 0; i < m; i++) {
-        memcpy(at + i * w, x + (a + i) * h, h * sizeof(real));
-        norm(h, at + i * w, l->norm, s->eps, normed + i * h);
-    }
-    project(m, s->H * d, h, normed, h, l->q, l->qb, at + p.qkv, w, rounded);
-    project(m, s->K * d, h, normed, h, l->k, l->kb, at + p.qkv + s->H * d, w, rounded);
-    project(m, s->K * d, h, normed, h, l->v, l->vb, at + p.qkv + (s->H + s->K) * d, w, rounded);
-    append_kv(s, l, step, layer, a, b, q);
-    for (n_t row = a, next; row < b; row = next) {
-        for (next = row + 1; next < b && step->prefix_index[next] == step->prefix_index[row];)
+    n_t d = s->d, group = s->H / s->K, m = w->to - w->from, a, b;
+    real *qkv = step->activations[layer] + p.qkv;
+    real *q = w->work, *out = q + m * s->H * d, *scores = out + m * group * d;
+    project(w, s->H * d, l->q, l->qb, qkv, p.width, &a, &b);
+    project(w, s->K * d, l->k, l->kb, qkv + s->H * d, p.width, &a, &b);
+    project(w, s->K * d, l->v, l->vb, qkv + (s->H + s->K) * d, p.width, &a, &b);
+#pragma omp barrier
+    append_kv(s, l, step, layer, w->from, w->to, q);
+    for (n_t row = w->from, next; row < w->to; row = next) {
+        for (next = row + 1; next < w->to && step->prefix_index[next] == step->prefix_index[row];)
             next++;
         for (n_t head = 0; head < s->K; head++) {
-            real *q_rows = q + (head * m + row - a) * group * d;
+            real *q_rows = q + (head * m + row - w->from) * group * d;
             attend_rows(s, l, step, layer, head, row, next, q_rows, scores, out);
         }
     }
-    project(m, h, s->H * d, at + p.attn_out, w, l->o, NULL, at + p.residual, w, rounded);
-    for (n_t i = 0; i < m; i++) {
-        axpy(h, 1, at + i * w, at + i * w + p.residual);
-        norm(h, at + i * w + p.residual, l->norm2, s->eps, normed + i * h);
-    }
-    project(m, s->I, h, normed, h, l->gate, NULL, at + p.gate, w, rounded);
-    project(m, s->I, h, normed, h, l->up, NULL, at + p.gate + s->I, w, rounded);
-    for (n_t i = 0; i < m; i++)
-        swiglu(s->I, at + i * w + p.gate, at + i * w + p.gate + s->I, act + i * s->I);
-    project(m, h, s->I, act, s->I, l->down, NULL, x + a * h, h, rounded);
-    for (n_t i = 0; i < m; i++) axpy(h, 1, at + i * w + p.residual, x + (a + i) * h);
 }
 
+// This thread's columns of the MLP's inner activations for all rows, then waits for the others.
+static void activate(const Worker *w, const ModelShape *s, const LayerPointers *l, real *gate,
+                     n_t ld) {
+    n_t a, b;
+    project(w, s->I, l->gate, NULL, gate, ld, &a, &b);
+    project(w, s->I, l->up, NULL, gate + s->I, ld, &a, &b);
+    for (n_t i = 0; i < w->rows; i++)
+        swiglu(b - a, gate + i * ld + a, gate + i * ld + s->I + a, w->act + i * s->I + a);
+#pragma omp barrier
+}
+
+// One layer: reads `x` (rows, h), fills in the activations, overwrites `x` with the output.
+static void layer_forward(Worker *w, const ModelShape *s, const LayerPointers *l,
+                          const DecodeStepArgs *step, n_t layer, real *x) {
+    ActivationOffsets p = activation_offsets(s);
+    n_t h = s->h, ld = p.width;
+    real *at = step->activations[layer], *residual = at + p.residual;
+    for (n_t i = w->from; i < w->to; i++) {
+        memcpy(at + i * ld, x + i * h, h * sizeof(real));
+        norm(h, x + i * h, l->norm, s->eps, w->normed + i * h);
+    }
+    share_input(w, w->normed, h, h);
+    attend(w, s, l, step, layer);
+    share_input(w, at + p.attn_out, ld, s->H * s->d);
+    project_added(w, h, l->o, x, h, residual, ld);
+    for (n_t i = w->from; i < w->to; i++)
+        norm(h, residual + i * ld, l->norm2, s->eps, w->normed + i * h);
+    share_input(w, w->normed, h, h);
+    activate(w, s, l, at + p.gate, ld);
+    share_input(w, w->act, s->I, s->I);
+    project_added(w, h, l->down, residual, ld, x, h);
+}
+
+static n_t larger(n_t a, n_t b) { return a > b ? a : b; }
+
 // All layers: `x` (rows, h) holds embeddings and is overwritten with the output of the last layer.
-// Each thread processes its own rows without synchronisation. Returns 1 when memory runs out.
+// Returns 1 when memory runs out.
 int decode(const ModelShape *s, const LayerPointers *layers, const DecodeStepArgs *step, real *x) {
-    n_t threads = s->threads < step->rows ? s->threads : step->rows, group = s->H / s->K;
-    n_t max_rows = (step->rows + threads - 1) / threads, wide = step->width + step->capacity;
-    n_t widest = s->I > s->H * s->d ? s->I : s->H * s->d;
-    widest = (widest > s->h ? widest : s->h) + 1; // an operand in bfloat16 takes half of this
-    n_t size = max_rows * (s->h + s->I + s->H * s->d + group * (s->d + wide));
-    size += step->rounded ? max_rows * (widest / 2 + 1) : 0;
-    real *work = malloc(threads * size * sizeof(real));
-    if (!work) return 1;
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (n_t i = 0; i < threads; i++) {
-        n_t a = i * step->rows / threads, b = (i + 1) * step->rows / threads;
+    n_t rows = step->rows, group = s->H / s->K;
+    n_t work_size = s->H * s->d + group * (s->d + step->width + step->capacity); // for a row
+    n_t widest = larger(s->I, larger(s->h, s->H * s->d)) + 1;
+    real *normed = malloc(rows * (s->h + s->I + work_size) * sizeof(real));
+    bf16 *rounded = step->rounded ? malloc(rows * widest * sizeof(bf16)) : NULL;
+    int failed = !normed || (step->rounded && !rounded);
+#pragma omp parallel num_threads(failed ? 1 : s->threads)
+    if (!failed) {
+        n_t t = omp_get_thread_num(), count = omp_get_num_threads();
+        n_t from = t * rows / count, to = (t + 1) * rows / count;
+        real *act = normed + rows * s->h, *work = act + rows * s->I + from * work_size;
+        Worker w = {t, count, rows, from, to, normed, act, work, rounded};
         int before = s->set_threads ? s->set_threads(1) : 0;
         for (n_t layer = 0; layer < s->layers; layer++)
-            layer_forward(s, layers + layer, step, layer, a, b, x, work + i * size);
+            layer_forward(&w, s, layers + layer, step, layer, x);
         if (s->set_threads) s->set_threads(before);
     }
-    free(work);
-    return 0;
+    free(normed), free(rounded);
+    return failed;
 }
 
 // out (m, n) = x (m, k) w^T for w in panels; each thread computes some of the panels.
