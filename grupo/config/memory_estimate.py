@@ -6,8 +6,7 @@ The parts are counted, not fitted; `benchmarks/estimates.py` compares their sum 
 from dataclasses import dataclass, fields
 
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS
-from grupo.kernels.llama.activation_cache import MAX_ELEMENTS as MAX_ACTIVATIONS
-from grupo.kernels.llama.logit_cache import MAX_ELEMENTS as MAX_LOGITS
+from grupo.kernels.llama.activation_cache import MAX_RECOMPUTED, cached_tokens
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
 from grupo.models.token_statistics import LOGITS_PER_CHUNK, MAX_SAVED_LOGITS
@@ -143,7 +142,9 @@ def estimate_memory(
         weights=weights,
         gradients=FLOAT32 * trained / shards,
         optimizer=recipe.optimizer.state_bytes * trained / shards,
-        activations=_activations(policy, model, tokens, compute_bytes, uses_kernels=uses_kernels),
+        activations=_activations(
+            policy, model, step, tokens, compute_bytes, uses_kernels=uses_kernels
+        ),
         logits=_logits(
             model, step, tokens, compute_bytes, logits_per_chunk, uses_kernels=uses_kernels
         ),
@@ -162,14 +163,24 @@ def _frozen_weights(policy: CausalLM, model: ModelSize, compute_bytes: int) -> f
 
 
 def _activations(
-    policy: CausalLM, model: ModelSize, tokens: int, compute_bytes: int, *, uses_kernels: bool
+    policy: CausalLM,
+    model: ModelSize,
+    step: StepSize,
+    tokens: int,
+    compute_bytes: int,
+    *,
+    uses_kernels: bool,
 ) -> float:
-    """Bytes of the activations of a micro-batch; the kernels read those of generation instead.
+    """Bytes of the activations of a micro-batch.
 
+    The kernels read those of generation, and compute those of other rows in smaller micro-batches.
     They hold those of one layer in the forward pass, in the backward pass, and their gradients.
     """
     if uses_kernels:
-        return FLOAT32 * tokens * 3 * _cached_per_layer(model)
+        per_token = _cached_per_token(model)
+        recomputed = 0 if step.generates and step.tokens <= _cache_capacity(model) else tokens
+        in_layer = FLOAT32 * tokens * 3 * _cached_per_layer(model)
+        return in_layer + FLOAT32 * min(recomputed * per_token, MAX_RECOMPUTED)
     return tokens * _saved_per_token(policy, model, compute_bytes)
 
 
@@ -196,10 +207,21 @@ def _logits(
 
 def _kernel_cache(model: ModelSize, step: StepSize) -> float:
     """Numbers that the Llama kernels keep: activations of every token, logits, and the weights."""
-    per_token = model.num_layers * _cached_per_layer(model) + model.hidden_size
-    activations = min(step.tokens * per_token, MAX_ACTIVATIONS)
-    logits = min(step.answer_tokens * model.vocab_size, MAX_LOGITS)
+    capacity = _cache_capacity(model)
+    activations = min(step.tokens * step.generates, capacity) * _cached_per_token(model)
+    logits = min(step.answer_tokens, capacity) * model.vocab_size
     return activations + logits + model.num_parameters
+
+
+def _cache_capacity(model: ModelSize) -> int:
+    """Tokens whose activations and logits the Llama kernels keep."""
+    width = round(_cached_per_layer(model))
+    return cached_tokens(model.num_layers, width, model.hidden_size, model.vocab_size)
+
+
+def _cached_per_token(model: ModelSize) -> float:
+    """Numbers per token that the Llama kernels keep of all layers."""
+    return model.num_layers * _cached_per_layer(model) + model.hidden_size
 
 
 def _cached_per_layer(model: ModelSize) -> float:

@@ -1,8 +1,10 @@
 """Transformer backends: the Hugging Face modules, or a numerically equivalent fast path."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -17,6 +19,19 @@ from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
+
+
+@dataclass(frozen=True)
+class RowSet:
+    """Rows of a batch that may be evaluated together.
+
+    Args:
+        rows: their indices.
+        max_tokens: the most tokens of a micro-batch, for which the backend has memory.
+    """
+
+    rows: Int[Tensor, "n"]
+    max_tokens: int = 1 << 62
 
 
 class PrefillLayout(AttentionLayout, AttentionWithLSE, Protocol):
@@ -67,6 +82,10 @@ class Backend(Protocol):
         """Logits of one more token in every row, without a gradient."""
         ...
 
+    def row_sets(self, token: Int[Tensor, "N L"], length: Int[Tensor, "N"]) -> Sequence[RowSet]:
+        """Divides right-padded rows into sets; no micro-batch holds rows of two sets."""
+        ...
+
     def evaluate(self, packed: PackedTokens, index: Int[Tensor, "m"]) -> HiddenStates:
         """Last hidden states of the packed tokens at `index`, differentiable."""
         ...
@@ -104,6 +123,9 @@ class HFBackend:
         self, token: Tensor, position: Tensor, decode_state: DecodeState, lm_head: LMHead
     ) -> Tensor:
         return lm_head(hf_attention.forward_packed(self.model, token, position, decode_state))
+
+    def row_sets(self, token: Tensor, length: Tensor) -> Sequence[RowSet]:
+        return [RowSet(torch.arange(len(token)))]
 
     def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
         layout = self.attention(packed)

@@ -136,25 +136,11 @@ class PackedEvaluator:
         return self.backend.evaluate(packed.to(device), index)
 
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
-        rows = SortedRows.of(token, length)
-        number = torch.from_numpy(rows.row_number)
-        order = number.argsort(stable=True)
-        shared = torch.from_numpy(rows.prefix_lengths)[number[order]]
-        is_repeated = number[order].diff(prepend=torch.tensor([-1])) == 0
-        shared = torch.where(is_repeated, length[order], shared)
-        num_new = length[order] - shared
-        while len(order):
-            num_tokens = num_new.cumsum(0) + length[order[0]] - num_new[0]
-            take = max(1, int((num_tokens <= max_tokens).sum()))
-            # prefixes that are too short to be packed were counted as shared
-            while take > 1:
-                size = _num_packed_tokens(token, length, order[:take])
-                if size <= max_tokens:
-                    break
-                take = min(take - 1, take * max_tokens // size)
-            yield order[:take].sort().values
-            order = order[take:]
-            num_new = num_new[take:]
+        for row_set in self.backend.row_sets(token, length):
+            rows = row_set.rows
+            limit = min(max_tokens, row_set.max_tokens)
+            for part in _microbatches(token[rows], length[rows], limit):
+                yield rows[part]
 
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
@@ -169,6 +155,29 @@ class PackedEvaluator:
     @property
     def warning(self) -> str:
         return ""
+
+
+def _microbatches(token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
+    """Row indices of micro-batches with at most so many packed tokens, unless a row has more."""
+    rows = SortedRows.of(token, length)
+    number = torch.from_numpy(rows.row_number)
+    order = number.argsort(stable=True)
+    shared = torch.from_numpy(rows.prefix_lengths)[number[order]]
+    is_repeated = number[order].diff(prepend=torch.tensor([-1])) == 0
+    shared = torch.where(is_repeated, length[order], shared)
+    num_new = length[order] - shared
+    while len(order):
+        num_tokens = num_new.cumsum(0) + length[order[0]] - num_new[0]
+        take = max(1, int((num_tokens <= max_tokens).sum()))
+        # prefixes that are too short to be packed were counted as shared
+        while take > 1:
+            size = _num_packed_tokens(token, length, order[:take])
+            if size <= max_tokens:
+                break
+            take = min(take - 1, take * max_tokens // size)
+        yield order[:take].sort().values
+        order = order[take:]
+        num_new = num_new[take:]
 
 
 def _num_packed_tokens(token: Tensor, length: Tensor, rows: Tensor) -> int:

@@ -150,6 +150,18 @@ def test_the_kernels_hold_the_activations_of_one_layer_three_times_in_an_update(
     assert memory.logits == 4 * (4 * 15 * 50)  # a chunk holds all of them
 
 
+def test_steps_larger_than_the_caches_of_the_kernels_keep_a_recomputed_microbatch():
+    model = replace(MODEL, is_llama=True)
+    # 2 layers x 20 numbers, 10 of the output, and 50 logits are kept for each token
+    capacity = (3 << 28) // (2 * 20 + 10 + 50)
+    fits = replace(STEP, rollouts=1, prompts=1, prompt=0, answer=capacity)
+    larger = replace(fits, answer=capacity + 1)
+    recipe = RECIPE.replace(policy=CausalLM("m", tokens_per_microbatch=1 << 40))
+    small, large = (estimate_memory(recipe, model, s, 4, on_cpu=True) for s in (fits, larger))
+    assert large.kernel_cache == small.kernel_cache
+    assert large.activations - small.activations == pytest.approx(4 * (1 << 28), rel=1e-6)
+
+
 @pytest.mark.parametrize("changes", [{"on_cpu": False}, {"lora": Lora(3)}], ids=str)
 def test_without_the_kernels_nothing_of_generation_is_kept(changes):
     model = replace(MODEL, is_llama=True)

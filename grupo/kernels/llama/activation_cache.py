@@ -9,7 +9,10 @@ from torch import Tensor
 from grupo.kernels.llama import ctypes_structs
 from grupo.kernels.llama.weights_version import WeightsVersion
 
-MAX_ELEMENTS = 1 << 28  # numbers in the cache
+# Numbers in the caches of activations and of logits together. Both hold equally many tokens,
+# because a byte of either saves about the same number of multiplications.
+MAX_ELEMENTS = 3 << 28
+MAX_RECOMPUTED = 1 << 28  # numbers that a forward pass keeps for its backward pass
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,18 @@ class ActivationLayout:
         return self.up.stop
 
 
+def cached_tokens(layers: int, width: int, features: int, vocab_size: int) -> int:
+    """Number of tokens whose activations and logits fit into the caches.
+
+    Args:
+        layers: number of layers.
+        width: columns of one layer's activations.
+        features: hidden size of the last layer's output.
+        vocab_size: number of logits of a token.
+    """
+    return MAX_ELEMENTS // (layers * width + features + vocab_size)
+
+
 class ActivationCache:
     """Activations of every layer and the output of the last layer, one row for each token.
 
@@ -51,13 +66,11 @@ class ActivationCache:
         layers: number of layers.
         width: columns of one layer's activations.
         features: hidden size of the last layer's output.
-        max_elements: numbers in the cache.
+        capacity: number of tokens.
     """
 
-    def __init__(
-        self, layers: int, width: int, features: int, max_elements: int = MAX_ELEMENTS
-    ) -> None:
-        self.capacity = max_elements // (layers * width + features)
+    def __init__(self, layers: int, width: int, features: int, capacity: int) -> None:
+        self.capacity = capacity
         self.layers = layers
         self.width = width
         self.features = features

@@ -10,10 +10,16 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from grupo.kernels import native
-from grupo.kernels.backend import HFBackend, PrefillLayout
+from grupo.kernels.backend import HFBackend, PrefillLayout, RowSet
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.hidden_states import HiddenStates
-from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
+from grupo.kernels.llama.activation_cache import (
+    MAX_RECOMPUTED,
+    ActivationCache,
+    ActivationLayout,
+    ScratchBuffers,
+    cached_tokens,
+)
 from grupo.kernels.llama.autograd import CachedForward
 from grupo.kernels.llama.decode_step import LayerArray, decode_step, prepare_layers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
@@ -62,9 +68,11 @@ class NativeLlamaBackend:
         self.checkpointed_modules = [m for m in modules if hasattr(m, "gradient_checkpointing")]
         self.shape = model_shape(self.base_model, self.layers)
         self.activation_layout = ActivationLayout.from_shape(self.shape)
+        sizes = len(self.layers), self.activation_layout.width, len(self.final_norm_weight)
         self.activation_cache = ActivationCache(
-            len(self.layers), self.activation_layout.width, len(self.final_norm_weight)
+            *sizes, cached_tokens(*sizes, len(self.embedding_weight))
         )
+        self.max_recomputed_tokens = MAX_RECOMPUTED // (sizes[0] * sizes[1] + sizes[2])
         self.scratch = ScratchBuffers()
         self.prefix_cache = PrefixCache(0)
         self.logit_cache = LogitCache(
@@ -170,6 +178,32 @@ class NativeLlamaBackend:
             self.activation_cache.has_output[first : first + len(x)] = True
             decode_state.store_activation_index(first)
             return self._logits(lm_head, hidden, torch.arange(first, first + len(x)))
+
+    def row_sets(self, token: Tensor, length: Tensor) -> Sequence[RowSet]:
+        """Rows with cached activations, and the others, whose activations need memory.
+
+        The logits of the last token of a row are not needed, so that it need not be cached.
+        """
+        if not self.is_plain:
+            return self.hf_backend.row_sets(token, length)
+        index = torch.arange(len(token))
+        is_cached = torch.zeros(len(token), dtype=torch.bool)
+        cache = self.activation_cache
+        if cache.used and self.weights_version(self.dtype) == cache.weights_version:
+            pairs = zip(token.tolist(), length.tolist(), strict=True)
+            cached = [self._is_cached(row[: n - 1]) for row, n in pairs]
+            is_cached = torch.tensor(cached, dtype=torch.bool)
+        sets = (
+            RowSet(index[is_cached]),
+            RowSet(index[~is_cached], self.max_recomputed_tokens),
+        )
+        return [row_set for row_set in sets if len(row_set.rows)]
+
+    def _is_cached(self, tokens: Sequence[int]) -> bool:
+        """Whether the activations of all tokens are in the cache."""
+        slots = self.prefix_cache.lookup(tokens)
+        index = self.prefix_cache.activation_index
+        return len(slots) == len(tokens) and all(slot in index for slot in slots)
 
     def evaluate(self, packed: PackedTokens, index: Tensor) -> HiddenStates:
         if not self.is_plain:

@@ -18,7 +18,6 @@ from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.native import log_softmax
 from grupo.kernels.prefix_cache import NOT_CACHED
 
-MAX_ELEMENTS = 1 << 28  # logits in the cache
 CHUNK = 1 << 25  # logits computed at once where they are not cached
 LogitRows = tuple[Tensor, Tensor, Tensor]  # logits, indices of tokens, row of each token's logits
 
@@ -33,7 +32,7 @@ class LogitCache:
         library: the compiled C functions.
         shape: sizes of the model.
         scratch: buffers for intermediate results.
-        num_activations: rows of the activation cache.
+        num_activations: rows of the activation cache; the logits of as many tokens are cached.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class LogitCache:
         self.library = library
         self.shape = shape
         self.scratch = scratch
-        self.max_elements = MAX_ELEMENTS
+        self.capacity = num_activations
         self.buffer = torch.zeros(0)
         # by activation row; the last entry belongs to NOT_CACHED
         self.logit_index = torch.full((num_activations + 1,), NOT_CACHED)
@@ -66,18 +65,13 @@ class LogitCache:
 
     def allocate(self, count: int, weight: Tensor) -> tuple[int, Tensor] | None:
         """Reserves `count` rows: the first row and a view of the rows, or None if full."""
-        if (self.used + count) * len(weight) > self.max_elements:
+        if self.used + count > self.capacity:
             return None
         if not len(self.buffer) or self.buffer.dtype != weight.dtype:
-            self.buffer = torch.empty(self.max_elements, dtype=weight.dtype)
+            self.buffer = torch.empty(self.capacity, len(weight), dtype=weight.dtype)
         first = self.used
         self.used = self.used + count
-        return first, self.cached_rows(weight)[first : self.used]
-
-    def cached_rows(self, weight: Tensor) -> Float[Tensor, "n V"]:
-        """The buffer as rows of the vocabulary's size."""
-        size = len(weight)
-        return self.buffer[: len(self.buffer) // size * size].view(-1, size)
+        return first, self.buffer[first : self.used]
 
     def logits(
         self,
@@ -106,7 +100,7 @@ class LogitCache:
         size = max(1, CHUNK // len(weight))
         for rows in (logit_index >= 0).nonzero()[:, 0].split(size):
             if len(rows):
-                yield self.cached_rows(weight), rows, logit_index[rows]
+                yield self.buffer, rows, logit_index[rows]
         for rows in (logit_index < 0).nonzero()[:, 0].split(size):
             if len(rows):
                 out = self.scratch_rows(rows, weight)

@@ -10,7 +10,7 @@ from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.inference.base import generate_all
 from grupo.inference.local import LocalEngine
-from grupo.kernels.llama.activation_cache import ActivationCache
+from grupo.kernels.llama.activation_cache import ActivationCache, cached_tokens
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models import evaluator
 from grupo.models.causal_lm import CausalPolicy
@@ -122,13 +122,29 @@ def test_outdated_activations_are_recomputed(llama, change: Change):
 def test_activations_that_did_not_fit_are_recomputed(llama, capacity):
     backend = backend_of(llama)
     sizes = len(backend.layers), backend.activation_layout.width, len(backend.final_norm_weight)
-    backend.activation_cache = ActivationCache(
-        *sizes, max_elements=capacity * (sizes[0] * sizes[1] + sizes[2]) + 1
-    )
-    assert backend.activation_cache.capacity == capacity
+    backend.activation_cache = ActivationCache(*sizes, capacity)
     batch = sampled_batch(llama, turns=2)
     assert backend.activation_cache.used <= capacity
     assert_all_close(with_recomputed_activations(llama, batch), with_hf_modules(llama, batch))
+
+
+def test_rows_that_did_not_fit_have_microbatches_of_their_own(llama):
+    actor, backend = llama.actor(7), backend_of(llama)
+    first = generate_rollouts(actor)
+    backend.activation_cache.capacity = backend.activation_cache.used + 5
+    second = generate_rollouts(actor.fork("more"), ("Another",))
+    batch = batch_of(llama, [*second, *first])
+    cached = set(range(len(second), len(second) + len(first)))
+    sets = [set(rows.tolist()) for rows in llama.microbatches(batch)]
+    assert sets == [cached, set(range(len(second)))]
+    backend.max_recomputed_tokens = 1
+    first_set, *others = [set(rows.tolist()) for rows in llama.microbatches(batch)]
+    assert (first_set, sorted(others, key=min)) == (cached, [{row} for row in range(len(second))])
+
+
+def test_two_caches_hold_as_many_tokens_as_their_memory():
+    # 2 layers of 5 numbers, an output of 3 and 7 logits: 20 numbers for each token
+    assert cached_tokens(2, 5, 3, 7) == (3 << 28) // 20
 
 
 def test_fully_cached_rows_need_no_forward_pass_although_others_did_not_fit(llama):
@@ -168,11 +184,10 @@ def test_prefix_cache_of_older_weights_is_never_used(llama):
     loading_changes_weights(llama, batch_of(llama, rollouts))
     newer = llama.actor(7)
     # the older engine's prefix cache holds all tokens but the last
-    batches = [batch_of(llama, generate_rollouts(older)), batch_of(llama, generate_rollouts(newer))]
-    for batch, compute in zip(
-        batches, (with_recomputed_activations, with_cached_activations), strict=True
-    ):
-        assert_all_close(compute(llama, batch), with_hf_modules(llama, batch))
+    batch = batch_of(llama, generate_rollouts(older))
+    assert_all_close(with_recomputed_activations(llama, batch), with_hf_modules(llama, batch))
+    batch = batch_of(llama, generate_rollouts(newer))
+    assert_all_close(with_cached_activations(llama, batch), with_hf_modules(llama, batch))
 
 
 def test_reference_policy_needs_a_forward_pass_and_the_policy_does_not(llama):

@@ -28,7 +28,7 @@ def logit_cache(capacity: int = TOKENS) -> LogitCache:
     if library is None:
         pytest.skip("there is no compiler")
     cache = LogitCache(library, ModelShape(num_threads=2), ScratchBuffers(), TOKENS)
-    cache.max_elements = capacity * V
+    cache.capacity = capacity
     return cache
 
 
@@ -92,7 +92,7 @@ def test_logits_are_matrix_products_and_cached_by_activation_index(inputs, count
         logits = cache.logits(weight, rows, activation_index)
         torch.testing.assert_close(logits, rows @ weight.T, rtol=1e-12, atol=1e-12)
     assert cache.used == count
-    assert torch.equal(cache.cached_rows(weight)[cache.logit_index[:count].flip(0)], logits)
+    assert torch.equal(cache.buffer[cache.logit_index[:count].flip(0)], logits)
 
 
 @pytest.mark.parametrize("frozen", [0, 1], ids=["hidden states", "weights"])
@@ -150,7 +150,7 @@ def test_without_room_logits_are_recomputed_and_equal(llama):
     batch = sampled_batch(llama)
     cached = with_cached_activations(llama, batch)
     cache = backend_of(llama).logit_cache
-    cache.max_elements = 0
+    cache.capacity = 0
     cache.clear(cache.weights_version, cache.products)
     with count_calls() as counts:
         recomputed = signals_and_grads(llama, batch)
