@@ -1,6 +1,5 @@
 """Detection of writes that repeat an index, whose result depends on the order of threads."""
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-PLACES = 4  # of the call stack, in a report
+from tests.helpers.library_frames import library_lines
+
+PLACES = 4  # lines of the library in a report
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,6 @@ class RepeatedIndexCheck(TorchDispatchMode):
         if write:
             self.num_writes += 1
         if write and write.depends_on_order:
-            frames = [f for f in traceback.extract_stack() if "/grupo/" in f.filename]
-            places = [f"{f.filename}:{f.lineno}" for f in reversed(frames[-PLACES:])]
+            places = reversed(library_lines()[-PLACES:])
             self.reports.append(" < ".join([str(func), *places]))
         return func(*args, **(kwargs or {}))

@@ -1,12 +1,13 @@
 """Counts of the places at which a program waits for a CUDA device."""
 
-import traceback
 from collections import Counter
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests.helpers.library_frames import library_lines
 
 # operations whose result has a size that only the device knows, or is read by the program
 READS = {
@@ -48,10 +49,9 @@ class HostWaits(TorchDispatchMode):
 
 
 def _line(func: Any) -> str:
-    """The line of the library that calls an operation."""
-    stack = traceback.extract_stack()[:-2]
-    frame = next((f for f in reversed(stack) if "/grupo/" in f.filename), stack[-1])
-    return f"{frame.filename.split('/grupo/')[-1]}:{frame.lineno} {func._schema.name}"
+    """The line of the library that calls an operation, and the operation."""
+    lines = library_lines() or ["outside the library"]
+    return f"{lines[-1]} {func._schema.name}"
 
 
 def _is_blocking_copy(func: Any, args: Any, kwargs: Any, result: Any) -> bool:
