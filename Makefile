@@ -46,7 +46,7 @@ test-sinks: $(TRACKIO)/installed
 
 $(TRACKIO)/installed: .venv/installed
 	$(BIN)/python -m venv $(TRACKIO)
-	$(BIN)/python -c "import site; print(*site.getsitepackages())" \
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" \
 		> $$(echo $(TRACKIO)/lib/python*/site-packages)/grupo.pth
 	$(TRACKIO)/bin/python -m pip install --quiet --editable ".[trackio]"
 	touch $@
@@ -60,7 +60,7 @@ test-adapters: $(ADAPTERS)/installed
 
 $(ADAPTERS)/installed: .venv/installed
 	$(BIN)/python -m venv $(ADAPTERS)
-	$(BIN)/python -c "import site; print(*site.getsitepackages())" \
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" \
 		> $$(echo $(ADAPTERS)/lib/python*/site-packages)/grupo.pth
 	$(ADAPTERS)/bin/python -m pip install --quiet --editable ".[verifiers,openenv]"
 	touch $@
@@ -73,7 +73,7 @@ test-ray: $(RAY)/installed
 
 $(RAY)/installed: .venv/installed
 	$(BIN)/python -m venv $(RAY)
-	$(BIN)/python -c "import site; print(*site.getsitepackages())" \
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" \
 		> $$(echo $(RAY)/lib/python*/site-packages)/grupo.pth
 	$(RAY)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[ray]"
 	touch $@

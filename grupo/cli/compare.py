@@ -10,7 +10,7 @@ from typer import Option
 from grupo.cli.options import EvalTasksOption, RecipeArguments, RewardOption, Strings
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
-from grupo.core.user_paths import parse_folder
+from grupo.core.user_paths import parse_folder, shell_path
 
 if TYPE_CHECKING:
     from grupo.compare import Comparison
@@ -175,7 +175,7 @@ def _resume_hint(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         if (folder / "comparison.json").is_file():
-            print_error(f"`grupo compare --out {folder}` continues the comparison.")
+            print_error(f"`grupo compare --out {shell_path(folder)}` continues the comparison.")
         raise
 
 

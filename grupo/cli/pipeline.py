@@ -16,7 +16,7 @@ from grupo.core.component import component_fields
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
-from grupo.core.user_paths import is_recipe_file, parse_folder
+from grupo.core.user_paths import is_recipe_file, parse_folder, shell_path
 from grupo.distributed.exchange import exchange_json, of_rank_0
 from grupo.distributed.start import is_rank_0, started_ranks
 from grupo.models.start_weights import sha256_of
@@ -182,7 +182,8 @@ def _resume_hint(root: Path) -> Iterator[None]:
         raise  # its message says what to do
     except BaseException:
         if is_rank_0() and is_pipeline(root):
-            print_error(f"`grupo resume {root}` continues with the stages that are not finished.")
+            command = f"grupo resume {shell_path(root)}"
+            print_error(f"`{command}` continues with the stages that are not finished.")
         raise
 
 

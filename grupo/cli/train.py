@@ -20,7 +20,7 @@ from grupo.cli.options import (
 )
 from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError
-from grupo.core.user_paths import parse_folder
+from grupo.core.user_paths import parse_folder, shell_path
 from grupo.distributed.start import is_rank_0
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _resume_hint(folder: Path) -> Iterator[None]:
         raise  # its message says what to do
     except BaseException:
         if is_rank_0() and _is_resumable(folder):
-            print_error(f"`grupo resume {folder}` continues {_resume_point(folder)}.")
+            print_error(f"`grupo resume {shell_path(folder)}` continues {_resume_point(folder)}.")
         raise
 
 

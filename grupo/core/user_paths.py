@@ -1,6 +1,7 @@
 """Paths that a user names."""
 
 import os
+import shlex
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -41,6 +42,15 @@ def parse_folder(text: str) -> Path:
     return path
 
 
+def shell_path(path: Path) -> str:
+    """The path as an argument of a command line, quoted where a shell needs that.
+
+    >>> print(shell_path(Path("runs/first")), shell_path(Path("my runs/first")))
+    runs/first 'my runs/first'
+    """
+    return shlex.quote(str(path))
+
+
 def no_run_message(folder: Path) -> str:
     """The error message for a folder that holds no run: the nearest run beside it, or what it is.
 
@@ -51,7 +61,7 @@ def no_run_message(folder: Path) -> str:
     if not folder.is_dir():
         problem = f"run: {str(folder)!r} is not a folder."
     if (folder / "config.json").is_file():
-        return f"{problem} It is a model, for --model {folder}."
+        return f"{problem} It is a model, for --model {shell_path(folder)}."
     if (folder / "pipeline.json").is_file():
         stages = sorted(str(path.parent) for path in folder.rglob("recipe.json"))
         return f"{problem} It is a pipeline, with the runs {', '.join(stages) or '(none yet)'}."

@@ -25,6 +25,7 @@ from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.optional_deps import quiet_import_of_bitsandbytes
 from grupo.core.ranges import PositiveFloat, PositiveInt
+from grupo.core.user_paths import shell_path
 from grupo.models.quantization import Nf4, keep_weights_unpacked
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.weight_files import check_no_pickle
@@ -284,10 +285,10 @@ def _check_folder(path: str) -> None:
     has_parent = folder.parent.is_dir() and folder.parent != Path(".")
     if not folder.is_dir() and (has_parent or folder.is_absolute() or path.startswith(".")):
         entries = folder.parent.iterdir() if folder.parent.is_dir() else ()
-        siblings = [entry.name for entry in entries if entry.is_dir()]
-        hint = suggest(folder.name, siblings)
+        hint = suggest(folder.name, [entry.name for entry in entries if entry.is_dir()])
         if folder.is_file():
-            hint = f"Allowed: the folder that holds config.json. Write --model {folder.parent}."
+            model = shell_path(folder.parent)
+            hint = f"Allowed: the folder that holds config.json. Write --model {model}."
         raise ConfigError(f"model: {path!r} is not a folder. {hint}")
     if folder.is_dir() and not (folder / "config.json").is_file():
         entries = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"

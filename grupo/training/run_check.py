@@ -10,6 +10,7 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import objects_in_memory
+from grupo.core.user_paths import shell_path
 from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal, JournalMark
@@ -73,7 +74,7 @@ class RunCheck:
         """One line per file, and what `grupo resume` would do."""
         lines = [result.describe() for result in self.files]
         if self.resume_from:
-            lines.append(f"`grupo resume {folder}` continues from {self.resume_from}.")
+            lines.append(f"`grupo resume {shell_path(folder)}` continues from {self.resume_from}.")
         return "\n".join(lines)
 
 

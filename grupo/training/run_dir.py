@@ -14,7 +14,7 @@ from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
 from grupo.core.errors import ConfigError
-from grupo.core.user_paths import no_run_message
+from grupo.core.user_paths import no_run_message, shell_path
 from grupo.recipe import Recipe
 from grupo.rollouts.pool import POOL, verify_segments
 from grupo.storage import checkpoint, strict_json
@@ -68,7 +68,7 @@ class RunFolder:
         if entries or folder.is_file():
             raise ConfigError(
                 f"run: {str(folder)!r} exists. Name another folder, or continue this run with"
-                f" `grupo resume {folder}`."
+                f" `grupo resume {shell_path(folder)}`."
             )
 
     @classmethod

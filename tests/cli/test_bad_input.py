@@ -82,11 +82,11 @@ def test_quickstart_model_is_not_trained_before_invalid_input_is_rejected(
 
 
 def test_failing_reward_with_raise_error_stops_the_run(grupo, tmp_path):
-    run = str(tmp_path / "run")
+    run = str(tmp_path / "my run")
     code, _, err = grupo("recipe.py:STRICT", "--run", run, "--eval-tasks", "0")
     assert code == 3
     hint, message = err.splitlines()
-    assert hint == f"`grupo resume {run}` continues with the first step."
+    assert hint == f"`grupo resume '{run}'` continues with the first step."
     assert re.fullmatch(
         r"grupo: task tasks.jsonl, line \d+, rollout 0: reward 'nothing' returned nan", message
     )
@@ -119,14 +119,14 @@ def test_unreadable_folder_is_not_an_unexpected_error(grupo, monkeypatch):
 def test_a_run_that_lacks_memory_says_so_and_can_be_resumed(
     grupo, tmp_path, monkeypatch, allocate, text, advice
 ):
-    run = str(tmp_path / "run")
+    run = str(tmp_path / "my run")
     arguments = ["recipe.py", "--run", run, "--eval-tasks", "0"]
     with monkeypatch.context() as patch:
         patch.setattr("grupo.training.learner.Learner.step", lambda self: allocate())
         code, _, err = grupo(*arguments)
     hint, message = err.splitlines()
     assert code == 3
-    assert hint == f"`grupo resume {run}` continues with the first step."
+    assert hint == f"`grupo resume '{run}'` continues with the first step."
     assert message.startswith("grupo: Out of memory: ")
     assert text in message
     assert message.endswith(advice)

@@ -122,12 +122,12 @@ def test_interrupted_comparison_prints_how_to_continue(grupo, tmp_path, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr("grupo.compare.run.train_all", interrupted)
-    out = tmp_path / "compared"
+    out = tmp_path / "two methods"
     code, _, err = grupo(
         "compare", "recipe.py", "--method", "grpo", "--budget", "steps=1", "--out", str(out)
     )
     assert code == 130
-    assert err.splitlines() == [f"`grupo compare --out {out}` continues the comparison."]
+    assert err.splitlines() == [f"`grupo compare --out '{out}'` continues the comparison."]
     assert "waiting" in (out / "report.md").read_text()
 
 

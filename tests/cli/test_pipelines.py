@@ -128,12 +128,12 @@ def test_a_condition_that_does_not_hold_ends_with_exit_code_1(grupo, tmp_path):
 
 
 def test_a_stage_stopped_by_an_error_says_how_to_resume(grupo, tmp_path, monkeypatch):
-    root = tmp_path / "run"
+    root = tmp_path / "my run"
     with monkeypatch.context() as patch:
         patch.setattr("grupo.training.learner.Learner.step", lambda self: bytearray(1 << 62))
         code, _, err = grupo("train", "stages_good.toml", "--run", str(root), *SHORT)
     assert code == 3
-    hint = f"`grupo resume {root}` continues with the stages that are not finished."
+    hint = f"`grupo resume '{root}'` continues with the stages that are not finished."
     assert err.splitlines()[0] == hint
     assert grupo("resume", str(root))[0] == 0
 

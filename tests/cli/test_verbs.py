@@ -172,11 +172,11 @@ def test_tensorboard_writes_events_into_the_run(grupo, tmp_path):
 
 
 def test_run_stopped_by_ctrl_c_prints_resume_hint_and_resumes(grupo, tmp_path):
-    run = tmp_path / "run"
+    run = tmp_path / "my run"
     arguments = ["--reward", "rewards.py:interrupt", "--eval-tasks", "0"]
     code, _, err = grupo("recipe.py", *arguments, "--run", str(run))
     assert code == 130
-    assert err.splitlines() == [f"`grupo resume {run}` continues with the first step."]
+    assert err.splitlines() == [f"`grupo resume '{run}'` continues with the first step."]
     assert not (run / "summary.json").exists()
     assert grupo("resume", str(run))[0] == 0
     assert [record["step"] for record in read_journal(run / "metrics.jsonl")] == [1, 2]

@@ -1,12 +1,11 @@
 """The lock of the recipe of dataset resets, in a few steps."""
 
-from pathlib import Path
-
 import pytest
 
 from grupo.core.importing import load_module_file
+from tests.helpers.paths import ROOT
 
-RECIPE = load_module_file(Path("recipes/guidance/drpo_reset.py").resolve())
+RECIPE = load_module_file(ROOT / "recipes" / "guidance" / "drpo_reset.py")
 
 
 def test_the_untrained_table_opens_the_lock_once_in_a_million():

@@ -1,5 +1,6 @@
 """Tools of an MCP server that runs over standard input and output, or over HTTP."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from grupo.envs.tools.mcp import connection_of
 from tests.helpers.paths import ROOT
 from tests.helpers.scripted_play import play
 
-SERVER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'mcp_server.py'}"
+SERVER = shlex.join((sys.executable, str(ROOT / "tests" / "helpers" / "mcp_server.py")))
 
 
 def call(name, arguments="{}"):
@@ -74,7 +75,7 @@ def test_a_call_that_ends_the_server_twice_is_an_error():
     ("server", "message"),
     [
         (McpServer("no-such-program"), "'no-such-program' does not start"),
-        (McpServer(f"{sys.executable} -c 'raise SystemExit(4)'"), "does not start"),
+        (McpServer(shlex.join((sys.executable, "-c", "raise SystemExit(4)"))), "does not start"),
         (McpServer(SERVER, tools=("ad",)), r"no 'ad'. Did you mean 'add'\?"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -96,13 +97,13 @@ def test_checkpoints_of_another_recipe_are_refused(killed_run, training_process,
 
 
 def test_a_folder_that_is_not_empty_is_refused(killed_run, training_process, tmp_path):
-    before, note = files(killed_run), tmp_path / "notes" / "mine.txt"
+    before, note = files(killed_run), tmp_path / "my notes" / "mine.txt"
     note.parent.mkdir()
     note.write_text("mine")
     for run in (killed_run, note.parent, note):
         assert training_process("train", run, recipe="grpo").error == (
             f"ConfigError: run: {str(run)!r} exists. Name another folder, or continue this run with"
-            f" `grupo resume {run}`."
+            f" `grupo resume {shlex.quote(str(run))}`."
         )
     assert files(killed_run) == before
 
