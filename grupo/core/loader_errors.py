@@ -1,23 +1,14 @@
 """One error for everything that loading a user's file, function or data can raise."""
 
 import re
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from grupo.core.error_location import user_frames
 from grupo.core.errors import ConfigError
 from grupo.core.exit_codes import CommandError
 
-# code of Python, of installed packages and of grupo; a user's own code is elsewhere
-_LIBRARY_FOLDERS = tuple(
-    f"{folder}/"
-    for folder in (
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        Path(__file__).parents[1],
-    )
-)
 _LINE = re.compile(r", line \d+\)$")  # ends a message that has a line
 
 
@@ -58,6 +49,5 @@ def describe_error(error: BaseException) -> str:
 
 def _user_line(error: BaseException) -> str:
     """The innermost line that is neither grupo's, a library's nor Python's; "" if there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith(("<", *_LIBRARY_FOLDERS))]
+    own = user_frames(error)
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
