@@ -160,6 +160,29 @@ def evaluate(
     sampled_actor = policy.actor(derive_key(key, "sampled"))
     sampled = run_rollouts(sampled_actor, env, tasks, attempts, turn_strategy, ranks)
     num_generated = sum(sum(a.generated_tokens.values()) for a in (greedy_actor, sampled_actor))
+    num_generated = sum(exchange_json(ranks, num_generated, "evaluation ended", "generate"))
+    return scores_of_groups(
+        greedy, sampled, attempts=attempts, success=success, num_generated=num_generated
+    )
+
+
+def scores_of_groups(
+    greedy: Sequence[Group],
+    sampled: Sequence[Group],
+    *,
+    attempts: int,
+    success: Callable[[Rollout], bool],
+    num_generated: int,
+) -> EvalResult:
+    """The scores of attempts at the same tasks, which were generated before.
+
+    Args:
+        greedy: One greedy attempt at each task.
+        sampled: Sampled attempts at each task.
+        attempts: Their number for each task.
+        success: Decides whether a rollout solves its task.
+        num_generated: Tokens that were generated for all attempts.
+    """
     num_solved = [sum(map(success, group.rollouts)) for group in sampled]
     ks = pass_ks(attempts)
     errors = [r.error for group in (*greedy, *sampled) for r in group.rollouts if r.error]
@@ -168,7 +191,7 @@ def evaluate(
         _proportion([n / attempts for n in num_solved], sampled),
         {k: _proportion([pass_at_k(k, attempts, n) for n in num_solved], sampled) for k in ks},
         len(errors),
-        sum(exchange_json(ranks, num_generated, "evaluation ended", "generate")),
+        num_generated,
         errors[0] if errors else "",
     )
 
