@@ -1,9 +1,15 @@
-"""Products of float32 numbers without rounding to TF32, for comparisons of implementations."""
+"""Computations in float32 without rounding, for comparisons of implementations."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+HALF_PRECISION = (torch.bfloat16, torch.float16)
 
 
 @contextmanager
@@ -23,3 +29,28 @@ def full_float32() -> Iterator[None]:
         yield
     finally:
         setattr(matmul, name, before)
+
+
+class Float32Activations(TorchFunctionMode):
+    """Lets a model with weights in half precision compute as its copy in float32 would.
+
+    Each operation gets float32 numbers, and so do the operations after it. A whole copy of the
+    weights may have no room on a GPU: here a weight is widened for the operation that reads it, and
+    an embedding afterwards. Quantized layers compute in their own type.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.nn.functional.embedding:
+            return _widened(func(*args, **kwargs))
+        if func.__name__ == "__get__":  # of an attribute, such as a shape
+            return func(*args, **kwargs)
+        args, kwargs = tree_map(_widened, (args, kwargs))
+        return func(*args, **kwargs)
+
+
+def _widened(value: Any) -> Any:
+    is_half = isinstance(value, Tensor) and value.dtype in HALF_PRECISION
+    return value.float() if is_half else value

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from grupo.core.errors import ConfigError
 from grupo.kernels.float32_precision import full_float32
+from grupo.kernels.trial_rows import ordinary_tokens
 
 LogitsHead = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]  # for example an `LMHead`
 
@@ -90,7 +91,8 @@ def lm_head_of(model: PreTrainedModel) -> LMHead:
 @full_float32()
 def _check_head(model: PreTrainedModel, lm_head: LMHead) -> None:
     # two rows that differ in their last token: a causal model's earlier logits are equal
-    token = torch.tensor([[0, 1, 0, 1], [0, 1, 0, 0]], device=model.device)
+    a, b, *_ = ordinary_tokens(model.config)
+    token = torch.tensor([[a, b, a, b], [a, b, a, a]], device=model.device)
     expected = model(token, use_cache=False).logits.float()
     hidden = model.base_model(token, use_cache=False).last_hidden_state
     logits = lm_head(hidden).float()

@@ -19,8 +19,8 @@ from grupo.kernels.cuda_graphs import CaptureSwitch
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.lm_head import LMHead
-from grupo.kernels.packing import hf_attention
 from grupo.kernels.packing.attention_choice import PackedAttention, packed_attention_for
+from grupo.kernels.packing.hf_attention import PackedAttentionError, use_packed_attention
 from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import SortedRows, pack
 from grupo.kernels.packing.tree_attention import TreeAttention
@@ -62,21 +62,26 @@ def evaluator_for(model: PreTrainedModel, dtype: torch.dtype) -> Evaluator:
         model: the model.
         dtype: of its computations.
     """
-    return packed_evaluator_for(model, dtype) or PaddedEvaluator(model)
+    try:
+        return packed_evaluator_for(model, dtype)
+    except PackedAttentionError as error:
+        return PaddedEvaluator(model, reason=str(error))
 
 
 def packed_evaluator_for(
     model: PreTrainedModel, dtype: torch.dtype, positions: RowPositions | None = None
-) -> "PackedEvaluator | None":
-    """An evaluator of packed rows, or None if the model's hidden states would differ.
+) -> "PackedEvaluator":
+    """An evaluator of packed rows.
 
     Args:
         model: the model, which is switched to packed attention.
         dtype: of its computations.
         positions: positions of tokens. Default: their indices in their rows.
+
+    Raises:
+        PackedAttentionError: the model's hidden states would differ.
     """
-    if not hf_attention.try_packed_attention(model):
-        return None
+    use_packed_attention(model)
     attention = packed_attention_for(model, dtype)
     backend = backend_for(model, attention, positions)
     capture = capture_switch_for(backend)
@@ -186,9 +191,15 @@ def _num_packed_tokens(token: Tensor, length: Tensor, rows: Tensor) -> int:
 
 @dataclass(frozen=True)
 class PaddedEvaluator:
-    """Evaluates right-padded rows with the model's own attention."""
+    """Evaluates right-padded rows with the model's own attention.
+
+    Args:
+        model: the model.
+        reason: why its rows are not packed, in a sentence that packed attention begins.
+    """
 
     model: PreTrainedModel
+    reason: str = field(default="is not used", kw_only=True)
 
     def with_model(self, model: PreTrainedModel) -> Evaluator:
         return replace(self, model=model)
@@ -219,4 +230,5 @@ class PaddedEvaluator:
     @property
     def warning(self) -> str:
         name = type(self.model).__name__
-        return f"{name} does not support packed attention: rows are padded, and generation is slow."
+        cause = f"packed attention of {name} {self.reason}"
+        return f"{cause}: rows are padded, and generation is slow."

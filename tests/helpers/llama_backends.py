@@ -56,7 +56,7 @@ def policy_of(folder: Path, **options: Any) -> CausalPolicy:
 
 
 def native_backend_of(model: PreTrainedModel) -> NativeLlamaBackend:
-    assert hf_attention.try_packed_attention(model)
+    hf_attention.use_packed_attention(model)
     backend = native_backend(model)
     assert backend
     return backend

@@ -14,8 +14,7 @@ from grupo.kernels.packing.attention_recorder import AttentionRecorder
 from grupo.kernels.packing.positions import RowPositions
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
-
-TRIAL_TOKENS = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]])
+from grupo.kernels.trial_rows import trial_rows
 
 
 def native_backend(
@@ -41,8 +40,9 @@ def _verified_backend(
 
     Some models scale late positions differently.
     """
-    count, width = TRIAL_TOKENS.shape
-    packed = pack(TRIAL_TOKENS, torch.full((count,), width), min_saved=1)
+    rows = trial_rows(model)
+    count, width = rows.shape
+    packed = pack(rows, torch.full((count,), width), min_saved=1)
     end = getattr(model.config.get_text_config(), "max_position_embeddings", 0)
     shift = (packed.position > 1) * max(0, end - width)
     packed = replace(packed, position=packed.position + shift)

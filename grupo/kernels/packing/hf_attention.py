@@ -11,14 +11,17 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
+from grupo.kernels.exactness import ExpectedStates
 from grupo.kernels.float32_precision import full_float32
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.positions import position_ids_of
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
+from grupo.kernels.trial_rows import trial_rows
 
 ATTENTION_NAME = "grupo"
-TOLERANCE = {torch.bfloat16: 5e-2}  # relative error of hidden states; others: 1e-3
+# of models whose attention is of another kind
+MODEL_ERRORS = (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError)
 # layer types that are fully described by an AttentionConfig
 SUPPORTED_LAYER_TYPES = {"full_attention", "sliding_attention"}
 
@@ -79,27 +82,45 @@ def switch_to_packed_attention(model: PreTrainedModel) -> None:
     text_decoder(model).set_attn_implementation(ATTENTION_NAME)
 
 
+class PackedAttentionError(Exception):
+    """A model keeps its own attention. The message continues a sentence about packed attention."""
+
+
 @torch.no_grad()
 @full_float32()
-def try_packed_attention(model: PreTrainedModel) -> bool:
-    """Switches the model to packed attention if its hidden states stay the same.
+def use_packed_attention(model: PreTrainedModel) -> None:
+    """Switches the model to packed attention if its hidden states stay as exact as they are.
 
-    Returns whether it was switched.
+    Raises:
+        PackedAttentionError: the model keeps its own attention.
     """
     config = model.config.get_text_config()
+    others = set(getattr(config, "layer_types", None) or ()) - SUPPORTED_LAYER_TYPES
+    if others:
+        raise PackedAttentionError(f"does not compute layers of type {sorted(others)[0]!r}")
     before = config._attn_implementation or "eager"
-    token = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]], device=model.device)
-    expected = model.base_model(input_ids=token, use_cache=False).last_hidden_state
-    if set(getattr(config, "layer_types", None) or SUPPORTED_LAYER_TYPES) - SUPPORTED_LAYER_TYPES:
-        return False
+    rows = trial_rows(model)
+    expected = ExpectedStates.of(
+        lambda: model.base_model(input_ids=rows, use_cache=False).last_hidden_state
+    )
     try:
         switch_to_packed_attention(model)
-        packed = pack(token, torch.full((3,), 5), min_saved=1).to(model.device)
-        hidden = forward_packed(model, packed.token, packed.position, TreeAttention(packed))
-        error = (expected - hidden[packed.token_index]).float().norm() / expected.float().norm()
-        same = bool(error < TOLERANCE.get(expected.dtype, 1e-3))
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
-        same = False
-    if not same:
+        problem = expected.deviation(_packed_states(model, rows))
+    except MODEL_ERRORS as error:
+        problem = describe_failure(error)
+    if problem:
         text_decoder(model).set_attn_implementation(before)
-    return same
+        raise PackedAttentionError(problem)
+
+
+def describe_failure(error: Exception) -> str:
+    """An error of a model whose attention is packed, as a `PackedAttentionError` states it."""
+    first_line = next(iter(str(error).strip().splitlines()), "")
+    return f"raises {type(error).__name__}: {first_line}"
+
+
+def _packed_states(model: PreTrainedModel, rows: Tensor) -> Tensor:
+    """Last hidden states (N, L, h) of rows of equal length."""
+    packed = pack(rows, torch.full((len(rows),), rows.shape[1]), min_saved=1).to(model.device)
+    hidden = forward_packed(model, packed.token, packed.position, TreeAttention(packed))
+    return hidden[packed.token_index]

@@ -6,8 +6,14 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from grupo.core.media import Audio, Image, Media
+from grupo.kernels.exactness import ExpectedStates
 from grupo.kernels.float32_precision import full_float32
-from grupo.kernels.packing.hf_attention import TOLERANCE, text_decoder
+from grupo.kernels.packing.hf_attention import (
+    MODEL_ERRORS,
+    PackedAttentionError,
+    describe_failure,
+    text_decoder,
+)
 from grupo.kernels.packing.positions import has_three_axes
 from grupo.models.evaluator import Evaluator, packed_evaluator_for
 from grupo.models.multimodal.embedding import install_media_embedding
@@ -32,22 +38,34 @@ def multimodal_evaluator_for(
     """
     features = MediaFeatures(model, processor)
     install_media_embedding(model, features)
-    padded = MultimodalPaddedEvaluator(model, features)
-    rows, length = trial_rows(processor)
-    expected = _hidden_states(padded, rows, length)
-    attention = text_decoder(model).config._attn_implementation or "eager"
-    positions = MultimodalRowPositions(model, processor) if has_three_axes(model) else None
-    packed = packed_evaluator_for(model, dtype, positions)
-    if packed is None:
-        return padded
     try:
-        error = (expected - _hidden_states(packed, rows, length)).float().norm()
-        if bool(error < TOLERANCE.get(expected.dtype, 1e-3) * expected.float().norm()):
-            return packed
-    except (KeyError, TypeError, ValueError, RuntimeError, IndexError):
-        pass
-    text_decoder(model).set_attn_implementation(attention)
-    return padded
+        return _packed_evaluator(model, features, dtype)
+    except PackedAttentionError as error:
+        return MultimodalPaddedEvaluator(model, features, reason=str(error))
+
+
+def _packed_evaluator(
+    model: PreTrainedModel, features: MediaFeatures, dtype: torch.dtype
+) -> Evaluator:
+    """An evaluator of packed rows, which must be as exact on media as the model itself.
+
+    Raises:
+        PackedAttentionError: the model keeps its own attention.
+    """
+    padded = MultimodalPaddedEvaluator(model, features)
+    rows, length = trial_rows(features.processor)
+    expected = ExpectedStates.of(lambda: _hidden_states(padded, rows, length))
+    before = text_decoder(model).config._attn_implementation or "eager"
+    positions = MultimodalRowPositions(model, features.processor) if has_three_axes(model) else None
+    packed = packed_evaluator_for(model, dtype, positions)
+    try:
+        problem = expected.deviation(_hidden_states(packed, rows, length))
+    except MODEL_ERRORS as error:
+        problem = describe_failure(error)
+    if problem:
+        text_decoder(model).set_attn_implementation(before)
+        raise PackedAttentionError(f"{problem} on rows with media")
+    return packed
 
 
 def trial_rows(processor: MediaProcessor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -108,7 +108,7 @@ class MultimodalPaddedEvaluator(PaddedEvaluator):
     features: MediaFeatures
 
     def with_model(self, model: PreTrainedModel) -> Evaluator:
-        return MultimodalPaddedEvaluator(model, self.features.with_model(model))
+        return replace(self, model=model, features=self.features.with_model(model))
 
     @property
     def inputs(self) -> ForwardInputs:

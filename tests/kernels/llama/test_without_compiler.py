@@ -59,7 +59,7 @@ SUPPORTED: dict[str, Any] = {
 
 def assert_backend(model: Any, backend: type) -> None:
     """The model takes packed attention and gets this backend."""
-    assert hf_attention.try_packed_attention(model)
+    hf_attention.use_packed_attention(model)
     assert isinstance(backend_for(model), backend)
 
 

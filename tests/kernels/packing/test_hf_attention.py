@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from grupo.kernels.packing import hf_attention
+from grupo.kernels.packing.hf_attention import PackedAttentionError
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.models.loading import enable_gradient_checkpointing
@@ -66,7 +67,7 @@ def relative_error(actual: Tensor, expected: Tensor) -> float:
 
 def with_packed_attention(model: PreTrainedModel) -> PreTrainedModel:
     """The same model, switched to packed attention."""
-    assert hf_attention.try_packed_attention(model)
+    hf_attention.use_packed_attention(model)
     assert model.config._attn_implementation == hf_attention.ATTENTION_NAME
     return model
 
@@ -150,9 +151,41 @@ def test_gradient_checkpointing_recomputes_layers_and_keeps_gradients(family):
 def test_unsupported_models_keep_their_own_attention(family):
     model = random_model({**UNSUPPORTED, **RECURRENT}[family]())
     before, hidden = model.config._attn_implementation, own(model)
-    assert not hf_attention.try_packed_attention(model)
+    with pytest.raises(PackedAttentionError):
+        hf_attention.use_packed_attention(model)
     assert model.config._attn_implementation == before
     assert torch.equal(own(model), hidden)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_model_with_attention_of_another_kind_states_by_how_much_it_differs(dtype):
+    model = random_model(UNSUPPORTED["gpt_oss"]()).to(dtype)  # with attention sinks
+    with pytest.raises(PackedAttentionError, match=r"^differs by 0\.\d+ \(allowed 0\.\d+\)$"):
+        hf_attention.use_packed_attention(model)
+
+
+def test_a_model_that_cannot_compute_packed_attention_states_its_error():
+    model = random_model(SUPPORTED["llama"]())
+    del model.model.layers[1].self_attn.layer_idx  # some implementations have none
+    before = model.config._attn_implementation
+    with pytest.raises(PackedAttentionError, match=r"^raises AttributeError: .*layer_idx"):
+        hf_attention.use_packed_attention(model)
+    assert model.config._attn_implementation == before
+
+
+def test_a_model_with_other_layers_than_attention_names_their_type():
+    with pytest.raises(PackedAttentionError, match=r"^does not compute layers of type 'conv'$"):
+        hf_attention.use_packed_attention(random_model(RECURRENT["lfm2"]()))
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_a_model_whose_layers_amplify_rounding_is_packed_in_bfloat16(family):
+    model = random_model(SUPPORTED[family](num_hidden_layers=64)).bfloat16()
+    both_rounded = [own(model), packed(with_packed_attention(model))]
+    assert relative_error(*both_rounded) > 0.05
+    exact = own(random_model(SUPPORTED[family](num_hidden_layers=64)).bfloat16().float())
+    errors = [relative_error(hidden, exact) for hidden in both_rounded]
+    assert max(errors) < 1.5 * min(errors)
 
 
 def test_scale_of_the_model_is_used():

@@ -72,7 +72,7 @@ def test_the_tokens_of_the_prompt_are_read_once_whatever_the_group_size():
 
 def test_logits_and_gradients_equal_those_of_repeated_prompts():
     one, other = (random_model(FAMILIES["llama"]()) for _ in range(2))
-    assert hf_attention.try_packed_attention(one)
+    hf_attention.use_packed_attention(one)
     actual, expected = answer_logits(one, grouped(one)), answer_logits(other, repeated(other))
     assert actual.shape[0] == 9
     torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
@@ -84,7 +84,7 @@ def test_logits_and_gradients_equal_those_of_repeated_prompts():
 
 def test_an_answer_does_not_depend_on_the_answers_beside_it():
     model = random_model(FAMILIES["llama"]())
-    assert hf_attention.try_packed_attention(model)
+    hf_attention.use_packed_attention(model)
     logits = answer_logits(model, grouped(model))
     alone = pack(TOKEN[:1, :7], LENGTH[:1], min_saved=1)
     hidden = hf_attention.forward_packed(model, alone.token, alone.position, TreeAttention(alone))
