@@ -1,4 +1,4 @@
-"""Renders docs/real_model.md: settings and memory of real models on one GPU, computed."""
+"""Renders docs/real_model.md: settings and memory of real models on GPUs, computed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.models.model_size import ModelSize, size_of_config
 from grupo.models.quantization import Nf4
+from grupo.models.sharding import FSDP2
 from grupo.real_models.shapes import SHAPES
 from grupo.recipe import Recipe
 from grupo.toy import quickstart
@@ -23,6 +24,9 @@ BFLOAT16_BYTES = 2
 DEVICES = (16, 24, 48, 80, 141)  # GB of memory of one GPU
 ESTIMATE_ERROR = 0.15  # margin of the estimate
 CONTEXT_GB = 1.0  # of CUDA and its libraries
+SHARDING = FSDP2(param_dtype="bfloat16")
+SHARDED_DEVICE = 80  # GB of memory of each of several GPUs
+NUMBERS_OF_GPUS = (2, 4, 8)  # of one machine
 TRAININGS: Mapping[str, Mapping[str, Any]] = {
     "full": {},
     "LoRA": {"lora": Lora()},
@@ -68,9 +72,21 @@ In this order, if the device is too small:
 5. QLoRA: the frozen weights in 4 bits.
 
 If the memory does not suffice during a run, micro-batches are halved and the run continues
-([memory](memory.md)). Models that do not fit on one GPU cannot be trained: grupo does not use
-several.
+([memory](memory.md)).
 
+## Several GPUs
+
+```console
+$ grupo train --model path/to/model --tasks train.jsonl --reward rewards.py:correct --ranks 4 \\
+      --policy.sharding "FSDP2(param_dtype='bfloat16')"
+```
+
+The GPUs of one machine divide the weights, their gradients and the state of the optimizer. Each
+GPU keeps a whole copy of the weights in bfloat16, with which it generates
+([sharded weights](scale.md#sharded-weights)). Sharding was tested on CPUs, not on GPUs. The
+trainings of all weights that fit on no single GPU need, by the same estimate:
+
+{several_gpus}
 ## More speed
 
 A vLLM server generates faster than the trainer's process ([vLLM](vllm.md)); it takes memory of
@@ -99,8 +115,22 @@ class Setup:
     @property
     def device(self) -> str:
         """The smallest GPU that it fits on."""
-        needed = self.memory.peak / 1e9 * (1 + ESTIMATE_ERROR) + CONTEXT_GB
+        needed = _needed_gb(self.memory)
         return next((f"{size} GB" for size in DEVICES if needed <= size), "none")
+
+    def sharded_memory(self, ranks: int) -> MemoryEstimate:
+        """The memory of each of several GPUs that divide the weights."""
+        policy = self.recipe.policy
+        assert isinstance(policy, CausalLM)
+        recipe = self.recipe.replace(policy=replace(policy, sharding=SHARDING))
+        model = model_size(self.name)
+        step = step_size(recipe, TASKS.prompt, model.context_length)
+        return estimate_memory(recipe, model, step, BFLOAT16_BYTES, on_cpu=False, ranks=ranks)
+
+
+def _needed_gb(memory: MemoryEstimate) -> float:
+    """Memory of a GPU, in GB, with a margin for the error of the estimate."""
+    return memory.peak / 1e9 * (1 + ESTIMATE_ERROR) + CONTEXT_GB
 
 
 @cache
@@ -145,7 +175,7 @@ def real_model_page() -> str:
         markdown([SETTINGS_HEADER, *map(_settings_row, setups)]),
         "Values for all of them:\n",
         "\n".join(_common_choices(setups)) + "\n",
-        NOTES.format(checkpointing=1),
+        NOTES.format(checkpointing=1, several_gpus=_several_gpus(setups)),
     ]
     return "\n".join(sections)
 
@@ -161,6 +191,7 @@ MEMORY_HEADER = [
     "peak, GB",
     "fits on one GPU of",
 ]
+SHARDED_HEADER = ["model", f"GPUs of {SHARDED_DEVICE} GB", "peak of each, GB"]
 SETTINGS_HEADER = ["model", "training", "learning rate", "gradient checkpointing"]
 VARYING_FIELDS = ("learning_rate", "policy.gradient_checkpointing")
 
@@ -177,6 +208,21 @@ def _memory_row(setup: Setup) -> list[str]:
     parameters = f"{model_size(setup.name).num_parameters / 1e9:.2f} B"
     sizes = [f"{size / 1e9:.1f}" for size in parts]
     return [setup.name, parameters, setup.training, *sizes, setup.device]
+
+
+def _several_gpus(setups: list[Setup]) -> str:
+    """A table of the trainings that fit on no single GPU."""
+    rows = [sharded_row(setup) for setup in setups if setup.device == "none"]
+    return markdown([SHARDED_HEADER, *rows])
+
+
+def sharded_row(setup: Setup) -> list[str]:
+    """The fewest GPUs that a training fits on, and the memory of each."""
+    memory = {n: setup.sharded_memory(n) for n in NUMBERS_OF_GPUS}
+    count = next((n for n in memory if _needed_gb(memory[n]) <= SHARDED_DEVICE), 0)
+    if not count:
+        return [setup.name, f"more than {NUMBERS_OF_GPUS[-1]}", ""]
+    return [setup.name, str(count), f"{memory[count].peak / 1e9:.1f}"]
 
 
 def _settings_row(setup: Setup) -> list[str]:

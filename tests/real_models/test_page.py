@@ -1,8 +1,19 @@
 """docs/real_model.md equals what its command writes, and its models have their published sizes."""
 
+import re
+
 import pytest
 
-from grupo.real_models.page import DEVICES, make_setup, model_size, real_model_page
+from grupo.config.overrides import parse_value
+from grupo.models.sharding import FSDP2
+from grupo.real_models.page import (
+    DEVICES,
+    SHARDING,
+    make_setup,
+    model_size,
+    real_model_page,
+    sharded_row,
+)
 from grupo.real_models.shapes import SHAPES
 from tests.helpers.paths import ROOT
 
@@ -43,3 +54,18 @@ def test_a_device_is_the_smallest_with_room_for_the_error_of_the_estimate():
 
 def test_a_model_that_fits_on_no_device_is_said_to():
     assert make_setup("Qwen2.5-7B", "full").device == "none"
+
+
+def test_a_model_that_fits_on_no_gpu_is_divided_among_several():
+    setup = make_setup("Qwen2.5-7B", "full")
+    (name, count, peak) = sharded_row(setup)
+    memory = {ranks: setup.sharded_memory(ranks).peak / 1e9 for ranks in (2, 4)}
+    assert (name, count, peak) == ("Qwen2.5-7B", "4", f"{memory[4]:.1f}")
+    assert memory[4] * 1.15 + 1 <= 80 < memory[2] * 1.15 + 1
+    assert f"| {name} | {count} | {peak} |" in real_model_page()
+
+
+def test_the_printed_sharding_is_the_one_that_is_computed():
+    text = re.search(r'--policy.sharding "(.*)"', real_model_page())
+    assert text
+    assert parse_value(text[1], FSDP2 | None, "policy.sharding") == SHARDING
