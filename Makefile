@@ -115,7 +115,9 @@ claims: .venv/installed
 
 # Comparison with TRL on this machine, alternating runs: benchmarks/results/cpu.md; VLLM=ENVIRONMENT adds its sampling.
 # `bench-short` takes minutes, `bench` hours.
-.PHONY: bench bench-short
+# `bench-real` has a model of SmolLM2's size. PRECISION=float32 leaves bfloat16 out, in which a step of TRL takes
+# an hour on a processor without instructions for it.
+.PHONY: bench bench-short bench-real
 bench: .venv/installed benchmarks/.trl/installed
 	$(BIN)/python -m benchmarks.check short long agent
 	$(BIN)/python -m benchmarks.compare
@@ -125,9 +127,17 @@ bench-short: .venv/installed benchmarks/.trl/installed
 	$(BIN)/python -m benchmarks.compare short short-signal --precision float32 \
 		--out benchmarks/results/cpu-short
 
+REAL_OPTIONS = $(if $(PRECISION),--precision $(PRECISION))
+bench-real: .venv/installed benchmarks/.trl/installed
+	$(BIN)/python -m benchmarks.bound
+	$(BIN)/python -m benchmarks.check real-short real-lora
+	$(BIN)/python -m benchmarks.exact real-short real-lora
+	$(BIN)/python -m benchmarks.compare real-short real-long real-group-16 real-lora --pairs 5 $(REAL_OPTIONS)
+	$(BIN)/python -m benchmarks.sampling real-sample-32x32 real-sample-16x256 --rounds 5 $(REAL_OPTIONS) $(if $(VLLM),--vllm $(VLLM))
+
 benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	test -x benchmarks/.trl/bin/python || $(PYTHON) -m venv benchmarks/.trl
-	benchmarks/.trl/bin/python -m pip install --quiet --constraint $< torch trl datasets pillow
+	benchmarks/.trl/bin/python -m pip install --quiet --constraint $< torch trl datasets peft pillow
 	touch $@
 
 # Installed once, and again when the requirements change. Works offline afterwards.

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from benchmarks.compare import HERE
 from benchmarks.grupo_worker import recipe
+from benchmarks.models import randomize_adapters
 from benchmarks.workloads import WORKLOADS
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
@@ -84,7 +85,9 @@ def replay_recipe(recipe: Recipe, rollouts: Sequence[Rollout]) -> Recipe:
 
 def gradient_learner(recipe: Recipe) -> Learner:
     """Return a learner which stores its unclipped gradient and leaves the parameters unchanged."""
-    return Learner(recipe.replace(optimizer=GradientKeepingOptimizer(), max_grad_norm=math.inf))
+    learner = Learner(recipe.replace(optimizer=GradientKeepingOptimizer(), max_grad_norm=math.inf))
+    randomize_adapters(learner.policy.module)
+    return learner
 
 
 def rollouts_and_gradient(learner: Learner) -> tuple[Sequence[Rollout], dict[str, Tensor]]:

@@ -4,8 +4,8 @@
 
 One worker process per library loads the model and runs a warm-up step. Then the workers alternate;
 the order within a pair changes from pair to pair, and pairs measured while other programs were busy
-are repeated. Without names, every workload is measured. The results accumulate in a JSON file, from
-which a Markdown page and its figures are generated.
+are repeated. Without names, every workload with a small model is measured. The results accumulate
+in a JSON file, from which a Markdown page and its figures are generated.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.page import write_page
 from benchmarks.processor import CpuClock
 from benchmarks.summary import summarize_pairs
-from benchmarks.workloads import THREADS, WORKLOADS
+from benchmarks.workloads import SMALL_WORKLOADS, THREADS, WORKLOADS
 
 HERE = Path(__file__).parent
 Measurements = dict[str, Any]
@@ -163,7 +163,7 @@ def main() -> int:
     """Measure the chosen workloads; return the number of measurements whose worker died."""
     args = arguments()
     failures = 0
-    names = args.names or list(WORKLOADS)
+    names = args.names or list(SMALL_WORKLOADS)
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
     cells = [(name, precision) for name in names for precision in WORKLOADS[name].precisions]
     for name, precision in cells:

@@ -14,6 +14,7 @@ from grupo.envs.scoring import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
+from grupo.models.loading import Lora
 from grupo.recipe import Recipe
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.samplers import GroupSampler
@@ -73,6 +74,7 @@ def recipe(workload: Workload, precision: str) -> Recipe:
             str(model_folder(workload.shape)),
             max_new_tokens=workload.max_new_tokens,
             dtype=precision,
+            lora=Lora(workload.lora_rank) if workload.lora_rank else None,
         ),
         env=_build_env(workload),
         tasks=tasks,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
@@ -16,6 +16,7 @@ from benchmarks.workloads import END_PROBABILITY, SAMPLING_WORKLOADS, WORKLOADS,
 
 END, PAD = 0, 1
 MIN_LOGIT = -30.0  # low enough that the token is never sampled
+ADAPTER_STD = 0.02  # of random adapters, as of the weights of transformers' models
 
 
 def model_folder(shape: Shape) -> Path:
@@ -28,7 +29,7 @@ def save_model(shape: Shape) -> None:
     if model_folder(shape).is_dir():
         return
     torch.manual_seed(0)
-    model = LlamaForCausalLM(_config(shape))
+    model = LlamaForCausalLM(build_config(shape))
     probability = _set_end_probability(model, shape)
     print(f"{shape.name}: {model.num_parameters() / 1e6:.2f} M, P(end) = {probability:.4f}")
     temporary = model_folder(shape).with_suffix(".new")
@@ -37,16 +38,27 @@ def save_model(shape: Shape) -> None:
     temporary.rename(model_folder(shape))
 
 
-def _config(shape: Shape) -> LlamaConfig:
+@torch.no_grad()
+def randomize_adapters(module: nn.Module) -> None:
+    """Give the adapters the same random values in every library; none of their gradients is 0."""
+    generator = torch.Generator().manual_seed(0)
+    for name, parameter in sorted(module.named_parameters()):
+        if ".lora_" in name:
+            parameter.normal_(std=ADAPTER_STD, generator=generator)
+
+
+def build_config(shape: Shape) -> LlamaConfig:
+    """Return the configuration of the model of that shape."""
     return LlamaConfig(
         vocab_size=shape.vocab_size,
         hidden_size=shape.hidden_size,
         num_hidden_layers=shape.layers,
-        num_attention_heads=shape.hidden_size // 64,
-        num_key_value_heads=shape.hidden_size // 128,
+        num_attention_heads=shape.query_heads,
+        num_key_value_heads=shape.key_heads,
         intermediate_size=shape.intermediate_size,
-        max_position_embeddings=4096,
-        tie_word_embeddings=False,
+        max_position_embeddings=shape.context_length,
+        rope_parameters={"rope_type": "default", "rope_theta": shape.rope_theta},
+        tie_word_embeddings=shape.tied,
         bos_token_id=None,
         eos_token_id=END,
         pad_token_id=PAD,

@@ -5,13 +5,17 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.workloads import WORKLOADS
+from benchmarks.targets import PEAK_FRAC, SPEEDUP
+from benchmarks.workloads import REAL_WORKLOADS, WORKLOADS
 
-Results = Mapping[str, Mapping[str, Any]]  # by workload, then precision
+Result = Mapping[str, Any]
+Results = Mapping[str, Mapping[str, Result]]  # by workload, then precision
+MEASUREMENTS = "seconds: grupo|TRL|sampling: grupo|TRL|update: grupo|TRL|tokens: grupo|TRL|"
+MEASUREMENTS += "peak GB: grupo|TRL|others|pairs"
 SERIES = {"group": "rollouts in a group", "prompt": "prompt tokens", "size": "million parameters"}
 
 EXPLANATION = """`make bench` generates this page. Both libraries train the same model on the same
@@ -27,8 +31,8 @@ benchmarks.check` shows that both libraries compute the same gradient from the s
 * bfloat16: few pairs. On a processor without bfloat16 instructions TRL uses a slow emulation, while
   grupo computes in float32 and reports that.
 * TRL uses its fastest settings according to `python -m benchmarks.tune`: no checkpointing, no logs,
-  no saves, one micro-batch per step except in prompt-2048 and agent-apart. On a processor TRL also
-  evaluates the LM head at all prompt tokens.
+  no saves, one micro-batch per step except in prompt-2048, agent-apart and real-long. On a
+  processor TRL also evaluates the LM head at all prompt tokens.
 * short-signal: in about 30 % of the groups all rewards are equal, so their gradient is zero.
 * agent: eight turns, each after an observation of 64 tokens. TRL generates them in a `rollout_func`
   with its own `generate`, and trains on each rollout as one row, like grupo.
@@ -37,44 +41,76 @@ benchmarks.check` shows that both libraries compute the same gradient from the s
   turns for grupo. The number of sampled tokens is equal; TRL trains on 8 times as many rows.
 """
 
+REAL_EXPLANATION = """A Llama of the shape of SmolLM2-135M with random weights: 30 layers of 576
+dimensions, 134.5 million weights, a vocabulary of 49,152 with a tied LM head. Answers run to the
+limit. TRL has one micro-batch per step, and four of 8 rows in real-long, where 16 rows do not fit
+into 24 GiB. real-lora: both libraries train adapters of rank 16 on all linear layers.
+"""
+
 
 def write_page(path_stem: Path) -> None:
     """Write `path_stem`.md and its figures from `path_stem`.json."""
     results: Results = json.loads(path_stem.with_suffix(".json").read_text())
-    single = {name: result for name, result in results.items() if not _series_name(name)}
-    text = [_page_header(results), results_table(single)]
+    real = {name: result for name, result in results.items() if name in REAL_WORKLOADS}
+    small = {name: result for name, result in results.items() if name not in real}
+    single = {name: result for name, result in small.items() if not _series_name(name)}
+    text = [_page_header(results)]
+    if single:
+        text += [results_table(single), f"\n![Times as fast]({path_stem.name}.svg)\n"]
+        _plot_ratios(path_stem.with_suffix(".svg"), single)
+    if real:
+        text += [f"\n## A real model\n\n{REAL_EXPLANATION}", targets_table(real), ""]
     for series, quantity in SERIES.items():
-        members = {n: result for n, result in results.items() if _series_name(n) == series}
+        members = {n: result for n, result in small.items() if _series_name(n) == series}
         if members:
             figure_file = path_stem.with_name(f"{path_stem.name}-{series}.svg")
             text += [f"\n## Growth with {quantity}\n", results_table(members)]
             text += [f"\n![{quantity}]({figure_file.name})\n"]
             _plot_series(figure_file, members, quantity)
-    if single:
-        text.insert(2, f"\n![Times as fast]({path_stem.name}.svg)\n")
-        _plot_ratios(path_stem.with_suffix(".svg"), single)
     path_stem.with_suffix(".md").write_text("\n".join(text))
 
 
 def results_table(results: Results) -> str:
     """Render a row per workload and precision."""
-    header = "workload|precision|times as fast (95 %)|seconds: grupo|TRL|sampling: grupo|TRL|"
-    header += "update: grupo|TRL|tokens: grupo|TRL|peak GB: grupo|TRL|others|pairs"
-    rows = [header, "|".join(["---"] * 2 + ["---:"] * 13)]
+    return _table(f"workload|precision|times as fast (95 %)|{MEASUREMENTS}", results, _row)
+
+
+def targets_table(results: Results) -> str:
+    """Render a row per workload with a real model and precision, with the targets."""
+    header = "workload|precision|times as fast (95 %)|at least|peak of TRL's|at most|"
+    return _table(header + MEASUREMENTS, results, _row_with_targets)
+
+
+def _table(header: str, results: Results, row: Callable[[str, str, Result], list[str]]) -> str:
+    numbers = header.count("|") - 1
+    rows = [header.split("|"), ["---"] * 2 + ["---:"] * numbers]
     for name, by_precision in results.items():
-        rows += [_row(name, precision, result) for precision, result in by_precision.items()]
-    return "\n".join(f"|{row}|" for row in rows)
+        rows += [row(name, precision, result) for precision, result in by_precision.items()]
+    return "\n".join(f"|{'|'.join(cells)}|" for cells in rows)
 
 
-def _row(name: str, precision: str, result: Mapping[str, Any]) -> str:
+def _row(name: str, precision: str, result: Result) -> list[str]:
+    return [*_speedup_cells(name, precision, result), *_measurement_cells(result)]
+
+
+def _row_with_targets(name: str, precision: str, result: Result) -> list[str]:
+    peak_frac = result["ours"]["peak"] / result["peer"]["peak"]
+    targets = [f"{SPEEDUP[name][precision]:g}", f"{peak_frac:.2f}", f"{PEAK_FRAC:g}"]
+    return [*_speedup_cells(name, precision, result), *targets, *_measurement_cells(result)]
+
+
+def _speedup_cells(name: str, precision: str, result: Result) -> list[str]:
+    speedup = f"**{result['ratio']:.2f}** ({result['low']:.2f} to {result['high']:.2f})"
+    return [f"{name}: {WORKLOADS[name].description}", precision, speedup]
+
+
+def _measurement_cells(result: Result) -> list[str]:
     sides = result["ours"], result["peer"]
-    cells = [f"{name}: {WORKLOADS[name].description}", precision]
-    cells += [f"**{result['ratio']:.2f}** ({result['low']:.2f} to {result['high']:.2f})"]
-    cells += [f"{s[phase]:.2f}" for phase in ("seconds", "sample", "update") for s in sides]
+    cells = [f"{s[phase]:.2f}" for phase in ("seconds", "sample", "update") for s in sides]
     cells += [f"{s['tokens']:,.0f}" for s in sides]
     cells += [f"{s['peak'] / 1e9:.2f}" for s in sides]
     others = max(s["others"] for s in sides)
-    return "|".join([*cells, f"{others:.2f}", str(result["pairs"])])
+    return [*cells, f"{others:.2f}", str(result["pairs"])]
 
 
 def _series_name(name: str) -> str:

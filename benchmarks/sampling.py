@@ -2,25 +2,37 @@
 
     python -m benchmarks.sampling 3-128x32 --rounds 5 --vllm ENVIRONMENT
 
+Without names, every workload with a small model is measured.
+
 All engines get the same prompts and generate the same number of tokens, one after another; the
-order rotates from round to round. For bfloat16 transformers and vLLM have bfloat16 weights; grupo
-has float32 weights and computes in bfloat16 by autocast if the processor has instructions for it,
-otherwise in float32.
+order rotates from round to round. "bound" is no engine: it computes products of large matrices,
+with as many multiplications as the weights of the model need for the new tokens. For bfloat16
+transformers and vLLM have bfloat16 weights; grupo has float32 weights and computes in bfloat16 by
+autocast if the processor has instructions for it, otherwise in float32, and so does the bound.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.compare import HERE, RawDefaultsFormatter, Worker, WorkerDied
 from benchmarks.summary import median_interval
-from benchmarks.workloads import SAMPLING_WORKLOADS
+from benchmarks.targets import SAMPLING
+from benchmarks.workloads import REAL_SAMPLING, SAMPLING_WORKLOADS, SMALL_SAMPLING
 
 Measurements = dict[str, Any]
+Results = dict[str, dict[str, dict[str, Measurements]]]  # by workload, precision and engine
+HEADER = "workload|precision|engine|tokens/s|grupo is times as fast (95 %)|peak GB|rounds"
+REAL_SECTION = """## A real model
+
+A Llama of the shape of SmolLM2-135M with random weights. In the rows of the bound the ratio is
+the part of the bound that grupo reaches.
+"""
 
 
 def measure_workload(
@@ -69,16 +81,31 @@ def _summary(
     }
 
 
-def render_page(results: dict[str, dict[str, Measurements]]) -> str:
-    """Render a row per workload, precision and engine."""
+def render_page(results: Results) -> str:
+    """Render a row per workload, precision and engine; real models have a table with targets."""
     explanation = (__doc__ or "").split("\n\n")[-1].strip()
-    header = "workload|precision|engine|tokens/s|grupo is times as fast (95 %)|peak GB|rounds"
-    rows = [header, "---|---|---|---:|---:|---:|---:"]
+    small = {name: results[name] for name in SMALL_SAMPLING if name in results}
+    real = {name: results[name] for name in REAL_SAMPLING if name in results}
+    sections = [f"# Sampling alone\n\n{explanation}\n"]
+    if small:
+        sections.append(f"{_table(HEADER, small, _row)}\n")
+    if real:
+        table = _table(f"{HEADER}|at least", real, _row_with_target)
+        sections.append(f"{REAL_SECTION}\n{table}\n")
+    return "\n".join(sections)
+
+
+def _table(header: str, results: Results, row: Callable[..., str]) -> str:
+    rows = [header, "|".join(["---"] * 3 + ["---:"] * (header.count("|") - 2))]
     for name, by_precision in results.items():
         for precision, by_engine in by_precision.items():
-            rows += [_row(name, precision, engine, result) for engine, result in by_engine.items()]
-    table = "\n".join(f"|{row}|" for row in rows)
-    return f"# Sampling alone\n\n{explanation}\n\n{table}\n"
+            rows += [row(name, precision, engine, result) for engine, result in by_engine.items()]
+    return "\n".join(f"|{row}|" for row in rows)
+
+
+def _row_with_target(name: str, precision: str, engine: str, result: Measurements) -> str:
+    target = f"{SAMPLING[engine][precision]:g}" if engine in SAMPLING else ""
+    return f"{_row(name, precision, engine, result)}|{target}"
 
 
 def _row(name: str, precision: str, engine: str, result: Measurements) -> str:
@@ -98,9 +125,7 @@ def save_result(file: Path, name: str, precision: str, result: Measurements) -> 
     results.setdefault(name, {})[precision] = result
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")
-    file.with_suffix(".md").write_text(
-        render_page({n: results[n] for n in SAMPLING_WORKLOADS if n in results})
-    )
+    file.with_suffix(".md").write_text(render_page(results))
 
 
 def arguments() -> argparse.Namespace:
@@ -121,10 +146,12 @@ def main() -> int:
     """Measure what was asked for; how many workloads a worker died of."""
     args, died = arguments(), 0
     trl_python = args.trl / "bin" / "python"
-    by_engine = {"grupo": Path(sys.executable), "dynamic": trl_python, "static": trl_python}
+    own_python = Path(sys.executable)
+    by_engine = {"grupo": own_python, "bound": own_python}
+    by_engine |= {"dynamic": trl_python, "static": trl_python}
     if args.vllm:
         by_engine["vllm"] = args.vllm / "bin" / "python"
-    names = args.names or list(SAMPLING_WORKLOADS)
+    names = args.names or list(SMALL_SAMPLING)
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
     for name, precision in [(n, p) for n in names for p in SAMPLING_WORKLOADS[n].precisions]:
         if args.precision in (None, precision):

@@ -106,8 +106,32 @@ def vllm(workload: Workload, precision: str) -> SampleOnce:
     return sample
 
 
-ENGINES = {"grupo": grupo, "dynamic": dynamic, "static": static, "vllm": vllm}
-PACKAGES = {"grupo": "grupo", "dynamic": "transformers", "static": "transformers", "vllm": "vllm"}
+def bound(workload: Workload, precision: str) -> SampleOnce:
+    """Compute as many multiplications as the new tokens need, in products of large matrices."""
+    import torch
+
+    from benchmarks.bound import matrix_products
+    from grupo.models.loading import compute_dtype
+
+    tokens = workload.rows * workload.max_new_tokens
+    dtype = compute_dtype(precision, torch.device("cpu"))
+    multiply = matrix_products(tokens * workload.shape.product_weights, dtype)
+
+    def sample() -> int:
+        multiply()
+        return tokens
+
+    return sample
+
+
+ENGINES = {"grupo": grupo, "dynamic": dynamic, "static": static, "vllm": vllm, "bound": bound}
+PACKAGES = {
+    "grupo": ("grupo", "torch"),
+    "dynamic": ("transformers", "torch"),
+    "static": ("transformers", "torch"),
+    "vllm": ("vllm", "torch"),
+    "bound": ("torch",),
+}
 
 
 def main() -> None:
@@ -115,7 +139,7 @@ def main() -> None:
     channel = WorkerChannel()
     _, engine, name, precision = sys.argv
     sample = ENGINES[engine](SAMPLING_WORKLOADS[name], precision)
-    channel.ready(PACKAGES[engine], "torch")
+    channel.ready(*PACKAGES[engine])
     while True:
         channel.wait()
         start = time.perf_counter()

@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import TrainerCallback
 
 from benchmarks import trl_worker
+from benchmarks.models import randomize_adapters
 from benchmarks.workloads import WORKLOADS
 
 
@@ -47,7 +48,8 @@ class SaveGradient(TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         model = self.trainer.model
-        gradient = {name: parameter.grad for name, parameter in model.named_parameters()}
+        trained = ((n, p) for n, p in model.named_parameters() if p.requires_grad)
+        gradient = {name: parameter.grad for name, parameter in trained}
         torch.save({"token_rows": self.trainer.token_rows, "gradient": gradient}, self.file)
         raise SystemExit
 
@@ -62,6 +64,7 @@ def main() -> None:
         config = trl_worker.trl_config(workload, precision, output)
         config.max_grad_norm = 0.0  # no clipping
         callback.trainer = trl_worker.build_trainer(workload, config, callback, RecordingTrainer)
+        randomize_adapters(callback.trainer.model)
         callback.trainer.train()
 
 

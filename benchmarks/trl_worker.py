@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from datasets import Dataset, disable_progress_bars
+from peft import LoraConfig
 from transformers import TrainerCallback
 from transformers.utils import logging
 from trl import GRPOConfig, GRPOTrainer
@@ -94,6 +95,19 @@ def trl_config(workload: Workload, precision: str, output: str, **overrides: Any
     return GRPOConfig(**FIXED_SETTINGS | workload_settings | overrides)
 
 
+def adapter_config(workload: Workload) -> LoraConfig | None:
+    """Return the settings of the adapters, which are grupo's defaults; None without adapters."""
+    if not workload.lora_rank:
+        return None
+    return LoraConfig(
+        r=workload.lora_rank,
+        lora_alpha=32,
+        target_modules="all-linear",
+        lora_dropout=0.0,
+        task_type="CAUSAL_LM",
+    )
+
+
 def prompt_texts(workload: Workload) -> list[str]:
     """Return the prompts of `STEPS` steps."""
     generate = turn_contexts if workload.turns_as_tasks else random_prompts
@@ -118,6 +132,7 @@ def build_trainer(
         train_dataset=Dataset.from_dict({"prompt": prompt_texts(workload)}),
         reward_funcs=score,
         callbacks=[callback],
+        peft_config=adapter_config(workload),
         rollout_func=RolloutFunction(workload) if multi_turn else None,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 THREADS = 2
+HEAD_SIZE = 64  # dimensions of an attention head
 END_PROBABILITY = 0.04  # of the end token at every position, where answers end by themselves
 
 
@@ -13,7 +14,16 @@ END_PROBABILITY = 0.04  # of the end token at every position, where answers end 
 class Shape:
     """A Llama with random weights and heads of 64 dimensions.
 
-    `answers_end` makes the end token likely enough to end answers before the token limit.
+    Args:
+        hidden_size: dimensions of a hidden state.
+        layers: number of layers.
+        intermediate_size: dimensions within an MLP.
+        vocab_size: number of different tokens.
+        answers_end: the end token is likely enough to end answers before the token limit.
+        queries_per_key: query heads that share a key head.
+        tied: the LM head has the weights of the embedding.
+        rope_theta: base of the rotary position embedding.
+        context_length: largest number of tokens of a row.
     """
 
     hidden_size: int = 256
@@ -21,12 +31,33 @@ class Shape:
     intermediate_size: int = 688
     vocab_size: int = 1024
     answers_end: bool = False
+    queries_per_key: int = 2
+    tied: bool = False
+    rope_theta: float = 10_000.0
+    context_length: int = 4096
 
     @property
     def name(self) -> str:
         """Return the name of the model's folder."""
         ending = "ends" if self.answers_end else "runs"
         return f"{self.hidden_size}x{self.layers}-{self.vocab_size}-{ending}"
+
+    @property
+    def query_heads(self) -> int:
+        """Return the number of query heads."""
+        return self.hidden_size // HEAD_SIZE
+
+    @property
+    def key_heads(self) -> int:
+        """Return the number of key heads, which is that of value heads."""
+        return self.query_heads // self.queries_per_key
+
+    @property
+    def product_weights(self) -> int:
+        """Return the number of weights that a new token is multiplied with, the LM head's too."""
+        attention = 2 * HEAD_SIZE * (self.query_heads + self.key_heads)
+        layer = self.hidden_size * (attention + 3 * self.intermediate_size)
+        return self.layers * layer + self.vocab_size * self.hidden_size
 
 
 @dataclass(frozen=True)
@@ -45,6 +76,7 @@ class Workload:
         turns_as_tasks: TRL gets every turn as a separate task.
         microbatch_rows: rows per micro-batch of TRL; 0: the whole step.
         precisions: the precisions to measure.
+        lora_rank: rank of adapters on all linear layers; 0: all weights are trained.
     """
 
     description: str
@@ -58,6 +90,7 @@ class Workload:
     turns_as_tasks: bool = False
     microbatch_rows: int = 0
     precisions: tuple[str, ...] = ("float32",)
+    lora_rank: int = 0
 
     @property
     def rows(self) -> int:
@@ -125,8 +158,40 @@ def _scaling_workloads(base: Workload) -> dict[str, Workload]:
     return groups | prompts_by_length | sizes
 
 
+SMOLLM2 = Shape(
+    576, 30, 1536, 49_152, queries_per_key=3, tied=True, rope_theta=1e5, context_length=8192
+)
+
+
+def _real_workloads() -> dict[str, Workload]:
+    """Return the workloads with a model of the shape of SmolLM2-135M."""
+    short = Workload(
+        "4 x 8, 60 prompt tokens, 48 new",
+        SMOLLM2,
+        prompts=4,
+        prompt_lengths=(60, 60),
+        max_new_tokens=48,
+        precisions=("float32", "bfloat16"),
+    )
+    return {
+        "real-short": short,
+        "real-long": replace(
+            short,
+            description="4 x 8, 500 prompt tokens, 48 new",
+            prompt_lengths=(500, 500),
+            microbatch_rows=8,  # TRL does not fit into 24 GiB with 16 rows
+        ),
+        "real-group-16": replace(
+            short, description="2 x 16, 60 prompt tokens, 48 new", prompts=2, group_size=16
+        ),
+        "real-lora": replace(
+            short, description=f"{short.description}, LoRA of rank 16", lora_rank=16
+        ),
+    }
+
+
 def _sampling_workloads() -> dict[str, Workload]:
-    """Return the workloads of `benchmarks.sampling`."""
+    """Return the workloads of `benchmarks.sampling` with small models."""
     return {
         f"{size}-{prompts * 8}x{new}": Workload(
             f"{size} M parameters, {prompts} x 8, 14 prompt tokens, {new} new",
@@ -140,8 +205,26 @@ def _sampling_workloads() -> dict[str, Workload]:
     }
 
 
-WORKLOADS = _workloads()
-SAMPLING_WORKLOADS = _sampling_workloads()
+def _real_sampling_workloads() -> dict[str, Workload]:
+    """Return the workloads of `benchmarks.sampling` with a model of the shape of SmolLM2-135M."""
+    short = _real_workloads()["real-short"]
+    return {
+        f"real-sample-{prompts * 8}x{new}": replace(
+            short,
+            description=f"135 M parameters, {prompts} x 8, 60 prompt tokens, {new} new",
+            prompts=prompts,
+            max_new_tokens=new,
+        )
+        for prompts, new in ((4, 32), (2, 256))
+    }
+
+
+SMALL_WORKLOADS = _workloads()
+REAL_WORKLOADS = _real_workloads()
+WORKLOADS = SMALL_WORKLOADS | REAL_WORKLOADS
+SMALL_SAMPLING = _sampling_workloads()
+REAL_SAMPLING = _real_sampling_workloads()
+SAMPLING_WORKLOADS = SMALL_SAMPLING | REAL_SAMPLING
 
 
 def random_prompts(workload: Workload, count: int) -> list[str]:
