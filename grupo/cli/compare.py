@@ -41,7 +41,7 @@ ControlsOption = Annotated[
     bool, Option("--controls", help="Add two arms whose verdicts are known.")
 ]
 TasksOption = Annotated[Strings, Option(help="[name=]source, as for train; may be repeated.")]
-ModelOption = Annotated[str, Option(help="Folder or hub name of a model.")]
+ModelOption = Annotated[str, Option(help="Folder, .gguf file or hub name of a model.")]
 BaselineOption = Annotated[str, Option(help="Name of the baseline; the first method by default.")]
 MetricOption = Annotated[str, Option(help="sampled, greedy, reward, nonzero_std_frac, tokens …")]
 WorkersOption = Annotated[int, Option(min=0, help="Runs in parallel; 0: one per GPU or core.")]

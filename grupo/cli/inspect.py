@@ -27,7 +27,7 @@ def evaluate(
         list[str] | None,
         Argument(metavar="RUN --FIELD VALUE", help="Folder of a run; or use --model."),
     ] = None,
-    model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
+    model: Annotated[str, Option(help="Folder, .gguf file or hub name of a model.")] = "",
     tasks: Annotated[
         str, Option(help="Source of tasks; the run's held-out tasks by default.")
     ] = "",

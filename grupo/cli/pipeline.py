@@ -19,7 +19,6 @@ from grupo.core.importing import load_module
 from grupo.core.user_paths import is_recipe_file, parse_folder, shell_path
 from grupo.distributed.exchange import exchange_json, of_rank_0
 from grupo.distributed.start import is_rank_0, started_ranks
-from grupo.models.start_weights import sha256_of
 from grupo.pipeline import ConditionFailedError, Pipeline, resume_pipeline
 from grupo.pipeline.collect import NothingCollectedError
 from grupo.pipeline.data_stage import read_data_file
@@ -31,6 +30,7 @@ from grupo.pipeline.sources import stage_sources
 from grupo.pipeline.stages import PipelineStage
 from grupo.pipeline.validate import check_pipeline
 from grupo.report.stages import stage_table
+from grupo.storage.atomic_files import sha256_of
 from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks

@@ -12,7 +12,9 @@ from grupo.core.errors import ConfigError
 if TYPE_CHECKING:
     from grupo.inference.serve import ServeOptions
 
-ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Folder or hub name of a model.")]
+ModelArgument = Annotated[
+    str, Argument(metavar="MODEL", help="Folder, .gguf file or hub name of a model.")
+]
 MoreArgument = Annotated[
     list[str] | None,
     Argument(metavar="-- OPTIONS", help="Further options of vLLM, such as --max-num-seqs 64."),
@@ -55,6 +57,7 @@ def serve(
 ) -> None:
     """Print and run the commands of vLLM servers that generate for runs: `Vllm(urls=…)`."""
     from grupo.inference.serve import ServeOptions, check_interpreter, command_line, run_servers
+    from grupo.models.model_folder import model_folder
 
     interpreter = python or sys.executable
     options = ServeOptions(
@@ -73,6 +76,7 @@ def serve(
         return
     if gpus is not None:
         raise ConfigError("gpus: only servers on Ray take it. Give --ray, or --tensor-parallel.")
+    options = replace(options, model=model_folder(model))
     commands = [command_line(*parts) for parts in options.commands("WORKER_FOLDER")]
     if not dry_run:
         check_interpreter(interpreter)

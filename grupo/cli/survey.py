@@ -25,7 +25,7 @@ OutFile = Annotated[
 def survey(
     arguments: RecipeArguments = None,
     out_file: OutFile = Path("survey.parquet"),
-    model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
+    model: Annotated[str, Option(help="Folder, .gguf file or hub name of a model.")] = "",
     tasks: Annotated[str, Option(help="Source of the tasks; the training tasks by default.")] = "",
     reward: RewardOption = None,
     attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,

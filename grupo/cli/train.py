@@ -33,7 +33,11 @@ MethodOption = Annotated[
     str, Option(help='"dapo(max_length=64, overlong_buffer=16)" or file.py:name.')
 ]
 ModelOption = Annotated[
-    str, Option(help="Folder or hub name of a model; or RUN, RUN@best or adapters to start from.")
+    str,
+    Option(
+        help="Folder, .gguf file or hub name of a model; or RUN, RUN@best or adapters to start"
+        " from."
+    ),
 ]
 TasksOption = Annotated[
     str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')

@@ -113,6 +113,19 @@ LORA_RANK = Limit(
     "",
     "an adapter whose rank exceeds the width of its layer has no more capacity than the layer",
 )
+GGUF_ENTRIES = Limit(
+    "tensors, settings and entries of lists in the header of a .gguf file",
+    2_000_000,
+    "entries",
+    "the reader of gguf makes an object of each; the largest published vocabulary has 1.3 million"
+    " entries with its scores, types and merges",
+)
+GGUF_STRING = Limit(
+    "a text in the header of a .gguf file",
+    16 * 2**20,
+    "bytes",
+    "it is read into memory whole; long chat templates have 20,000 bytes",
+)
 LIMITS = (
     ARGUMENT_LENGTH,
     CODE_DEPTH,
@@ -128,6 +141,8 @@ LIMITS = (
     SEEDS,
     MODEL_LAYERS,
     LORA_RANK,
+    GGUF_ENTRIES,
+    GGUF_STRING,
 )
 
 

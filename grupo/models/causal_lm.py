@@ -47,6 +47,7 @@ from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loaded import LoadedModel, take_or_load
 from grupo.models.loading import Lora
+from grupo.models.model_folder import model_folder
 from grupo.models.quantization import Nf4, merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.scorers import DistributionScorer, scatter_to_batch
@@ -76,7 +77,7 @@ class CausalLM:
     """A causal language model of transformers.
 
     Args:
-        model: folder or hub name; or a `LoadedModel`, which is in memory already.
+        model: folder, .gguf file or hub name; or a `LoadedModel`, which is in memory already.
         lora: low-rank adapters to train instead of all weights. Default: all weights.
         sharding: `FSDP2()` divides the trained weights, their gradients and the optimizer's state
             among the ranks. Default: every rank has all of them.
@@ -514,7 +515,7 @@ class CausalPolicy(TrainablePolicy):
         engine = self.spec.engine
         server = VllmEngine(
             engine,
-            str(self.spec.model),
+            model_folder(str(self.spec.model)),
             self.stop_conditions,
             self.device,
             lora_rank=self.spec.lora.rank if self.spec.lora and engine.adapters else 0,

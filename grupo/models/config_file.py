@@ -7,6 +7,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.json_text import check_depth, read_limited
 from grupo.core.limits import LORA_RANK, MODEL_LAYERS
 from grupo.core.user_paths import parse_path
+from grupo.models.model_folder import model_folder
 
 
 def check_model_name(model: str) -> None:
@@ -19,7 +20,7 @@ def check_model_name(model: str) -> None:
     try:
         parse_path(model)
     except ConfigError as error:
-        allowed = "a model's folder, or its name on the hub"
+        allowed = "a model's folder, a .gguf file, or a name on the hub"
         raise ConfigError(f"model: {str(error).rstrip('.')}. Allowed: {allowed}.") from error
 
 
@@ -27,10 +28,10 @@ def check_config_file(model: str) -> None:
     """Raise `ConfigError` for a config.json that is no object or has too many layers.
 
     Args:
-        model: Folder or hub name of the model; of a name on the hub only the name is checked.
+        model: Folder, GGUF file or hub name; of a name on the hub only the name is checked.
     """
     check_model_name(model)
-    path = Path(model) / "config.json"
+    path = Path(model_folder(model)) / "config.json"
     if not path.is_file():
         return
     try:
@@ -49,7 +50,7 @@ def check_config_file(model: str) -> None:
 
 
 def reads_media(model: str) -> bool:
-    """Whether the model in a folder reads images or audio beside text."""
+    """Whether the model in a folder reads images or audio beside text; none in a GGUF file does."""
     path = Path(model) / "config.json"
     if not path.is_file():
         return False

@@ -26,6 +26,7 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.optional_deps import quiet_import_of_bitsandbytes
 from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.core.user_paths import shell_path
+from grupo.models.model_folder import model_folder
 from grupo.models.quantization import Nf4, keep_weights_unpacked
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.weight_files import check_no_pickle
@@ -98,7 +99,8 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def check_model_exists(path: str) -> None:
-    """Raise `ConfigError` if `path` is neither a model's folder nor a name on the hub."""
+    """Raise `ConfigError` if `path` is no model's folder, no GGUF file and no name on the hub."""
+    path = model_folder(path)
     if (Path(path) / PIPELINE_INDEX).is_file():
         return
     _check_folder(path)
@@ -107,7 +109,7 @@ def check_model_exists(path: str) -> None:
             AutoConfig.from_pretrained(path)
         except LOAD_ERRORS as error:
             problem = f"{path!r} is no folder, and as a name on the hub it does not load"
-            allowed = "a model's folder, or its name on the hub"
+            allowed = "a model's folder, a .gguf file, or a name on the hub"
             raise ConfigError(
                 f"model: {problem}: {first_line(error)} Allowed: {allowed}."
             ) from error
@@ -125,7 +127,7 @@ def load(
     """Load a language model and its tokenizer, with dropout off.
 
     Args:
-        path: folder or hub name.
+        path: folder, GGUF file or hub name.
         dtype: type of the stored weights.
         device: where the model lives.
         kind: `CAUSAL`, `MASKED` or `MULTIMODAL`.
@@ -135,6 +137,7 @@ def load(
     Raises:
         ConfigError: the model or the tokenizer does not load, or its weights are pickles.
     """
+    path = model_folder(path)
     _check_folder(path)
     with quiet_transformers():
         tokenizer = load_tokenizer(path)
@@ -227,10 +230,15 @@ def enable_gradient_checkpointing(model: PreTrainedModel) -> None:
         model.gradient_checkpointing_enable({"use_reentrant": False})
 
 
+def load_config(model: str) -> PreTrainedConfig:
+    """Load the configuration of a model: of a folder, a GGUF file or a name on the hub."""
+    return AutoConfig.from_pretrained(model_folder(model))
+
+
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer; it needs no pad token, because padding is masked."""
     try:
-        return AutoTokenizer.from_pretrained(path)
+        return AutoTokenizer.from_pretrained(model_folder(path))
     except LOAD_ERRORS as error:
         has_file = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
         reason = first_line(error) if has_file else "there is no tokenizer.json"

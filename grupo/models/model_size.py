@@ -2,13 +2,13 @@
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 from grupo.core.component import component
 from grupo.core.loader_errors import loader_errors
 from grupo.kernels.llama.layers import is_llama
 from grupo.models.config_file import check_config_file
-from grupo.models.loading import check_model_exists, context_length_of
+from grupo.models.loading import check_model_exists, context_length_of, load_config
 from grupo.models.quiet_loading import quiet_transformers
 
 
@@ -73,7 +73,7 @@ class ModelSize:
 
 
 def read_model_size(model: str) -> ModelSize:
-    """The size of the model in a folder or on the hub; reads the config file only.
+    """The size of the model in a folder, in a GGUF file or on the hub, from its config file only.
 
     Raises:
         ConfigError: There is no such model, or its config file is malformed.
@@ -81,7 +81,7 @@ def read_model_size(model: str) -> ModelSize:
     check_config_file(model)
     check_model_exists(model)
     with loader_errors(f"model: {model!r}"), quiet_transformers():
-        return size_of_config(AutoConfig.from_pretrained(model))
+        return size_of_config(load_config(model))
 
 
 def read_parameter_shapes(model: str) -> dict[str, tuple[int, ...]]:
@@ -93,7 +93,7 @@ def read_parameter_shapes(model: str) -> dict[str, tuple[int, ...]]:
     check_config_file(model)
     check_model_exists(model)
     with loader_errors(f"model: {model!r}"), quiet_transformers(), torch.device("meta"):
-        module = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model))
+        module = AutoModelForCausalLM.from_config(load_config(model))
     return {name: tuple(p.shape) for name, p in module.named_parameters()}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from grupo.core.loader_errors import loader_errors
 from grupo.core.validation import PromptLimit, check_context_room
@@ -13,6 +13,7 @@ from grupo.models.config_file import check_config_file
 from grupo.models.loaded import LoadedModel
 from grupo.models.masked.denoiser import special_tokens
 from grupo.models.masked_diffusion import MaskedDiffusion
+from grupo.models.model_folder import model_folder
 from grupo.models.multimodal.processor import MediaProcessor
 from grupo.models.multimodal.processor_loading import load_processor
 from grupo.models.multimodal.tokenizer import MultimodalTokenizer
@@ -62,11 +63,11 @@ def _read_files(model: str) -> tuple[Any, PreTrainedTokenizerBase]:
     loading.check_model_exists(model)
     check_config_file(model)
     with loader_errors(f"model: {model!r}"), quiet_transformers():
-        return AutoConfig.from_pretrained(model), loading.load_tokenizer(model)
+        return loading.load_config(model), loading.load_tokenizer(model)
 
 
 def _read_generation_config(model: str, config: Any) -> GenerationConfig:
     try:
-        return GenerationConfig.from_pretrained(model)
+        return GenerationConfig.from_pretrained(model_folder(model))
     except OSError:  # the model has no file of it
         return GenerationConfig.from_model_config(config)

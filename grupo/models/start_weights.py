@@ -1,6 +1,5 @@
 """Weights that a policy starts from instead of those in its model's folder."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +13,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.models.loading import Lora, add_adapters
 from grupo.storage import safetensors
-
-_CHUNK_SIZE = 1 << 20
+from grupo.storage.atomic_files import sha256_of
 
 
 @component
@@ -50,15 +48,6 @@ class StartWeights:
                 " Allowed: these, which trains them further, or None, which merges them into the"
                 " model and trains all weights."
             )
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK_SIZE):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def trainable_module(

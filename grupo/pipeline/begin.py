@@ -11,14 +11,20 @@ from grupo.core.component import component_fields
 from grupo.core.rng import derive_key
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import of_rank_0
-from grupo.models.start_weights import StartWeights, sha256_of
+from grupo.models.start_weights import StartWeights
 from grupo.pipeline.export import with_exported
 from grupo.pipeline.merge import Merged, MergedWeights
 from grupo.pipeline.pipeline import Visit
 from grupo.pipeline.progress import PipelineProgress
 from grupo.pipeline.sources import DrawnEvalTasks, with_sources
 from grupo.recipe import Recipe
-from grupo.storage.atomic_files import fsync_dir, make_folder, remove_unfinished, write_new
+from grupo.storage.atomic_files import (
+    fsync_dir,
+    make_folder,
+    remove_unfinished,
+    sha256_of,
+    write_new,
+)
 from grupo.storage.checkpoint import save_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.safetensors import file_chunks

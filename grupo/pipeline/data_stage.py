@@ -15,7 +15,6 @@ from grupo.core.rng import seed_torch
 from grupo.core.types import Task
 from grupo.distributed.base import Ranks
 from grupo.models.base import Policy
-from grupo.models.start_weights import sha256_of
 from grupo.recipe import Recipe
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import (
@@ -23,6 +22,7 @@ from grupo.storage.atomic_files import (
     make_folder,
     remove,
     remove_unfinished,
+    sha256_of,
     write_atomically,
 )
 from grupo.storage.checkpoint import CorruptRun, save_errors

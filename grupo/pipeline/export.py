@@ -36,6 +36,7 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
         raise ConfigError(f"{folder}: no model to export: the stages before it were skipped.")
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
+    run.check_model_files()
     with new_data_file(folder / MODEL, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_verified(checkpoint)).export(path)
     callback.on_message(f"The model was exported: {folder / MODEL}")

@@ -18,6 +18,7 @@ from grupo.inference import vllm_worker
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.serve import ServeOptions, check_interpreter
 from grupo.inference.server_process import ManagedServer, free_port
+from grupo.models.model_folder import model_folder
 
 POLL_SECONDS = 0.5  # between two looks at a server
 PORT_SECONDS = 30.0  # in which a server that was killed has left its port
@@ -68,7 +69,8 @@ class ServerHost:
         worker = folder / "worker"  # it may contain no other file
         worker.mkdir()
         shutil.copy(vllm_worker.__file__, worker)
-        options = replace(self.options, bind=self.address, port=port, data_parallel=1)
+        model = model_folder(self.options.model)  # in the cache of this machine
+        options = replace(self.options, model=model, bind=self.address, port=port, data_parallel=1)
         ((environment, command),) = options.commands(str(worker))
         server = ManagedServer(
             command,

@@ -13,6 +13,8 @@ from grupo.core.component import component
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 
+_CHUNK_SIZE = 1 << 20
+
 
 @component
 class FileDigest:
@@ -63,6 +65,15 @@ def write_atomically(
     syscall(os.replace, temporary, path)
     kill_point(f"{point_prefix}/renamed")
     fsync_dir(path.parent, syscall)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK_SIZE):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def fsync_dir(path: Path, syscall: SyscallHook = direct_call) -> None:

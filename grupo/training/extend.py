@@ -48,6 +48,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
     """
     folder = RunFolder.open(run)
     check_resumable(folder.recipe, run)
+    folder.check_model_files()
     recipe = change(folder.recipe)
     if recipe == folder.recipe:
         return ()
@@ -119,7 +120,7 @@ def _write(folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None
         for entry in folder.earlier
     )
     last = EarlierRecipe(folder.fingerprint, folder.recipe, step, finished)
-    text = RecipeFile(recipe, (*earlier, last)).to_text()
+    text = RecipeFile(recipe, (*earlier, last), folder.files).to_text()
     write_atomically(folder.folder / RECIPE, text, point_prefix="extend/recipe")
 
 

@@ -64,7 +64,12 @@ def load_checkpoint(run: Path, recipe: Recipe, choice: str = LAST) -> Checkpoint
         run: The folder of the run.
         recipe: The recipe of the run.
         choice: "last", "best" or the number of a step.
+
+    Raises:
+        ConfigError: There is no such checkpoint; or a GGUF file that the recipe names is gone or
+            has changed, without which the weights of adapters mean nothing.
     """
+    RunFolder.open(run).check_model_files()
     if choice != BEST and choice != LAST and not choice.isdecimal():
         raise ConfigError(f"checkpoint: {choice!r}. Allowed: best, last or the number of a step.")
     folder = run / CHECKPOINTS

@@ -12,6 +12,7 @@ from grupo.core.json_text import parse_json, read_limited
 from grupo.core.serialization import from_data, to_data
 from grupo.core.unwritable import describe
 from grupo.recipe import Recipe
+from grupo.training.model_files import ModelFile
 
 
 @component
@@ -38,10 +39,12 @@ class RecipeFile:
     Args:
         recipe: The recipe of the run.
         earlier: Its recipes before it was extended, in order.
+        files: The GGUF files that the recipe names, as they were when the run began.
     """
 
     recipe: Recipe
     earlier: tuple[EarlierRecipe, ...] = ()
+    files: tuple[ModelFile, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -56,7 +59,8 @@ class RecipeFile:
         recipes = (self.recipe, *(entry.recipe for entry in self.earlier))
         recipe, *others = (to_data(recipe, on_unwritable=describe) for recipe in recipes)
         pairs = zip(self.earlier, others, strict=True)
-        return _with_fingerprint(recipe, [{**vars(e), "recipe": data} for e, data in pairs])
+        earlier = [{**vars(e), "recipe": data} for e, data in pairs]
+        return _with_fingerprint(recipe, earlier, {file.path: file.sha256 for file in self.files})
 
 
 def read_recipe_file(path: Path) -> RecipeFile:
@@ -71,7 +75,8 @@ def read_recipe_file(path: Path) -> RecipeFile:
             EarlierRecipe(**{**entry, "recipe": _recipe(entry["recipe"])})
             for entry in data.get("earlier", ())
         )
-        return RecipeFile(_recipe(data["recipe"]), tuple(earlier))
+        files = (ModelFile(*item) for item in data.get("model_files", {}).items())
+        return RecipeFile(_recipe(data["recipe"]), tuple(earlier), tuple(files))
     except ConfigError as error:
         hint = (
             "What a recipe names must stay at its place and keep its name; or another version of"
@@ -92,7 +97,8 @@ def _read_data(path: Path) -> dict[str, Any]:
     with suppress(ValueError, TypeError, KeyError):
         text = read_limited(path)
         data = parse_json(text)
-        expected = _with_fingerprint(data["recipe"], data.get("earlier", []))
+        optional = data.get("earlier", []), data.get("model_files", {})
+        expected = _with_fingerprint(data["recipe"], *optional)
         if text == json.dumps(expected, indent=1):
             return data
     raise ConfigError(
@@ -100,9 +106,10 @@ def _read_data(path: Path) -> dict[str, Any]:
     )
 
 
-def _with_fingerprint(recipe: Any, earlier: list[Any]) -> dict[str, Any]:
-    content = {"recipe": recipe, "earlier": earlier} if earlier else {"recipe": recipe}
-    hashed = content if earlier else recipe
+def _with_fingerprint(recipe: Any, earlier: list[Any], files: dict[str, str]) -> dict[str, Any]:
+    optional = {"earlier": earlier, "model_files": files}
+    content = {"recipe": recipe, **{name: value for name, value in optional.items() if value}}
+    hashed = content if len(content) > 1 else recipe
     return {"fingerprint": _hash(hashed), **content}
 
 

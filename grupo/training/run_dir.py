@@ -27,6 +27,7 @@ from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.storage.safetensors import gather_for_writer
+from grupo.training.model_files import ModelFile, model_files
 from grupo.training.recipe_file import EarlierRecipe, RecipeFile, read_recipe_file
 
 LOCK = "lock"
@@ -48,6 +49,7 @@ class RunFolder:
         fingerprint: Hash of the recipe as it is stored in `recipe.json`.
         earlier: The recipes of the run before it was extended, in order.
         writes: Whether this process writes; of several ranks only the first one does.
+        files: The GGUF files that the recipe names, as they were when the run began.
     """
 
     folder: Path
@@ -55,6 +57,7 @@ class RunFolder:
     fingerprint: str
     earlier: tuple[EarlierRecipe, ...] = ()
     writes: bool = True
+    files: tuple[ModelFile, ...] = ()
 
     @staticmethod
     def check_empty(folder: Path) -> None:
@@ -78,8 +81,8 @@ class RunFolder:
         Raises:
             ConfigError: The folder is not empty.
         """
-        contents = RecipeFile(recipe)
-        run = cls(folder, recipe, contents.fingerprint)
+        contents = RecipeFile(recipe, files=model_files(recipe))
+        run = cls(folder, recipe, contents.fingerprint, files=contents.files)
         with save_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
@@ -101,7 +104,13 @@ class RunFolder:
         if not path.is_file():
             raise ConfigError(no_run_message(folder))
         contents = read_recipe_file(path)
-        return cls(folder, contents.recipe, contents.fingerprint, contents.earlier)
+        return cls(
+            folder,
+            contents.recipe,
+            contents.fingerprint,
+            contents.earlier,
+            files=contents.files,
+        )
 
     @property
     def extended_at(self) -> int:
@@ -114,6 +123,11 @@ class RunFolder:
         A step that was done before and is repeated after damage to a checkpoint has the same bits.
         """
         return next((entry.recipe for entry in self.earlier if step < entry.step), self.recipe)
+
+    def check_model_files(self) -> None:
+        """Raise `ConfigError` if a GGUF file that the recipe names is gone or has changed."""
+        for file in self.files:
+            file.check()
 
     def lock(self) -> Lock:
         """Lock the folder for writing; the lock of a process that died is taken over."""

@@ -13,10 +13,11 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_model_name, reads_media
 from grupo.models.loaded import UNSUPPORTED_LORA_FIELDS
 from grupo.models.loading import Lora
-from grupo.models.start_weights import StartWeights, sha256_of
+from grupo.models.start_weights import StartWeights
 from grupo.models.vision_lm import VisionLM
 from grupo.models.weight_files import SAFE_ADAPTERS
 from grupo.recipe import Recipe
+from grupo.storage.atomic_files import sha256_of
 from grupo.training.load_run import LAST, find_checkpoint
 from grupo.training.run_dir import RECIPE, RunFolder
 

@@ -106,6 +106,7 @@ def reopen_trainer(
     """The trainer of an existing run, before its first step until `restore` is called."""
     folder = RunFolder.open(run)
     check_resumable(folder.recipe, run)
+    folder.check_model_files()
     check_ranks(folder.recipe, ranks)
     learner = Learner(folder.recipe, ranks)
     if ranks.rank:
