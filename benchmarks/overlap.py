@@ -4,7 +4,7 @@
 
 The quickstart's recipe with rollouts generated up to `max_staleness` steps before the update, and
 the correction for it. The last two columns matter: faster steps may learn less. The quickstart's
-model must exist: run `make quickstart` before.
+model must exist: run `make quickstart-offline` before.
 """
 
 import argparse

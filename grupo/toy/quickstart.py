@@ -1,6 +1,6 @@
 """The default recipe: GRPO teaches a toy model to work out sums step by step.
 
-`docs/quickstart.md` explains the numbers.
+`docs/quickstart_offline.md` explains the numbers.
 """
 
 from grupo.core.schedules import Linear, Warmup

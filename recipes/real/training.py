@@ -12,7 +12,7 @@ from grupo.methods.grpo import grpo
 from grupo.survey import FamilyTasks, TaskFamily
 
 FAMILIES = load_module_file(Path(__file__).with_name("families.py")).FAMILIES
-MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"  # where no --model names another one or a folder
+MODEL = "smollm2"  # where no --model names another one
 SURVEYED, COMPARED, MAX_TRAINED = 50, 10, 2_000  # tasks
 
 
@@ -63,4 +63,5 @@ def family_recipe(name: str, model: str = MODEL) -> Recipe:
         learning_rate=1e-5,
         optimizer=Adam(),
         evaluation=Evaluation(attempts=8, success=family.success),
+        save_every=24,  # a checkpoint has 1.6 GB
     )
