@@ -119,3 +119,8 @@ class ScratchBuffers:
         if len(flat) < count * width or flat.dtype != like.dtype:
             self.buffers[name] = flat = like.new_empty(count * width)
         return flat[: count * width].view(count, width)
+
+    def release(self, prefix: str) -> None:
+        """Frees the buffers whose names begin with a prefix."""
+        for name in [name for name in self.buffers if name.startswith(prefix)]:
+            del self.buffers[name]

@@ -21,7 +21,7 @@ from grupo.kernels.llama.activation_cache import (
     cached_tokens,
 )
 from grupo.kernels.llama.autograd import CachedForward
-from grupo.kernels.llama.decode_step import LayerArray, decode_step, prepare_layers
+from grupo.kernels.llama.decode_step import PANELS, LayerArray, decode_step, prepare_layers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
 from grupo.kernels.llama.hidden_states import NativeHiddenStates
 from grupo.kernels.llama.layers import llama_layers, model_shape
@@ -134,6 +134,11 @@ class NativeLlamaBackend:
         self.activation_cache.clear(version)
         self.logit_cache.clear(version, self.products(version))
 
+    def _release_panels(self) -> None:
+        """Frees the copy of the layers' weights that only generation needs: it makes it again."""
+        self.decode_layers = None
+        self.scratch.release(PANELS)
+
     def prefill(
         self,
         token: Tensor,
@@ -222,6 +227,7 @@ class NativeLlamaBackend:
             args = packed.position, layout, self._scratch_activations(x), output_index
             hidden = self.forward(x, *args, self.products(version))
             return self._hidden_states(hidden.index_select(0, inverse), None, version.dtype)
+        self._release_panels()
         cached = self._cached_activation_index(packed, index, version)
         hidden: Any = CachedForward.apply(
             self, packed, version, cached, output_index, x, *self.weights

@@ -15,6 +15,7 @@ from grupo.kernels.llama.layers import LayerWeights
 from grupo.kernels.llama.panels import pack_panels
 
 PROJECTIONS = "q", "k", "v", "o", "gate", "up", "down"
+PANELS = "panels of "  # begins the names of the buffers of panels
 
 
 LayerArray = ctypes.Array[ctypes_structs.LayerPointers]
@@ -30,7 +31,7 @@ def prepare_layers(layer_ops: LayerOps, layers: Sequence[LayerWeights]) -> Layer
                 layer_ops.library,
                 layer_ops.shape,
                 layer_ops.scratch,
-                f"{name}{i}",
+                f"{PANELS}{name}{i}",
                 layer.weights[name],
                 layer_ops.products.dtype,
             )

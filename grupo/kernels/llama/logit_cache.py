@@ -18,7 +18,7 @@ from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.native import log_softmax
 from grupo.kernels.prefix_cache import NOT_CACHED
 
-CHUNK = 1 << 25  # logits computed at once where they are not cached
+CHUNK = 1 << 24  # logits computed at once where they are not cached
 LogitRows = tuple[Tensor, Tensor, Tensor]  # logits, indices of tokens, row of each token's logits
 
 

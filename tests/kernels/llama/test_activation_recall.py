@@ -99,3 +99,14 @@ def test_each_engine_can_use_the_whole_cache(llama):
     batch = sampled_batch(llama)
     assert cache.used == cache.capacity
     assert_all_close(with_cached_activations(llama, batch), with_hf_modules(llama, batch))
+
+
+def test_an_update_frees_the_copy_of_the_weights_and_generation_makes_it_again(llama):
+    actor = llama.actor(7)
+    before = generate_rollouts(actor)
+    names = set(backend_of(llama).scratch.buffers)
+    batch = batch_of(llama, before)
+    with_cached_activations(llama, batch)
+    freed = names - set(backend_of(llama).scratch.buffers)
+    assert len(freed) == 7 * len(backend_of(llama).layers)  # projections
+    assert generate_rollouts(llama.actor(7)) == before
