@@ -136,8 +136,8 @@ def estimate_memory(
         weights += _sharded_weights(policy, model, compute_bytes, trained, shards)
     row = step.prompt + step.answer
     tokens = min(max(policy.tokens_per_microbatch, row), step.tokens)
-    plain = not lora and not policy.gradient_checkpointing and compute_bytes == FLOAT32
-    uses_kernels = on_cpu and model.is_llama and plain and shards == 1
+    plain = not policy.quantization and not policy.gradient_checkpointing
+    uses_kernels = on_cpu and model.is_llama and plain and shards == 1 and compute_bytes == FLOAT32
     return MemoryEstimate(
         weights=weights,
         gradients=FLOAT32 * trained / shards,

@@ -13,19 +13,19 @@ from grupo.inference.decode_rows import DecodeConfig, RowTensors, sampled_rows
 from grupo.kernels.backend import Backend
 from grupo.kernels.cuda_graphs import CapturedWork, CaptureSwitch, CUDACapture
 from grupo.kernels.kv_tensors import enlarged
-from grupo.kernels.llama.layers import is_llama
+from grupo.kernels.llama.structure import has_adapters, is_llama
 from grupo.kernels.static_decode_state import Capacity, StaticDecodeState
 
 
 def capture_switch_for(backend: Backend) -> CaptureSwitch | None:
     """Captures the decode steps of Llama-style models on CUDA; None if no steps are captured.
 
-    On a CPU, steps of fixed shapes only compute more. The modules of other families may read
-    numbers of the device.
+    On a CPU, steps of fixed shapes only compute more. The modules of other families, and those of
+    adapters, may read numbers of the device.
     """
-    device = backend.model.device
-    is_captured = device.type == "cuda" and is_llama(backend.model)
-    return CaptureSwitch(CUDACapture(device)) if is_captured else None
+    model = backend.model
+    is_captured = model.device.type == "cuda" and is_llama(model) and not has_adapters(model)
+    return CaptureSwitch(CUDACapture(model.device)) if is_captured else None
 
 
 class StaticRows:

@@ -162,10 +162,20 @@ def test_steps_larger_than_the_caches_of_the_kernels_keep_a_recomputed_microbatc
     assert large.activations - small.activations == pytest.approx(4 * (1 << 28), rel=1e-6)
 
 
-@pytest.mark.parametrize("changes", [{"on_cpu": False}, {"lora": Lora(3)}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{"on_cpu": False}, {"lora": Lora(3), "quantization": Nf4()}], ids=str
+)
 def test_without_the_kernels_nothing_of_generation_is_kept(changes):
     model = replace(MODEL, is_llama=True)
     policy = {name: value for name, value in changes.items() if name != "on_cpu"}
     recipe = RECIPE.replace(policy=CausalLM("m", **policy))
     on_cpu = changes.get("on_cpu", True)
     assert estimate_memory(recipe, model, STEP, 4, on_cpu=on_cpu).kernel_cache == 0
+
+
+def test_the_kernels_keep_as_much_with_adapters():
+    model = replace(MODEL, is_llama=True)
+    recipe = RECIPE.replace(policy=CausalLM("m", Lora(3)))
+    memory, without = (estimate_memory(x, model, STEP, 4, on_cpu=True) for x in (recipe, RECIPE))
+    assert memory.kernel_cache == without.kernel_cache > 0
+    assert memory.activations == without.activations

@@ -101,12 +101,13 @@ def hidden_of(
 
 
 def hidden_and_grads(model: PreTrainedModel, hidden: Tensor) -> list[Tensor]:
-    """Hidden states, and the gradients of all weights for a random weighting of them."""
+    """Hidden states, and the gradients of trained weights for a random weighting of them."""
     model.zero_grad()
     weight = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(1))
     (hidden * weight.to(hidden)).sum().backward()
-    grads = [p.grad for p in model.base_model.parameters()]
-    assert all(grad is not None for grad in grads)
+    weights = list(model.base_model.parameters())
+    assert all((weight.grad is not None) == weight.requires_grad for weight in weights)
+    grads = (weight.grad for weight in weights)
     return [hidden.detach(), *(grad for grad in grads if grad is not None)]
 
 

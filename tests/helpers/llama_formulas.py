@@ -1,10 +1,13 @@
-"""A Llama-style model as papers define it: one row after another, nothing packed."""
+"""A Llama-style model as papers define it: one row after another, nothing packed.
+
+Linear layers are the model's own, with adapters if there are any.
+"""
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, silu
+from torch.nn.functional import silu
 
 from grupo.kernels.packing.block_attention import AttentionConfig
 from tests.helpers.packed_rows import reference_attention
@@ -25,19 +28,19 @@ def attention(x: Tensor, module: Any, config: Any, angles: tuple[Tensor, Tensor]
     """Causal grouped-query attention, in a sliding window if the config has one."""
     heads = (-1, module.head_dim)
     projections = module.q_proj, module.k_proj, module.v_proj
-    q, k, v = (linear(x, p.weight, p.bias).unflatten(-1, heads) for p in projections)
+    q, k, v = (project(x).unflatten(-1, heads) for project in projections)
     if hasattr(module, "q_norm"):
         q = norm(q, module.q_norm.weight, config.rms_norm_eps)
         k = norm(k, module.k_norm.weight, config.rms_norm_eps)
     window = getattr(config, "sliding_window", None) or torch.inf
     attention_config = AttentionConfig(module.head_dim**-0.5, window)
     out = reference_attention(rotate(q, *angles), rotate(k, *angles), v, attention_config)
-    return out.flatten(1) @ module.o_proj.weight.T
+    return module.o_proj(out.flatten(1))
 
 
 def swiglu(x: Tensor, mlp: Any) -> Tensor:
     """Shazeer, 2020, arXiv:2002.05202, eq. 6."""
-    return (silu(x @ mlp.gate_proj.weight.T) * (x @ mlp.up_proj.weight.T)) @ mlp.down_proj.weight.T
+    return mlp.down_proj(silu(mlp.gate_proj(x)) * mlp.up_proj(x))
 
 
 def hidden_states(model: Any, row: list[int]) -> Tensor:

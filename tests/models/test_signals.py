@@ -12,6 +12,7 @@ from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
+from tests.helpers.adapters import randomize_lora_b
 from tests.helpers.tiny_lm import (
     answer_batch,
     batch_of,
@@ -33,14 +34,6 @@ def gradients(policy, batch) -> list[torch.Tensor]:
         pi = policy.signals(batch.select_rows(rows), NAMES)
         (weight[rows] * (pi.logp + 0.5 * pi.entropy)).sum().backward()
     return [p.grad for p in policy.parameters() if p.grad is not None]
-
-
-def randomize_lora_b(policy) -> None:
-    """Make adapters effective: fresh ones have B = 0."""
-    with torch.no_grad():
-        for name, weight in policy.weights().items():
-            if "lora_B" in name:
-                weight.normal_(0, 0.2)
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, 0.9, 20)], ids=["plain", "cut"])
@@ -117,7 +110,7 @@ def test_gradient_checkpointing_changes_no_gradient(folders, family, lora, monke
     monkeypatch.setattr(NativeLlamaBackend, "is_plain", False)  # the PyTorch modules in both cases
     spec = CausalLM(folders[family], max_new_tokens=8, lora=lora)
     plain, checkpointed = spec.build(), replace(spec, gradient_checkpointing=True).build()
-    randomize_lora_b(plain)
+    randomize_lora_b(plain.module)
     checkpointed.load(plain.weights())
     batch = answer_batch(plain)
     grads, expected_grads = gradients(checkpointed, batch), gradients(plain, batch)
@@ -166,7 +159,7 @@ def test_adapters_of_the_lm_head_affect_generation_and_evaluation(folders):
         folders["llama"], max_new_tokens=12, lora=Lora(4, targets=("lm_head",))
     ).build()
     before = answer_batch(policy).inputs["token"]
-    randomize_lora_b(policy)
+    randomize_lora_b(policy.module)
     batch = answer_batch(policy)
     assert batch.inputs["token"].tolist() != before.tolist()
     torch.testing.assert_close(policy.signals(batch).logp, batch.old_logp, rtol=0, atol=2e-5)

@@ -101,12 +101,12 @@ class CachedForward(torch.autograd.Function):
         grad, norm_grad = ops.norm_backward(
             output, backend.final_norm_weight, grad, torch.zeros_like(grad)
         )
-        weight_grads: list[Tensor] = [norm_grad]
+        weight_grads: list[Tensor | None] = [norm_grad]
         for i in reversed(range(len(backend.layers))):
             layer = backend.layers[i]
             index = output_index if i == last else None
             grad, layer_grads = ops.backward(layer, _activations(ctx, i), grad, tree, index)
-            weight_grads[:0] = [layer_grads[name] for name in layer.weights]
+            weight_grads[:0] = [layer_grads.get(name) for name in layer.parameters]
         return None, None, None, None, None, grad, *weight_grads
 
 

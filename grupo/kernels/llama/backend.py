@@ -24,9 +24,10 @@ from grupo.kernels.llama.autograd import CachedForward
 from grupo.kernels.llama.decode_step import PANELS, LayerArray, decode_step, prepare_layers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
 from grupo.kernels.llama.hidden_states import NativeHiddenStates
-from grupo.kernels.llama.layers import llama_layers, model_shape
+from grupo.kernels.llama.layers import Upcasts, llama_layers, model_shape
 from grupo.kernels.llama.logit_cache import LogitCache
 from grupo.kernels.llama.products import BFloat16Products, FullProducts, Products
+from grupo.kernels.llama.structure import stores_bfloat16
 from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.lm_head import AutocastHead, LMHead, LogitsHead
 from grupo.kernels.packing.block_attention import AttentionConfig
@@ -42,7 +43,8 @@ class NativeLlamaBackend:
 
     Args:
         model: the model, for which `is_llama` holds.
-        library: the compiled C functions for the model's dtype.
+        library: the compiled C functions for `dtype`.
+        dtype: type of activations: that of the weights, or float32 above weights in bfloat16.
         attention_configs: configuration of each layer's attention.
         positions: positions of tokens. Default: their indices in their rows.
     """
@@ -51,6 +53,7 @@ class NativeLlamaBackend:
         self,
         model: PreTrainedModel,
         library: ctypes.CDLL,
+        dtype: torch.dtype,
         attention_configs: dict[int, AttentionConfig],
         positions: RowPositions | None = None,
     ) -> None:
@@ -59,10 +62,10 @@ class NativeLlamaBackend:
         self.hf_backend = HFBackend(model, positions=positions)
         self.base_model = text_decoder(model)
         self.positions = positions
-        self.layers = llama_layers(model, attention_configs)
-        self.final_norm_weight: Tensor = self.base_model.norm.weight
-        self.weights = [w for layer in self.layers for w in layer.weights.values()]
-        self.weights.append(self.final_norm_weight)
+        self.upcasts = Upcasts(dtype)
+        self.layers = llama_layers(model, attention_configs, self.upcasts)
+        self.adapters = [term for layer in self.layers for term in layer.low_rank.values()]
+        self.final_norm_weight = self.upcasts.of(self.base_model.norm.weight)
         modules = [self.base_model, *self.base_model.layers.modules(), self.base_model.norm]
         self.hooks = [hooks for module in modules for hooks in _hooks(module)]
         self.checkpointed_modules = [m for m in modules if hasattr(m, "gradient_checkpointing")]
@@ -80,30 +83,39 @@ class NativeLlamaBackend:
         )
         self.decode_layers: LayerArray | None = None
         self.multiplies_bfloat16 = bool(native.call(library, "has_bfloat16", self.shape))
-        self.full_products = FullProducts(self.final_norm_weight.dtype)
+        self.stores_bfloat16 = stores_bfloat16(model)
+        self.full_products = FullProducts(dtype)
         # weights rounded to bfloat16, and their version
         self.rounded: tuple[WeightsVersion, Products] | None = None
 
     @property
+    def parameters(self) -> list[Tensor]:
+        """Weights of the layers and matrices of enabled adapters, and the weight of the norm."""
+        layers = [x for layer in self.layers for x in layer.parameters.values()]
+        return [*layers, self.base_model.norm.weight]
+
+    @property
     def is_plain(self) -> bool:
-        """Whether the modules have no hooks, checkpointing or autocast that C code would skip."""
+        """Whether C code and products would compute what the modules compute.
+
+        Modules may have hooks, checkpointing, or adapters that have been changed.
+        """
         checkpointing = any(m.gradient_checkpointing for m in self.checkpointed_modules)
-        return not (any(self.hooks) or checkpointing) and self._has_products()
+        is_changed = any(self.hooks) or checkpointing
+        return not is_changed and self._has_products() and all(x.is_current for x in self.adapters)
 
     def _has_products(self) -> bool:
-        """Whether there are products in the type of autocast, if it is enabled."""
-        if not torch.is_autocast_enabled("cpu"):
-            return True
-        is_bfloat16 = torch.get_autocast_dtype("cpu") == torch.bfloat16
-        is_float32 = self.final_norm_weight.dtype == torch.float32
-        return is_bfloat16 and is_float32 and self.multiplies_bfloat16
+        """Whether there are products in the type in which the modules would multiply."""
+        if self.dtype == torch.bfloat16:
+            return self.full_products.dtype == torch.float32 and self.multiplies_bfloat16
+        return self.dtype == self.full_products.dtype
 
     @property
     def dtype(self) -> torch.dtype:
         """Type in which matrices are multiplied here: that of autocast, or that of the weights."""
         if torch.is_autocast_enabled("cpu"):
             return torch.get_autocast_dtype("cpu")
-        return self.full_products.dtype
+        return torch.bfloat16 if self.stores_bfloat16 else self.full_products.dtype
 
     def products(self, version: WeightsVersion) -> Products:
         """How to multiply with weights of that version."""
@@ -111,6 +123,7 @@ class NativeLlamaBackend:
             return self.full_products
         if self.rounded is None or self.rounded[0] != version:
             self.rounded = version, BFloat16Products()
+            self.upcasts.refresh()
         return self.rounded[1]
 
     def weights_version(self, dtype: torch.dtype) -> WeightsVersion:
@@ -119,12 +132,13 @@ class NativeLlamaBackend:
         `dtype`: type in which they are multiplied.
         """
         head: Any = self.model.get_output_embeddings()
-        weights = *self.weights, self.embedding_weight, *(head.parameters() if head else ())
+        embeddings = self.base_model.embed_tokens.parameters()
+        weights = *self.parameters, *embeddings, *(head.parameters() if head else ())
         return WeightsVersion.of(dict.fromkeys(weights), dtype)  # the head may be the embedding
 
-    @property
-    def embedding_weight(self) -> Tensor:
-        return self.base_model.embed_tokens.weight
+    def embed(self, token: Tensor) -> Tensor:
+        """Embeddings of tokens, in the type of activations."""
+        return self.base_model.embed_tokens(token).to(self.full_products.dtype)
 
     def reset(self, prefix_cache: PrefixCache) -> None:
         self.prefix_cache = prefix_cache
@@ -151,7 +165,7 @@ class NativeLlamaBackend:
             return self.hf_backend.prefill(token, position, layout, last_index, lm_head)
         products = self._generation_products()
         with without_autocast():
-            x = self.base_model.embed_tokens(token)
+            x = self.embed(token)
             first, activations = self._allocate_activations(x)
             if first is not None:
                 # outside `last_index` gradients are 0, but 0 times uninitialised memory may be nan
@@ -171,7 +185,7 @@ class NativeLlamaBackend:
             return self.hf_backend.decode(token, position, decode_state, lm_head)
         products = self._generation_products()
         with without_autocast():
-            x = self.base_model.embed_tokens(token)
+            x = self.embed(token)
             first, activations = self._allocate_activations(x)
             ops = self.layer_ops(x, position, products)
             self.decode_layers = self.decode_layers or prepare_layers(ops, self.layers)
@@ -220,7 +234,7 @@ class NativeLlamaBackend:
     def _evaluate(
         self, packed: PackedTokens, index: Tensor, version: WeightsVersion
     ) -> HiddenStates:
-        x = self.base_model.embed_tokens(packed.token)
+        x = self.embed(packed.token)
         output_index, inverse = _unique_index(index, len(packed.token))
         if not torch.is_grad_enabled():
             layout = TreeAttention(packed)
@@ -230,7 +244,7 @@ class NativeLlamaBackend:
         self._release_panels()
         cached = self._cached_activation_index(packed, index, version)
         hidden: Any = CachedForward.apply(
-            self, packed, version, cached, output_index, x, *self.weights
+            self, packed, version, cached, output_index, x, *self.parameters
         )
         # the gradient of hidden[inverse] would be summed in an order that depends on the threads
         hidden = hidden.index_select(0, inverse)
@@ -298,7 +312,9 @@ class NativeLlamaBackend:
         """Logits of sampled tokens, cached for their rows in the activation cache."""
         weight = self.plain_weight(lm_head)
         if weight is None:
-            return lm_head(hidden)
+            is_rounded = self.logit_cache.products.dtype == torch.bfloat16
+            with torch.autocast("cpu", torch.bfloat16, enabled=is_rounded):
+                return lm_head(hidden)
         return self.logit_cache.logits(weight, hidden, activation_index)
 
     def _hidden_states(

@@ -32,7 +32,7 @@ def prepare_layers(layer_ops: LayerOps, layers: Sequence[LayerWeights]) -> Layer
                 layer_ops.shape,
                 layer_ops.scratch,
                 f"{PANELS}{name}{i}",
-                layer.weights[name],
+                layer.effective_weight(name),
                 layer_ops.products.dtype,
             )
             setattr(prepared[i], name, native.data_pointer(panels))

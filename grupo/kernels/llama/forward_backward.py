@@ -12,6 +12,7 @@ from grupo.kernels import native
 from grupo.kernels.llama import ctypes_structs
 from grupo.kernels.llama.activation_cache import ActivationLayout, ScratchBuffers
 from grupo.kernels.llama.layers import LayerWeights
+from grupo.kernels.llama.low_rank import LowRank
 from grupo.kernels.llama.products import Products
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.tree_attention import TreeAttention
@@ -76,7 +77,7 @@ class LayerOps:
         normed = self._normed_operand(activations[:, columns.x], layer.norm)
         for name in "qkv":
             out = activations[:, getattr(columns, name)]
-            self.products.linear(normed, layer.weights[name], out, layer.weights.get(f"{name}b"))
+            self._project(layer, name, normed, out, layer.weights.get(f"{name}b"))
         qkv = self._rotated_qkv(layer, activations)
         out, lse = attention.attend_with_lse(layer_index, *qkv, layer.attention_config)
         activations[:, columns.attn_out] = out.flatten(1)
@@ -87,14 +88,29 @@ class LayerOps:
         x = activations[:, columns.x]
         attn_out = activations[:, columns.attn_out]
         residual = activations[:, columns.residual]
-        products = self.products
-        products.linear(products.operand(attn_out), layer.o, residual, x)
+        operand = self.products.operand
+        self._project(layer, "o", operand(attn_out), residual, x)
         normed = self._normed_operand(residual, layer.norm2)
         for name in ("gate", "up"):
-            products.linear(normed, layer.weights[name], activations[:, getattr(columns, name)])
+            self._project(layer, name, normed, activations[:, getattr(columns, name)])
         out = torch.empty_like(residual, memory_format=torch.contiguous_format)
-        products.linear(products.operand(self._swiglu(activations)), layer.down, out, residual)
+        self._project(layer, "down", operand(self._swiglu(activations)), out, residual)
         return out
+
+    def _project(
+        self, layer: LayerWeights, name: str, x: Tensor, out: Tensor, added: Tensor | None = None
+    ) -> None:
+        """Writes a projection of the operand x, plus `added`, into `out`."""
+        terms = [(x, layer.weights[name])]
+        if low_rank := layer.adapter(name):
+            terms.append((self._low_rank_input(low_rank, x), low_rank.b))
+        self.products.linear(*terms, out=out, added=added)
+
+    def _low_rank_input(self, low_rank: LowRank, x: Tensor) -> Tensor:
+        """The operand (M, r) that the second matrix of an adapter multiplies."""
+        out = self.cos.new_empty(len(x), len(low_rank.a))
+        self.products.linear((x, low_rank.a), out=out)
+        return self.products.operand(out.mul_(low_rank.scale))
 
     def backward(
         self,
@@ -119,18 +135,13 @@ class LayerOps:
     def _mlp_backward(
         self, layer: LayerWeights, activations: Tensor, grad: Tensor
     ) -> tuple[Tensor, WeightGrads]:
-        products = self.products
         act = self._swiglu(activations)
         residual = activations[:, self.activation_layout.residual]
-        grad_operand = products.operand(grad)
-        weight_grads = {"down": products.weight_gradient(grad_operand, products.operand(act))}
-        products.input_gradient((grad_operand, layer.down), out=act)
-        grad_gate_up = products.operand(self._swiglu_backward(activations, act))
+        weight_grads = self._project_backward(layer, ("down",), act, grad, out=act)
+        grad_gate_up = self._swiglu_backward(activations, act)
         normed = self._norm_scratch(residual, layer.norm2)
-        gate_up = products.weight_gradient(grad_gate_up, products.operand(normed))
-        weight_grads["gate"], weight_grads["up"] = gate_up.split(self.shape.I)
-        grad_gate, grad_up = grad_gate_up.split(self.shape.I, 1)
-        products.input_gradient((grad_gate, layer.gate), (grad_up, layer.up), out=normed)
+        names = ("gate", "up")
+        weight_grads |= self._project_backward(layer, names, normed, grad_gate_up, out=normed)
         dx, weight_grads["norm2"] = self.norm_backward(residual, layer.norm2, normed, grad)
         return dx, weight_grads
 
@@ -142,31 +153,64 @@ class LayerOps:
         x = activations[:, columns.x]
         attn_out = activations[:, columns.attn_out]
         heads = (s.H, s.d)
-        sizes = [s.H * s.d, s.K * s.d, s.K * s.d]
-        products = self.products
-        grad_operand = products.operand(grad)
-        weight_grads = {"o": products.weight_gradient(grad_operand, products.operand(attn_out))}
         grad_out = self._scratch_buffer("attn_out", s.H * s.d, x)
-        products.input_gradient((grad_operand, layer.o), out=grad_out)
+        weight_grads = self._project_backward(layer, ("o",), attn_out, grad, out=grad_out)
         saved = attn_out.unflatten(1, heads), activations[:, columns.lse]
         qkv = self._rotated_qkv(layer, activations)
         rotated_grads = tree.backward(
             grad_out.unflatten(1, heads), (*qkv, *saved), layer.attention_config
         )
         grad_qkv, norm_grads = self._rotary_backward(layer, activations, rotated_grads)
+        weight_grads |= norm_grads | self._bias_grads(layer, grad_qkv)
         normed = self._norm_scratch(x, layer.norm)
-        grad_operand = products.operand(grad_qkv)
-        qkv_grad = products.weight_gradient(grad_operand, products.operand(normed))
-        weight_grads |= dict(zip("qkv", qkv_grad.split(sizes), strict=True))
-        weight_grads |= norm_grads
-        if "qb" in layer.weights:
-            bias_grads = grad_qkv.sum(0).split(sizes)
-            weight_grads |= dict(zip(("qb", "kb", "vb"), bias_grads, strict=True))
-        weights = (layer.q, layer.k, layer.v)
-        terms = zip(grad_operand.split(sizes, 1), weights, strict=True)
-        products.input_gradient(*terms, out=normed)
+        names = ("q", "k", "v")
+        weight_grads |= self._project_backward(layer, names, normed, grad_qkv, out=normed)
         dx, weight_grads["norm"] = self.norm_backward(x, layer.norm, normed, grad)
         return dx, weight_grads
+
+    def _project_backward(
+        self, layer: LayerWeights, names: Sequence[str], x: Tensor, grad: Tensor, *, out: Tensor
+    ) -> WeightGrads:
+        """Gradients of the weights of some projections of x; writes that of x into `out`.
+
+        The columns of `grad` are those of the projections' outputs, one after the other. `out` may
+        be the memory of x.
+        """
+        products = self.products
+        x = products.operand(x)
+        grad = products.operand(grad)
+        sizes = [len(layer.weights[name]) for name in names]
+        grads = dict(zip(names, grad.split(sizes, 1), strict=True))
+        terms = [(grads[name], layer.weights[name]) for name in names]
+        weight_grads: WeightGrads = {}
+        if layer.is_trained(*names):
+            split = products.weight_gradient(grad, x).split(sizes)
+            weight_grads |= dict(zip(names, split, strict=True))
+        for name in names:
+            if low_rank := layer.adapter(name):
+                a, b, grad_low = self._low_rank_backward(low_rank, x, grads[name])
+                weight_grads |= {f"{name}.a": a, f"{name}.b": b}
+                terms.append((grad_low, low_rank.a))
+        products.input_gradient(*terms, out=out)
+        return weight_grads
+
+    def _low_rank_backward(
+        self, low_rank: LowRank, x: Tensor, grad: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of both matrices of an adapter, and the operand (M, r) that `a` multiplies."""
+        products = self.products
+        out = self.cos.new_empty(len(x), len(low_rank.a))
+        products.input_gradient((grad, low_rank.b), out=out)
+        grad_low = products.operand(out.mul_(low_rank.scale))
+        grad_b = products.weight_gradient(grad, self._low_rank_input(low_rank, x))
+        return products.weight_gradient(grad_low, x), grad_b, grad_low
+
+    def _bias_grads(self, layer: LayerWeights, grad_qkv: Tensor) -> WeightGrads:
+        names = ("qb", "kb", "vb")
+        if not layer.is_trained(*names):
+            return {}
+        sizes = [len(layer.weights[name]) for name in names]
+        return dict(zip(names, grad_qkv.sum(0).split(sizes), strict=True))
 
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """RMS norm of the rows of x, times the weight."""

@@ -67,8 +67,9 @@ class LogitCache:
         """Reserves `count` rows: the first row and a view of the rows, or None if full."""
         if self.used + count > self.capacity:
             return None
-        if not len(self.buffer) or self.buffer.dtype != weight.dtype:
-            self.buffer = torch.empty(self.capacity, len(weight), dtype=weight.dtype)
+        dtype = _logits_dtype(weight)
+        if not len(self.buffer) or self.buffer.dtype != dtype:
+            self.buffer = torch.empty(self.capacity, len(weight), dtype=dtype)
         first = self.used
         self.used = self.used + count
         return first, self.buffer[first : self.used]
@@ -122,7 +123,13 @@ class LogitCache:
 
     def scratch_rows(self, rows: Tensor, weight: Tensor) -> Tensor:
         """A reusable buffer for the logits of some rows, or for their gradient."""
-        return self.scratch.get("logits", len(rows), len(weight), weight.detach())
+        like = torch.empty(0, dtype=_logits_dtype(weight))
+        return self.scratch.get("logits", len(rows), len(weight), like)
+
+
+def _logits_dtype(weight: Tensor) -> torch.dtype:
+    """Type of logits: that of the weight, or float32 for a weight in bfloat16."""
+    return torch.promote_types(weight.dtype, torch.float32)
 
 
 @dataclass(frozen=True)

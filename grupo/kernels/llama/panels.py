@@ -35,7 +35,7 @@ def pack_panels(
     if dtype == torch.bfloat16:
         like = torch.empty(0, dtype=dtype)
         panels = scratch.get(f"{name} in bfloat16", padded, k + k % 2, like)
-        native.call(library, "panels_bf16", shape, n, k, weight, panels)
+        native.call(library, "panels_bf16", shape, n, k, weight.float(), panels)
     else:
         panels = scratch.get(name, padded, k, weight.detach())
         native.call(library, "panels", shape, n, k, weight, panels)

@@ -6,9 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from grupo.kernels.llama.activation_cache import ScratchBuffers
+
 
 class Products(Protocol):
-    """Products of activations with weights, whose results have the weights' type."""
+    """Products of activations with weights, whose results have the type of activations."""
 
     dtype: torch.dtype
 
@@ -18,12 +20,11 @@ class Products(Protocol):
 
     def linear(
         self,
-        x: Float[Tensor, "M n"],
-        weight: Float[Tensor, "m n"],
+        *terms: tuple[Float[Tensor, "M n"], Float[Tensor, "m n"]],
         out: Float[Tensor, "M m"],
         added: Tensor | None = None,
     ) -> None:
-        """Write `x @ weight.T`, plus `added`, into `out`; `x` is an operand."""
+        """Write the sum of `x @ weight.T`, plus `added`, into `out`; each x is an operand."""
         ...
 
     def input_gradient(
@@ -40,23 +41,34 @@ class Products(Protocol):
 
 
 class FullProducts:
-    """Products in the type of the weights.
+    """Products in the type of activations, which the weights have, too.
 
     Args:
-        dtype: Type of the weights.
+        dtype: That type.
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype
+        self.scratch = ScratchBuffers()
 
     def operand(self, x: Tensor) -> Tensor:
         return x
 
-    def linear(self, x: Tensor, weight: Tensor, out: Tensor, added: Tensor | None = None) -> None:
-        if added is None:
-            torch.mm(x, weight.mT, out=out)
-        else:
-            torch.addmm(added, x, weight.mT, out=out)
+    def linear(
+        self, *terms: tuple[Tensor, Tensor], out: Tensor, added: Tensor | None = None
+    ) -> None:
+        (x, weight), *others = terms
+        # BLAS takes a third longer to write into rows with gaps than the copy takes
+        product = (
+            out if out.is_contiguous() else self.scratch.get("product", len(out), out.shape[1], out)
+        )
+        torch.mm(x, weight.mT, out=product)
+        for x, weight in others:
+            product.addmm_(x, weight.mT)
+        if added is not None:
+            torch.add(added, product, out=out)
+        elif product is not out:
+            out.copy_(product)
 
     def input_gradient(self, *terms: tuple[Tensor, Tensor], out: Tensor) -> Tensor:
         (grad, weight), *others = terms
@@ -72,7 +84,8 @@ class FullProducts:
 class BFloat16Products:
     """Products of operands that are rounded to bfloat16, with sums in float32.
 
-    Each weight is rounded once. As under autocast, a product is rounded before it is added.
+    Each weight is rounded once, unless it is stored in bfloat16. As under autocast, a product is
+    rounded before it is added.
     """
 
     dtype = torch.bfloat16
@@ -89,12 +102,17 @@ class BFloat16Products:
             self.rounded[address] = weight.detach().to(torch.bfloat16)
         return self.rounded[address]
 
-    def linear(self, x: Tensor, weight: Tensor, out: Tensor, added: Tensor | None = None) -> None:
+    def linear(
+        self, *terms: tuple[Tensor, Tensor], out: Tensor, added: Tensor | None = None
+    ) -> None:
+        (x, weight), *others = terms
         product = torch.mm(x, self._weight(weight).mT)
         if added is None:
             out.copy_(product)
         else:
             torch.add(added, product, out=out)
+        for x, weight in others:
+            out.add_(torch.mm(x, self._weight(weight).mT))
 
     def input_gradient(self, *terms: tuple[Tensor, Tensor], out: Tensor) -> Tensor:
         (grad, weight), *others = terms

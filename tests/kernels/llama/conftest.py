@@ -1,11 +1,13 @@
 """Fixtures for tests of the native Llama backend."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grupo.models.causal_lm import CausalPolicy
 from tests.helpers import llama_backends
+from tests.helpers.adapters import adapted_policy
 
 
 @pytest.fixture(scope="session")
@@ -18,19 +20,33 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.fixture(params=llama_backends.FAMILIES)
+ADAPTED = ("qwen2 with adapters", "qwen3 with adapters")
+
+
+@pytest.fixture(params=(*llama_backends.FAMILIES, *ADAPTED))
 def policy(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalPolicy:
-    """A policy of every family, new for each test."""
-    return llama_backends.policy_of(folders[request.param])
+    """A policy of every family, and of some with adapters, new for each test."""
+    return _policy(request.param, folders)
 
 
-@pytest.fixture(params=llama_backends.FAMILIES)
+@pytest.fixture(params=(*llama_backends.FAMILIES, *ADAPTED))
 def float64_policy(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalPolicy:
-    """A policy of every family with weights in float64, new for each test."""
-    return llama_backends.policy_of(folders[request.param], dtype="float64")
+    """The same with weights in float64."""
+    return _policy(request.param, folders, dtype="float64")
+
+
+def _policy(name: str, folders: dict[str, Path], **options: Any) -> CausalPolicy:
+    make_policy = adapted_policy if name in ADAPTED else llama_backends.policy_of
+    return make_policy(folders[name.split()[0]], **options)
 
 
 @pytest.fixture
 def llama(folders: dict[str, Path]) -> CausalPolicy:
     """A policy with a Llama, new for each test."""
     return llama_backends.policy_of(folders["llama"])
+
+
+@pytest.fixture
+def llama_with_adapters(folders: dict[str, Path]) -> CausalPolicy:
+    """A policy with a Llama whose adapters are trained, new for each test."""
+    return adapted_policy(folders["llama"])

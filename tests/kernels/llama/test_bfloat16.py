@@ -5,10 +5,14 @@ import torch
 from safetensors.torch import load_file
 
 from grupo.kernels import native
+from grupo.kernels.backend import HFBackend
 from grupo.kernels.llama.activation_cache import ScratchBuffers
+from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.llama.ctypes_structs import ModelShape
 from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from grupo.kernels.llama.products import BFloat16Products
 from grupo.models.causal_lm import CausalLM
+from grupo.models.loading import Lora
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import resume, train
 from tests.helpers import training_recipes
@@ -17,19 +21,26 @@ from tests.helpers.activation_recall import (
     signals_and_grads,
     with_cached_activations,
 )
+from tests.helpers.adapters import adapted_model, adapted_policy
 from tests.helpers.llama_backends import (
     FAMILIES,
     backend_of,
+    hidden_and_grads,
+    hidden_of,
+    native_backend_of,
     policy_of,
     save_model,
+    shared_rows,
     with_hf_backend,
 )
+from tests.helpers.llama_formulas import hidden_states
 
 LIBRARY = native.library(torch.float32)
 has_products = LIBRARY and native.call(LIBRARY, "has_bfloat16", ModelShape())
 needs_products = pytest.mark.skipif(
     not has_products, reason="the processor or the compiler has no AVX512-BF16"
 )
+needs_library = pytest.mark.skipif(not LIBRARY, reason="there is no compiler")
 SIZES = [(1, 1, 1), (1, 32, 2), (3, 33, 7), (8, 64, 64), (9, 70, 129), (17, 31, 600), (64, 96, 33)]
 
 
@@ -84,10 +95,12 @@ def relative_errors(actual, exact):
 
 
 @needs_products
+@pytest.mark.parametrize("make_policy", [policy_of, adapted_policy], ids=["full", "adapters"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_errors_are_those_of_the_hf_modules(family, tmp_path):
+def test_errors_are_those_of_the_hf_modules(family, make_policy, tmp_path):
     folder = save_model(tmp_path / "model", FAMILIES[family]())
-    exact, rounded = (policy_of(folder, dtype=dtype) for dtype in ("float32", "bfloat16"))
+    exact, rounded = (make_policy(folder, dtype=dtype) for dtype in ("float32", "bfloat16"))
+    rounded.load(exact.weights())
     assert backend_of(rounded).multiplies_bfloat16
     batch = sampled_batch(exact)
     expected = signals_and_grads(exact, batch)
@@ -97,18 +110,108 @@ def test_errors_are_those_of_the_hf_modules(family, tmp_path):
     assert sum(errors) <= 1.25 * sum(of_modules)
 
 
+def backend_above_bfloat16(model):
+    """A backend of a model with adapters, whose frozen weights are stored in bfloat16."""
+    configs = [layer.attention_config for layer in native_backend_of(model).layers]
+    for weight in model.parameters():
+        if not weight.requires_grad:
+            weight.data = weight.data.bfloat16()
+    backend = NativeLlamaBackend(model, LIBRARY, torch.float32, dict(enumerate(configs)))
+    backend.multiplies_bfloat16 = True  # those of an update are torch's, on every processor
+    return backend
+
+
+@needs_library
+@pytest.mark.parametrize("family", FAMILIES)
+def test_errors_above_weights_in_bfloat16_are_at_most_those_of_the_modules(family):
+    model = adapted_model(FAMILIES[family]())
+    backend = backend_above_bfloat16(model)
+    with torch.autocast("cpu", torch.bfloat16):
+        hidden = hidden_of(backend, shared_rows(), torch.float32)
+        actual = hidden_and_grads(model, hidden)
+        of_modules = hidden_and_grads(
+            model, hidden_of(HFBackend(model), shared_rows(), torch.bfloat16)
+        )
+    model.double()
+    exact = torch.cat([hidden_states(model, row) for row in shared_rows()])
+    expected = [x.float() for x in hidden_and_grads(model, exact)]
+    errors = relative_errors(actual, expected)
+    assert len(errors) == 1 + 2 * 2 * 7
+    assert max(errors) > 1e-4
+    assert sum(errors) <= 1.25 * sum(relative_errors(of_modules, expected))
+
+
+@needs_library
+def test_weights_stored_in_bfloat16_are_multiplied_as_they_are():
+    model = adapted_model(FAMILIES["llama"]())
+    backend = backend_above_bfloat16(model)
+    hidden_of(backend, shared_rows(), torch.float32).sum().backward()
+    assert backend.rounded
+    products = backend.rounded[1]
+    assert isinstance(products, BFloat16Products)
+    stored = {name: p for name, p in model.base_model.named_parameters() if p.ndim > 1}
+    del stored["embed_tokens.weight"]
+    assert products.rounded.keys() == {p.data_ptr() for p in stored.values()}
+    shared = {name for name, p in stored.items() if products.rounded[p.data_ptr()].is_set_to(p)}
+    assert shared == {name for name in stored if "lora_" not in name}
+
+
+@needs_library
+def test_without_autocast_weights_stored_in_bfloat16_are_multiplied_in_it():
+    backend = backend_above_bfloat16(adapted_model(FAMILIES["llama"]()))
+    outside = hidden_of(backend, shared_rows(), torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = hidden_of(backend, shared_rows(), torch.float32)
+    assert torch.equal(outside, inside)
+
+
+@needs_library
+def test_changed_norms_and_biases_that_are_stored_in_bfloat16_are_used():
+    model = adapted_model(FAMILIES["qwen2"]())
+    backend, hidden = backend_above_bfloat16(model), []
+    for changed in (model.base_model.norm, model.base_model.layers[0].self_attn.q_proj.base_layer):
+        hidden.append(hidden_of(backend, shared_rows(), torch.float32).detach())
+        for weight in changed.parameters():
+            weight.data[:1].add_(0.5)
+    hidden.append(hidden_of(backend, shared_rows(), torch.float32).detach())
+    configs = dict(enumerate(layer.attention_config for layer in backend.layers))
+    fresh = NativeLlamaBackend(model, LIBRARY, torch.float32, configs)
+    fresh.multiplies_bfloat16 = True
+    assert torch.equal(hidden[-1], hidden_of(fresh, shared_rows(), torch.float32))
+    assert not torch.equal(hidden[0], hidden[1])
+    assert not torch.equal(hidden[1], hidden[2])
+
+
+@needs_library
+def test_adapters_are_merged_into_weights_in_float32():
+    model = adapted_model(FAMILIES["llama"]())
+    layer = backend_above_bfloat16(model).layers[0]
+    linear = model.base_model.layers[0].mlp.down_proj
+    a, b = (getattr(linear, f"lora_{x}")["default"].weight for x in "AB")
+    expected = linear.base_layer.weight.float() + 4.5 / 3 * b @ a
+    torch.testing.assert_close(layer.effective_weight("down"), expected, rtol=1e-6, atol=1e-6)
+
+
 @needs_products
+def test_weights_stored_in_bfloat16_are_packed_without_another_rounding():
+    x, weight = torch.randn(5, 40), torch.randn(33, 40).bfloat16()
+    assert torch.equal(product(x, weight), product(x, weight.float()))
+
+
+@needs_products
+@pytest.mark.parametrize("make_policy", [policy_of, adapted_policy], ids=["full", "adapters"])
 @pytest.mark.parametrize("turns", [1, 2])
-def test_the_first_ratio_is_one(folders, turns):
-    policy = policy_of(folders["llama"], dtype="bfloat16")
+def test_the_first_ratio_is_one(folders, make_policy, turns):
+    policy = make_policy(folders["llama"], dtype="bfloat16")
     batch = sampled_batch(policy, turns)
     logp = with_cached_activations(policy, batch)[0]
     assert (logp - batch.old_logp)[batch.mask].abs().max() < 1e-5
 
 
 @needs_products
-def test_a_run_is_resumed_with_the_same_bits(folders, tmp_path):
-    policy = CausalLM(str(folders["llama"]), dtype="bfloat16", max_new_tokens=8)
+@pytest.mark.parametrize("lora", [None, Lora(2)], ids=["full", "adapters"])
+def test_a_run_is_resumed_with_the_same_bits(folders, lora, tmp_path):
+    policy = CausalLM(str(folders["llama"]), lora, "bfloat16", max_new_tokens=8)
     recipe = training_recipes.recipe("grpo", str(folders["llama"])).replace(policy=policy)
 
     class StopsAtTwo(NullCallback):

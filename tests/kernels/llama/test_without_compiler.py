@@ -18,7 +18,6 @@ from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing import hf_attention
 from grupo.models.causal_lm import CausalPolicy
 from grupo.models.evaluator import backend_for
-from grupo.models.loading import Lora
 from tests.helpers.activation_recall import (
     assert_all_close,
     generate_rollouts,
@@ -98,11 +97,6 @@ def test_models_that_scale_late_positions_use_the_hf_modules(original_length, ba
     rope = {**SCALED_ROPE, "original_max_position_embeddings": original_length}
     model = model_of(Ministral3Config(**WIDE, **ENDS, rope_parameters=rope))
     assert_backend(model, backend)
-
-
-def test_adapters_are_trained_by_the_hf_modules(folders):
-    policy: Any = policy_of(folders["llama"], lora=Lora(2))
-    assert isinstance(policy.evaluator.backend, HFBackend)
 
 
 @pytest.mark.parametrize("module_name", MODULES)
