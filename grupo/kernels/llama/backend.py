@@ -73,7 +73,7 @@ class NativeLlamaBackend:
         self.activation_layout = ActivationLayout.from_shape(self.shape)
         sizes = len(self.layers), self.activation_layout.width, len(self.final_norm_weight)
         self.activation_cache = ActivationCache(
-            *sizes, cached_tokens(*sizes, len(self.embedding_weight))
+            *sizes, cached_tokens(*sizes, len(self.base_model.embed_tokens.weight))
         )
         self.max_recomputed_tokens = MAX_RECOMPUTED // (sizes[0] * sizes[1] + sizes[2])
         self.scratch = ScratchBuffers()

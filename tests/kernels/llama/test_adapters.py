@@ -151,7 +151,7 @@ def test_dropout_in_evaluation_mode_is_none():
 def test_merged_and_several_adapters_are_evaluated_by_the_modules(name):
     model = adapted_model(FAMILIES["llama"]())
     CHANGES[name](model)
-    assert hf_attention.try_packed_attention(model)
+    hf_attention.use_packed_attention(model)
     assert isinstance(backend_for(model), HFBackend)
 
 
