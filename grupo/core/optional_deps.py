@@ -23,16 +23,11 @@ def optional_dependency(tool: str, extra: str) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def quiet_import_of_bitsandbytes() -> Iterator[None]:
-    """Context manager for imports of bitsandbytes, and of peft, which imports it if it is there.
+def _is_relevant(record: logging.LogRecord) -> bool:
+    """False for a warning of a missing kernel that grupo does not use: `keep_weights_unpacked`."""
+    return "gemm_4bit_forward" not in str(record.msg)
 
-    On processors with AVX512-BF16 its import warns of a missing kernel that grupo does not use.
-    """
-    logger = logging.getLogger("bitsandbytes")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+
+# bitsandbytes logs it while it is imported on a processor with AVX512-BF16; peft, transformers,
+# diffusers and a user's own program import it, each at a time of its own
+logging.getLogger("bitsandbytes.backends.cpu.ops").addFilter(_is_relevant)

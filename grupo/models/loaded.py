@@ -10,7 +10,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.errors import ConfigError
 from grupo.core.in_memory import InMemory
-from grupo.core.optional_deps import quiet_import_of_bitsandbytes
 from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_vocabulary, disable_dropout, load
 from grupo.models.quantization import Nf4
@@ -128,8 +127,7 @@ def _as_peft_model(model: object) -> Any:
     """The model if it is a `PeftModel`, otherwise None; without the import of peft, it is none."""
     if not isinstance(model, nn.Module) or isinstance(model, PreTrainedModel):
         return None
-    with quiet_import_of_bitsandbytes():
-        from peft import PeftModel
+    from peft import PeftModel
 
     return model if isinstance(model, PeftModel) else None
 

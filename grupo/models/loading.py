@@ -23,7 +23,6 @@ from transformers import (
 from grupo.core.component import component
 from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError, suggest
-from grupo.core.optional_deps import quiet_import_of_bitsandbytes
 from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.core.user_paths import shell_path
 from grupo.models.model_folder import model_folder
@@ -188,8 +187,7 @@ def eos_token_ids(
 
 def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
     """The model with trainable adapters; its own weights are frozen."""
-    with quiet_import_of_bitsandbytes():
-        from peft import LoraConfig, get_peft_model
+    from peft import LoraConfig, get_peft_model
 
     _check_targets(model, lora)
     config = LoraConfig(

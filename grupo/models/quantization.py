@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from grupo.core.component import component
-from grupo.core.optional_deps import optional_dependency, quiet_import_of_bitsandbytes
+from grupo.core.optional_deps import optional_dependency
 from grupo.models.quiet_loading import quiet_transformers
 
 
@@ -32,7 +32,7 @@ class Nf4:
 
     def check(self) -> None:
         """Raise `ConfigError` if the library is not installed."""
-        with optional_dependency("bitsandbytes", "quantization"), quiet_import_of_bitsandbytes():
+        with optional_dependency("bitsandbytes", "quantization"):
             import bitsandbytes  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
     def loading_options(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
@@ -75,8 +75,7 @@ def merge_dequantized(module: Any) -> Any:
 
     Merging into quantized weights would round again, and the result would be another policy.
     """
-    with quiet_import_of_bitsandbytes():
-        from peft.tuners.lora import LoraLayer
+    from peft.tuners.lora import LoraLayer
 
     adapted = copy.deepcopy(module)
     root = adapted.get_base_model()

@@ -7,7 +7,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from grupo.core.component import component
-from grupo.core.optional_deps import optional_dependency, quiet_import_of_bitsandbytes
+from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import FractionBelowOne, NonNegativeFloat
 from grupo.optimizers.decay import DecaySelection, decay_groups, hidden_weights
 
@@ -49,6 +49,6 @@ class Adam8bit:
 
 
 def _import_optimizers() -> Any:
-    with optional_dependency("bitsandbytes", "quantization"), quiet_import_of_bitsandbytes():
+    with optional_dependency("bitsandbytes", "quantization"):
         from bitsandbytes import optim
     return optim

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
-from grupo.core.optional_deps import quiet_import_of_bitsandbytes
 from grupo.models.config_file import check_model_name
 from grupo.models.flow_matching.diffusers import PipelineBackbone
 from grupo.models.flow_matching.unet import SmallFlow
@@ -117,8 +116,7 @@ def load(path: str, device: torch.device) -> FlowBackbone:
 
 def add_adapters(module: nn.Module, lora: Lora) -> nn.Module:
     """The module with trainable adapters; its own weights are frozen."""
-    with quiet_import_of_bitsandbytes():
-        from peft import LoraConfig, get_peft_model
+    from peft import LoraConfig, get_peft_model
 
     linear = [name for name, x in module.named_modules() if isinstance(x, nn.Linear)]
     targets = linear if lora.targets == "all-linear" else lora.targets
