@@ -19,7 +19,6 @@ MIN_NONZERO_STD_FRAC = 0.2  # docs/metrics.md: healthy is 0.2 to 0.9
 MAX_TRUNCATED_FRAC = 0.2
 MAX_CLIP_FRAC = 0.1
 MAX_KL = 0.1  # nats per token
-MAX_LOGP_DIFF = 0.01  # nats
 MIN_ENTROPY_RATIO = 0.3  # of the first steps; the doctor warns at a tenth
 MAX_UNUSED_FRAC = 0.5
 MAX_IDENTICAL_FRAC = 0.5
@@ -105,11 +104,11 @@ def _signal(run: RunData) -> Iterable[Symptom]:
 
 def _mismatch(run: RunData) -> Iterable[Symptom]:
     difference = run("sampler_mismatch/logp_diff_mean").mean
-    if difference > MAX_LOGP_DIFF:
+    if difference > run.max_logp_diff:
         yield Symptom(
             "mismatch",
             f"log-probabilities of sampler and trainer differ by {difference:.2g} nats on average"
-            f" (healthy: below {MAX_LOGP_DIFF})",
+            f" (healthy: below {run.max_logp_diff})",
         )
 
 

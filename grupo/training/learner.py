@@ -17,6 +17,7 @@ from grupo.config.validate import check_tasks, env_warnings
 from grupo.config.validate_rewards import check_observed_rewards
 from grupo.config.validate_tasks import check_first_observation, load_tasks, task_notes
 from grupo.core.batch import EMPTY_BATCH, Batch
+from grupo.core.dtypes import logp_rounding
 from grupo.core.rng import derive_key, make_rng, seed_torch
 from grupo.core.schedules import resolve_schedules
 from grupo.core.timing import Stopwatch
@@ -312,7 +313,10 @@ class Learner:
         return add_signals(self.policy, scorers, batch, method.requires.signals, self.ranks)
 
     def _must_recompute_old_logp(self) -> bool:
-        within = self.state.sampler_mismatch <= self.recipe.old_logp_tolerance  # False for NaN
+        tolerance = self.recipe.old_logp_tolerance
+        if tolerance is None:
+            tolerance = logp_rounding(self.recipe.policy)
+        within = self.state.sampler_mismatch <= tolerance  # False for NaN
         return bool(self.recipe.max_staleness) or not within
 
     def _recomputed_old_logp(self, batch: Batch) -> Tensor:

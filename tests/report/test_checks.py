@@ -52,6 +52,19 @@ def test_severity_of_a_sampler_mismatch_grows_with_its_size():
     assert finding_names(run(sampler_mismatch_logp_diff_mean=lambda i: 0.009)) == []
 
 
+def test_a_mismatch_that_bfloat16_explains_is_no_finding():
+    for policy in ({"dtype": "bfloat16"}, {"dtype": "float32", "engine": {"dtype": "bfloat16"}}):
+        recipe = {"policy": policy}
+        rounded = run(sampler_mismatch_logp_diff_mean=lambda i: 0.041)
+        assert finding_names(rounded) == ["sampler mismatch"]
+        assert finding_names(replace(rounded, recipe=recipe)) == []
+        larger = replace(run(sampler_mismatch_logp_diff_mean=lambda i: 0.06), recipe=recipe)
+        assert only_finding(larger).severity == "warning"
+        assert "below 0.05 on average" in only_finding(larger).details
+        largest = replace(run(sampler_mismatch_logp_diff_mean=lambda i: 0.11), recipe=recipe)
+        assert only_finding(largest).severity == "error"
+
+
 def test_a_constant_positive_reward_term_is_a_note():
     assert only_finding(run(reward_right=lambda i: 1.0)).severity == "note"
 

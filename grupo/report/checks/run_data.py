@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from grupo.core.dtypes import logp_rounding
 from grupo.report.checks.group_summary import GroupSummary
 from grupo.report.read_run import MetricSeries, Record, metric_series
 
 MIN_STEPS = 3  # fewer steps show no trend
 RECENT_STEPS = 10  # the window of recent steps: long enough to average, short enough to be current
+MAX_LOGP_DIFF = 0.01  # nats: two orders of magnitude above rounding in float32
 NEAR_BEST_FRAC = 0.95  # of the best reward: the rest is sampling noise
 
 
@@ -47,6 +49,11 @@ class RunData:
     def metric_names(self, prefix: str = "") -> list[str]:
         """The names of the metrics that begin with `prefix`."""
         return list(dict.fromkeys(n for m in self.steps for n in m if n.startswith(prefix)))
+
+    @property
+    def max_logp_diff(self) -> float:
+        """The largest healthy mean difference of sampler and trainer, in nats."""
+        return max(MAX_LOGP_DIFF, logp_rounding(self.recipe.get("policy")))
 
     @property
     def window(self) -> int:

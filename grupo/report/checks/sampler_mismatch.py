@@ -14,9 +14,9 @@ from grupo.report.checks.finding import (
 from grupo.report.checks.run_data import MIN_STEPS, RunData
 from grupo.report.read_run import MetricSeries
 
-# Differences of log-probabilities in nats: about 1e-6 in float32, 1e-2 in bfloat16.
-MAX_LOGP_DIFF_MEAN = 0.01
-MAX_LOGP_DIFF_STEP = 0.05
+# Differences of log-probabilities in nats.
+MIN_ERROR = 0.05  # of a step, for an error in place of a warning
+STEP_RATIO = 2.0  # of a single step to the limit of the mean, at least
 MAX_LOGP_DIFF_ACTION = 2.0  # of a single action: its ratio is off by a factor of e^2
 STALE_GROWTH = 5.0  # times the value at the first step, when both have the same weights
 
@@ -66,17 +66,18 @@ def sampler_mismatch(run: RunData) -> Iterator[Finding]:
     mean, largest = _mismatch_series(run)
     worst_step = max(mean.values, default=0.0)
     worst_action = max(largest.values, default=0.0)
+    max_step = max(MIN_ERROR, STEP_RATIO * run.max_logp_diff)
     is_large = (
-        mean.mean > MAX_LOGP_DIFF_MEAN
-        or worst_step > MAX_LOGP_DIFF_STEP
+        mean.mean > run.max_logp_diff
+        or worst_step > max_step
         or worst_action > MAX_LOGP_DIFF_ACTION
     )
-    if is_large and not _mismatch_grew(mean, run.window):
-        severity = "error" if worst_step > MAX_LOGP_DIFF_STEP else "warning"
+    if is_large and not _mismatch_grew(mean, run):
+        severity = "error" if worst_step > max_step else "warning"
         yield replace(SAMPLER_MISMATCH, severity=severity)(
             f"Before any update of a step, log-probabilities differ by {mean.mean:.2g} on average,"
             f" by {worst_step:.2g} at the worst step and by {worst_action:.2g} at the worst action."
-            f" Expected: below {MAX_LOGP_DIFF_MEAN} on average, and below {MAX_LOGP_DIFF_ACTION}"
+            f" Expected: below {run.max_logp_diff} on average, and below {MAX_LOGP_DIFF_ACTION}"
             " everywhere.",
             locations=_worst_action(run, largest),
         )
@@ -85,7 +86,7 @@ def sampler_mismatch(run: RunData) -> Iterator[Finding]:
 def stale_weights(run: RunData) -> Iterator[Finding]:
     """The mismatch is small at the first step and grows as the policy learns."""
     mean, largest = _mismatch_series(run)
-    if _mismatch_grew(mean, run.window):
+    if _mismatch_grew(mean, run):
         last = mean.last(run.window)
         yield STALE_WEIGHTS(
             f"Log-probabilities of sampler and trainer differed by {mean.values[0]:.2g} at"
@@ -116,13 +117,13 @@ def _mismatch_series(run: RunData) -> tuple[MetricSeries, MetricSeries]:
     return mean, _on_policy_series(run, "sampler_mismatch/logp_diff_max")
 
 
-def _mismatch_grew(mean: MetricSeries, width: int) -> bool:
+def _mismatch_grew(mean: MetricSeries, run: RunData) -> bool:
     """True if the mismatch was small at the first step and is not any more."""
     if len(mean.values) < MIN_STEPS:
         return False
     first = mean.values[0]
-    last = median(mean.last(width).values)
-    return first <= MAX_LOGP_DIFF_MEAN < last and last > STALE_GROWTH * first
+    last = median(mean.last(run.window).values)
+    return first <= run.max_logp_diff < last and last > STALE_GROWTH * first
 
 
 def _on_policy_series(run: RunData, name: str) -> MetricSeries:
