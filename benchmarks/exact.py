@@ -37,10 +37,10 @@ def gradients_by_path(name: str, precision: str) -> tuple[dict[str, Gradient], G
     """Return the gradient of each path in a precision, and the float64 reference."""
     workload_recipe = recipe(WORKLOADS[name], precision)
     rollouts, cached_gradient = rollouts_and_gradient(gradient_learner(workload_recipe))
-    replay = gradient_learner(replay_recipe(workload_recipe, rollouts))
+    replay = replay_recipe(workload_recipe, rollouts)
     gradients = {
         "cached activations": cached_gradient,
-        "recomputed activations": rollouts_and_gradient(replay)[1],
+        "recomputed activations": rollouts_and_gradient(gradient_learner(replay))[1],
         "modules": module_gradient(workload_recipe, rollouts),
     }
     full_recipe = recipe(WORKLOADS[name], "float32")
