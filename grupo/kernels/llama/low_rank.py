@@ -7,8 +7,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from grupo.core.optional_deps import quiet_import_of_bitsandbytes
-
 
 @dataclass(frozen=True)
 class LowRank:
@@ -71,8 +69,7 @@ def low_rank_of(module: nn.Module) -> LowRank | None:
 
 def _is_plain_lora(module: nn.Module) -> bool:
     """Whether the module is peft's LoRA of a linear layer, unmerged and without any extension."""
-    with quiet_import_of_bitsandbytes():
-        from peft.tuners.lora import Linear
+    from peft.tuners.lora import Linear
 
     if type(module) is not Linear or type(module.base_layer) is not nn.Linear:
         return False
