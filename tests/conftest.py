@@ -8,7 +8,7 @@ import pytest
 import torch
 from jaxtyping import install_import_hook
 
-from tests.helpers import user_home
+from tests.helpers.user_home import USER_HOME
 
 # modules whose signatures have tensor shapes; components are typed float where schedules may stand
 SHAPED = [
@@ -19,7 +19,7 @@ SHAPED = [
     "algo.ratios",
     "algo.aggregation",
 ]
-assert user_home.USER_HOME != ".grupo"  # it is read before the next line
+assert USER_HOME != ".grupo"  # it is read before the next line
 os.environ["GRUPO_HOME"] = ".grupo"  # not the cache of the user who runs the tests
 install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")
 torch.set_num_threads(1)

@@ -2,4 +2,5 @@
 
 import os
 
-USER_HOME = os.environ.get("GRUPO_HOME", "")
+# a variable of its own, because the processes of pytest-xdist inherit what the tests have set
+USER_HOME = os.environ.setdefault("GRUPO_HOME_OF_USER", os.environ.get("GRUPO_HOME", ""))
