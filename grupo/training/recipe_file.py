@@ -97,8 +97,9 @@ def _read_data(path: Path) -> dict[str, Any]:
     with suppress(ValueError, TypeError, KeyError):
         text = read_limited(path)
         data = parse_json(text)
+        recipe = data["recipe"]  # a TypeError if the file holds no object
         optional = data.get("earlier", []), data.get("model_files", {})
-        expected = _with_fingerprint(data["recipe"], *optional)
+        expected = _with_fingerprint(recipe, *optional)
         if text == json.dumps(expected, indent=1):
             return data
     raise ConfigError(

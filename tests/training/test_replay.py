@@ -95,7 +95,7 @@ def test_a_rule_that_draws_nothing_changes_nothing(model):
 
 
 def test_the_places_without_advantage_are_filled(model):
-    results, _ = steps(with_rule(model, FillFromPool(64)), 5)
+    results, _ = steps(with_rule(model, FillFromPool(64)), 20)
     drawn = [result.metrics["replay/drawn"] for result in results]
     assert drawn[0] == 0
     assert sum(drawn) > 0
