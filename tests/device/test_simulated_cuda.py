@@ -28,6 +28,7 @@ def test_on_simulated_cuda_devices(selection: str):
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
             process.kill()
+            process.wait()
             code = f"still running after {limit} s"
         output.seek(0)
         assert code == 0, f"{code}\n{output.read()[-8000:]}"

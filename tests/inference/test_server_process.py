@@ -58,7 +58,7 @@ def remaining_files(python: str) -> list[str]:
 def is_alive(process: int) -> bool:
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the process ended before, or while it is read
         return False
     return state != "Z"
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 
 import pytest
@@ -115,7 +116,8 @@ def test_bubblewrap_and_gvisor_mount_packages_read_only(tools):
     for backend in (Bubblewrap(), Gvisor()):
         command, _ = arguments(backend, PACKAGES)
         script = command[command.index("-c") + 1]
-        assert f"mount --rbind {PACKAGES[0]} packages/{PACKAGES[0].name}" in script
+        source = shlex.quote(str(PACKAGES[0]))
+        assert f"mount --rbind {source} packages/{PACKAGES[0].name}" in script
         assert "packages" not in " ".join(arguments(backend)[0])
 
 
