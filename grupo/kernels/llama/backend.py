@@ -98,7 +98,7 @@ class NativeLlamaBackend:
     def is_plain(self) -> bool:
         """Whether C code and products would compute what the modules compute.
 
-        Modules may have hooks, checkpointing, or adapters that have been changed.
+        Modules may have hooks or checkpointing, autocast another type, and adapters may be changed.
         """
         checkpointing = any(m.gradient_checkpointing for m in self.checkpointed_modules)
         is_changed = any(self.hooks) or checkpointing
@@ -187,7 +187,7 @@ class NativeLlamaBackend:
         with without_autocast():
             x = self.embed(token)
             first, activations = self._allocate_activations(x)
-            ops = self.layer_ops(x, position, products)
+            ops = self.layer_ops(x, position, self._decode_products(products))
             self.decode_layers = self.decode_layers or prepare_layers(ops, self.layers)
             decode_step(ops, self.decode_layers, x, decode_state, activations[: len(self.layers)])
             hidden = ops.norm(x, self.final_norm_weight)
@@ -257,6 +257,14 @@ class NativeLlamaBackend:
         if products.dtype == self.dtype:
             return products
         return self.products(self.weights_version(self.dtype))
+
+    def _decode_products(self, products: Products) -> Products:
+        """Products of decode steps, in which adapters are merged into the weights.
+
+        Merged weights are not rounded: the first updates of an adapter change weights by less than
+        half the distance to the next number in bfloat16, and would be lost.
+        """
+        return self.full_products if any(x.is_enabled for x in self.adapters) else products
 
     def plain_weight(self, head: LogitsHead) -> Tensor | None:
         """The head's weight if the head is a plain product without hooks, otherwise None."""

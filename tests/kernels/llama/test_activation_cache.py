@@ -26,8 +26,9 @@ from tests.helpers.activation_recall import (
     with_hf_modules,
     with_recomputed_activations,
 )
+from tests.helpers.adapters import adapted_policy
 from tests.helpers.engine_requests import request_for
-from tests.helpers.llama_backends import backend_of, count_calls, with_hf_backend
+from tests.helpers.llama_backends import backend_of, count_calls, policy_of, with_hf_backend
 from tests.helpers.tiny_lm import batch_of
 
 
@@ -111,11 +112,13 @@ Change = Callable[[CausalPolicy, Batch], Any]
         another_engine_samples,
     ],
 )
-def test_outdated_activations_are_recomputed(llama, change: Change):
-    batch = sampled_batch(llama, turns=2)
-    with_cached_activations(llama, batch)
-    change(llama, batch)
-    assert_all_close(with_recomputed_activations(llama, batch), with_hf_modules(llama, batch))
+@pytest.mark.parametrize("make_policy", [policy_of, adapted_policy], ids=["full", "adapters"])
+def test_outdated_activations_are_recomputed(folders, make_policy, change: Change):
+    policy = make_policy(folders["llama"])
+    batch = sampled_batch(policy, turns=2)
+    with_cached_activations(policy, batch)
+    change(policy, batch)
+    assert_all_close(with_recomputed_activations(policy, batch), with_hf_modules(policy, batch))
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 30, 70])

@@ -199,6 +199,18 @@ def test_weights_stored_in_bfloat16_are_packed_without_another_rounding():
 
 
 @needs_products
+def test_weights_with_merged_adapters_are_not_rounded(folders):
+    policy = adapted_policy(folders["llama"], dtype="bfloat16")
+    panels = backend_of(policy).scratch.buffers
+    sampled_batch(policy)
+    assert panels["panels of q0"].dtype == torch.float32
+    assert "panels of q0 in bfloat16" not in panels
+    with policy.module.disable_adapter():
+        sampled_batch(policy)
+    assert panels["panels of q0 in bfloat16"].dtype == torch.bfloat16
+
+
+@needs_products
 @pytest.mark.parametrize("make_policy", [policy_of, adapted_policy], ids=["full", "adapters"])
 @pytest.mark.parametrize("turns", [1, 2])
 def test_the_first_ratio_is_one(folders, make_policy, turns):

@@ -23,7 +23,7 @@ class InterruptAfterStep2(NullCallback):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["grpo", "turns"])
+@pytest.mark.parametrize("name", ["grpo", "lora", "turns"])
 def test_repeated_and_resumed_runs_are_bit_identical(name, tmp_path: Path, monkeypatch):
     training_components.save_models(tmp_path / "model")
     recipe = training_recipes.recipe(name, str(tmp_path / "model"))
