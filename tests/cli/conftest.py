@@ -14,6 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from grupo.cli.main import main
 from tests.helpers.command_line import Command, run_command
+from tests.helpers.malformed_gguf import write_malformed_gguf
 from tests.helpers.recipe_files import RECIPE_FILES, TRL_SCRIPT
 from tests.helpers.run_outcomes import flip_bit
 
@@ -293,6 +294,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(text)
     write_malformed_rows(folder)
     write_malformed_models(folder)
+    write_malformed_gguf(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         with pytest.raises(SystemExit) as end:
