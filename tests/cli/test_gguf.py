@@ -20,13 +20,13 @@ def digits(completions, **columns):
     return [float(sum(map(str.isdigit, text))) for text in completions]
 """
 RECIPE = """
-policy = "CausalLM('x.gguf', max_new_tokens=4)"
-env = "SingleTurn((RewardTerm('digits', ImportedReward('rewards.py:digits')),))"
 tasks = "tasks.jsonl"
 eval_tasks = 2
 method = "grpo(group_size=4, kl_coef=0.0)"
 max_steps = 1
 prompts_per_step = 2
+policy = {model = "x.gguf", max_new_tokens = 4}
+env = {rewards = [{name = "digits", fn = "rewards.py:digits"}]}
 """
 SMALL = ("--policy.max-new-tokens", "4", "--prompts-per-step", "2", "--steps", "1")
 TRAINED = ("--model", "x.gguf", "--tasks", "tasks.jsonl", "--reward", "rewards.py:digits")

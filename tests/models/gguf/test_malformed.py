@@ -13,6 +13,7 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.core.limits import GGUF_ENTRIES, GGUF_STRING
 from grupo.models.gguf.cache import converted_folder
+from grupo.models.gguf.check import check_convertible
 from grupo.models.gguf.header import read_header
 from grupo.models.model_folder import model_folder
 from tests.helpers.tiny_gguf import Arrays, write_gguf
@@ -157,6 +158,18 @@ def test_every_prefix_of_the_header_is_cut_off(file):
         file.write_bytes(whole[:size])
         with pytest.raises(ConfigError, match="it is cut off"):
             read_header(file)
+
+
+def test_a_changed_byte_of_the_header_raises_nothing_but_our_errors(file):
+    whole = file.read_bytes()
+    refused = 0
+    for place in range(4, read_header(file).data_start, 5):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x81]) + whole[place + 1 :])
+        with suppress(ConfigError):
+            check_convertible(file, read_header(file))
+            refused -= 1
+        refused += 1
+    assert refused > 100
 
 
 # other settings of the header, and what the message says
