@@ -144,8 +144,8 @@ def load_recipe(address: str) -> Recipe:
     if (path := parse_path(address)).is_dir() or path.suffix in OTHER_FILES:
         raise ConfigError(
             f"{address!r} is no recipe. Allowed: FILE.py:NAME, FILE.toml, FILE.yaml. A model is"
-            " --model FOLDER, a table of tasks --tasks FILE; a run is continued by `grupo resume"
-            " RUN`."
+            " --model FOLDER or --model FILE.gguf, a table of tasks --tasks FILE; a run is"
+            " continued by `grupo resume RUN`."
         )
     location, colon, name = address.rpartition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""Fetching of a pretrained model: from an index that is a folder, without one, and damaged files."""
+"""Fetching of a pretrained model: from an index that is a folder, without one, damaged files."""
 
 import hashlib
 import os
