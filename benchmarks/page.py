@@ -43,8 +43,8 @@ benchmarks.check` shows that both libraries compute the same gradient from the s
 
 REAL_EXPLANATION = """A Llama of the shape of SmolLM2-135M with random weights: 30 layers of 576
 dimensions, 134.5 million weights, a vocabulary of 49,152 with a tied LM head. Answers run to the
-limit. TRL has one micro-batch per step, and four of 8 rows in real-long, where 16 rows do not fit
-into 24 GiB. real-lora: both libraries train adapters of rank 16 on all linear layers.
+limit. TRL has one micro-batch per step, and four of 8 rows in real-long, where 16 rows would take
+about 24 GB. real-lora: both libraries train adapters of rank 16 on all linear layers.
 """
 
 

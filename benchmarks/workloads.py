@@ -179,7 +179,7 @@ def _real_workloads() -> dict[str, Workload]:
             short,
             description="4 x 8, 500 prompt tokens, 48 new",
             prompt_lengths=(500, 500),
-            microbatch_rows=8,  # TRL does not fit into 24 GiB with 16 rows
+            microbatch_rows=8,  # 16 rows would take about 24 GB beside grupo's worker
         ),
         "real-group-16": replace(
             short, description="2 x 16, 60 prompt tokens, 48 new", prompts=2, group_size=16
