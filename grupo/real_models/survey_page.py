@@ -103,7 +103,7 @@ def _wordings(
         return
     first = next(iter(compared.values()))
     rows = [
-        [name, code_span(wording), f"{100 * survey.pass_at_k['1'][0]:.0f}"]
+        [name, code_span(wording), *(f"{100 * x[0]:.0f}" for x in _rates(survey))]
         for name in surveys
         for wording in families[name].wordings
         if (survey := compared.get((name, wording)))
@@ -111,9 +111,14 @@ def _wordings(
     yield (
         f"## Wordings\n\nThe first wording of each family is used. Wordings were compared on"
         f" {first.tasks} tasks that are not among those of the table, with {first.attempts} answers"
-        " each: pass@1 in percent."
+        " each, in percent, and the one with the best pass@1 was kept; between equal ones, that"
+        " with the better greedy answers."
     )
-    yield markdown([["family", "wording", "pass@1"], *rows]).rstrip()
+    yield markdown([["family", "wording", "pass@1", "greedy"], *rows]).rstrip()
+
+
+def _rates(survey: FamilySurvey) -> tuple[Bounds, Bounds]:
+    return survey.pass_at_k["1"], survey.greedy
 
 
 def _examples(surveys: Mapping[str, FamilySurvey]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from grupo.rewards.structured_answers import parse_data
 from grupo.rewards.text_counts import count_words
 
 NUMBER = re.compile(r"(?<![\w.)])-?\d[\d,]*(?:\.\d+)?")
-LABEL = re.compile(r".*(?::|=|\bis\b|\bare\b)\s*(?=\S)")
+LABEL = re.compile(r".*(?::|=|->|\bis\b|\bare\b)\s*(?=\S)")
 QUERY = re.compile(r"\bselect\b[^;`]*", re.IGNORECASE)
 MARKS = " \t\"'`*“”‘’.,!?;:()[]"  # noqa: RUF001
 EXTRA = "survey"  # of grupo, with the packages that some families need
@@ -29,6 +29,8 @@ LANGUAGES = ["en", "fr", "de", "es", "it", "pt", "nl"]
 CLEAR_TONE = 0.5  # of VADER's compound score, from -1 to 1
 MIN_WORDS = 4  # of a sentence
 CITIES = ("Paris", "London", "Rome", "Oslo", "Berlin", "Madrid")
+AGES, SHARE_OF_PEOPLE = range(18, 71), 0.7  # "at least 30" is not "older than 30" in a database
+MAX_ROWS = len(AGES) * len(CITIES)
 NAMES = ("Ann", "Bob", "Carl", "Dora", "Emil", "Fay", "Gus", "Hana", "Ivan", "Jill", "Kurt", "Lea")
 
 
@@ -132,7 +134,7 @@ def same_rows(task: Task, rollout: Rollout) -> float:
 
 
 def _rows_of_both(query: str) -> list[list[str]]:
-    tools = (Sql(str(_database(seed))) for seed in (0, 1))
+    tools = (Sql(str(_database(seed)), max_rows=MAX_ROWS) for seed in (0, 1))
     return [sorted(tool(query).splitlines()[1:]) for tool in tools]
 
 
@@ -141,7 +143,8 @@ def _database(seed: int) -> Path:
     """A new database with the table `people`; its folder is removed at the end of the process."""
     path = Path(tempfile.mkdtemp(dir=_database_folder().name)) / "people.db"
     rng = Random(seed)
-    rows = [(name, rng.randint(18, 70), rng.choice(CITIES)) for name in NAMES]
+    people = [(age, city) for age in AGES for city in CITIES if rng.random() < SHARE_OF_PEOPLE]
+    rows = [(f"{rng.choice(NAMES)} {i}", age, city) for i, (age, city) in enumerate(people)]
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE people (name TEXT, age INTEGER, city TEXT)")
         connection.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)

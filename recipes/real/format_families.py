@@ -114,9 +114,9 @@ FAMILIES = (
         "lower_case",
         lower_case,
         (
-            "Write one short sentence about {subject} in lower case letters only.",
-            "write a short sentence about {subject}. use no capital letters at all.",
             "Describe {subject} in a few words, all lowercase, without any capital letter.",
+            "Write one short sentence about {subject} in lower case letters only.",
+            "no capital letters.\na cat -> the cat sleeps on a warm stone.\n{subject} ->",
         ),
         CONSTRAINTS,
         max_new_tokens=24,
@@ -127,7 +127,6 @@ FAMILIES = (
         (
             "Describe {subject} in exactly {count} words.",
             "Write exactly {count} words about {subject} and nothing else.",
-            "Answer with {count} words, no more and no fewer: what is {subject} like?",
         ),
         CONSTRAINTS,
         max_new_tokens=20,
@@ -138,7 +137,6 @@ FAMILIES = (
         (
             "Write exactly {count} very short sentences about {subject}.",
             "Describe {subject} in exactly {count} sentences of at most five words.",
-            "Tell me about {subject} in {count} tiny sentences.",
         ),
         CONSTRAINTS,
         max_new_tokens=40,
@@ -149,7 +147,6 @@ FAMILIES = (
         (
             "Write one sentence with the words {a}, {b} and {c}.",
             'Write a short sentence that contains "{a}", "{b}" and "{c}".',
-            "Use these three words in one sentence: {a}, {b}, {c}",
         ),
         CONSTRAINTS,
         max_new_tokens=32,
@@ -159,7 +156,6 @@ FAMILIES = (
         without_e,
         (
             'Write a short sentence about a {noun} and a {place} without the letter "e".',
-            "Write four words about a {noun} and a {place}. No word may contain the letter e.",
             'Avoid the letter "e". Write a short sentence about a {noun} and a {place}.',
         ),
         CONSTRAINTS,
@@ -169,9 +165,8 @@ FAMILIES = (
         "json_keys",
         json_objects,
         (
-            'Describe {subject} as a JSON object with the keys "{a}" and "{b}". JSON only.',
             'Write only a JSON object with exactly two keys, "{a}" and "{b}", for {subject}.',
-            'Fill in made-up values for {subject}: {{"{a}": ..., "{b}": ...}}',
+            'Describe {subject} as a JSON object with the keys "{a}" and "{b}". JSON only.',
         ),
         FunctionReward(ANSWERS.has_keys),
         max_new_tokens=40,
@@ -180,9 +175,8 @@ FAMILIES = (
         "positive_sentence",
         Tones("positive"),
         (
-            "Write one short, happy sentence about {subject}.",
             "Write one short sentence about {subject} with a positive sentiment.",
-            "Praise {subject} in one short sentence.",
+            "Write one short, happy sentence about {subject}.",
         ),
         FunctionReward(ANSWERS.sounds_as_asked),
         max_new_tokens=24,
@@ -191,7 +185,6 @@ FAMILIES = (
         "negative_sentence",
         Tones("negative"),
         (
-            "Write one short, angry sentence about {subject}.",
             "Write one short sentence about {subject} with a negative sentiment.",
             "Complain about {subject} in one short sentence.",
         ),
@@ -202,9 +195,8 @@ FAMILIES = (
         "other_language",
         languages,
         (
-            "Write one short sentence about {subject} in {language}.",
             "Translate into {language}: I like {subject}.",
-            "How do you say this in {language}? We see {subject} today.",
+            "Write one short sentence about {subject} in {language}.",
         ),
         FunctionReward(ANSWERS.in_language),
         max_new_tokens=24,

@@ -141,7 +141,6 @@ FAMILIES = (
         (
             "What is the capital of {country}? Answer with the name only.",
             "Name the capital city of {country}.",
-            "The capital of {country} is",
         ),
         CONTAINED,
     ),
@@ -150,8 +149,8 @@ FAMILIES = (
         CountryFacts("currency"),
         (
             "What is the three-letter code of the currency of {country}?",
-            "ISO code of the currency of {country}, three letters only:",
             "Which currency code, such as USD, does {country} use? Answer with the code only.",
+            "Currency codes.\nJapan -> JPY\nNorway -> NOK\n{country} ->",
         ),
         CONTAINED,
     ),
@@ -161,7 +160,6 @@ FAMILIES = (
         (
             'What is the opposite of "{word}"? Answer with one word.',
             "Name one antonym of {word}.",
-            "The opposite of {word} is",
         ),
         LabelMatch(ANSWERS.short_answer),
         max_new_tokens=12,
@@ -172,7 +170,6 @@ FAMILIES = (
         (
             "Summarize in one short line of at most ten words: {text}",
             "{text}\n\nWhat is this? Answer in at most ten words.",
-            "Write a title for this Python package: {text}",
         ),
         RougeL(),
         max_new_tokens=28,
@@ -183,7 +180,6 @@ FAMILIES = (
         queries,
         (
             f"{SCHEMA} Write a SQL query for {{question}}. Answer with the query only.",
-            f"{SCHEMA} SQL query that returns {{question}}:",
             "Write one SQLite query on the table people with the columns name, age and city: "
             "{question}.",
         ),
@@ -193,14 +189,14 @@ FAMILIES = (
     TaskFamily(
         "leg_counting",
         GymRows("leg_counting", FEW_LEGS),
-        ("{question}", "{question} Answer with the number only.", "{question}\nTotal legs:"),
+        ("{question}", "{question} Answer with the number only."),
         ReasoningGymVerifier(ANSWERS.last_number),
         max_new_tokens=28,
     ),
     TaskFamily(
         "simple_equations",
         GymRows("simple_equations", SMALL_EQUATIONS),
-        ("{question}", "{question}. Answer with the number only.", "{question}. The solution is"),
+        ("{question}", "{question}. Answer with the number only."),
         ReasoningGymVerifier(ANSWERS.last_number),
         max_new_tokens=28,
     ),

@@ -14,10 +14,12 @@ from grupo.survey import TaskFamily
 ANSWERS = load_module_file(Path(__file__).with_name("answers.py"))
 NUMBER = NumberWithin(extract=ANSWERS.last_number)
 NUMBER_WORDINGS = (
+    "Compute {question}. Reply with the result and nothing else.",
     "What is {question}? Answer with the number only.",
     "{question} =",
-    "Compute {question}. Reply with the result and nothing else.",
 )
+# the wording of the project's first runs with this model, although another one is better
+FIRST_WORDINGS = (NUMBER_WORDINGS[1], NUMBER_WORDINGS[0], NUMBER_WORDINGS[2])
 ERRORS = (-10, -2, -1, 1, 2, 10)  # of a sum that is shown as wrong
 
 
@@ -81,7 +83,7 @@ def claimed_sums(rng: Random) -> Iterator[Mapping[str, Any]]:
 
 FAMILIES = (
     TaskFamily("sums_1_digit", Sums(1, 9), NUMBER_WORDINGS, NUMBER, max_new_tokens=12),
-    TaskFamily("sums_2_digits", Sums(10, 99), NUMBER_WORDINGS, NUMBER),
+    TaskFamily("sums_2_digits", Sums(10, 99), FIRST_WORDINGS, NUMBER),
     TaskFamily("sums_3_digits", Sums(100, 999), NUMBER_WORDINGS, NUMBER, max_new_tokens=20),
     TaskFamily("sums_3_terms", Sums(1, 20, 3), NUMBER_WORDINGS, NUMBER, max_new_tokens=20),
     TaskFamily("differences", differences, NUMBER_WORDINGS, NUMBER),
@@ -92,7 +94,6 @@ FAMILIES = (
         (
             "Which number is larger, {a} or {b}? Answer with the number only.",
             "Which is greater: {a} or {b}?",
-            "max({a}, {b}) =",
         ),
         NUMBER,
         guess=0.5,
@@ -101,9 +102,9 @@ FAMILIES = (
         "sorted_numbers",
         lists,
         (
-            "Sort these numbers from smallest to largest: {numbers}. Answer with the list only.",
             "Write these numbers in ascending order: {numbers}",
-            "sorted([{numbers}]) =",
+            "Sort these numbers from smallest to largest: {numbers}. Answer with the list only.",
+            "Sort the numbers.\n9, 2, 7, 4 -> 2, 4, 7, 9\n8, 15, 6, 3 -> 3, 6, 8, 15\n{numbers} ->",
         ),
         ExactMatch(ANSWERS.listed_items),
         max_new_tokens=24,
@@ -114,7 +115,6 @@ FAMILIES = (
         (
             "Is this right? {claim} Answer yes or no.",
             "A student writes {claim}. Is the result correct? Answer yes or no.",
-            "True or false, answered as yes or no: {claim}",
         ),
         LabelMatch(ANSWERS.yes_or_no),
         max_new_tokens=8,

@@ -100,7 +100,6 @@ FAMILIES = (
         (
             'How many times does the letter "{letter}" occur in "{word}"? Answer with a number.',
             "Count the letter {letter} in the word {word}.",
-            '"{word}".count("{letter}") =',
         ),
         NUMBER,
     ),
@@ -110,7 +109,7 @@ FAMILIES = (
         (
             'How many words are in this sentence? "{text}" Answer with a number.',
             "Count the words: {text}",
-            'len("{text}".split()) =',
+            "Count the words.\nthe cat runs -> 3\nthe red sun sets slowly -> 5\n{text} ->",
         ),
         NUMBER,
     ),
@@ -120,7 +119,7 @@ FAMILIES = (
         (
             "Sort these words alphabetically: {words}. Answer with the list only.",
             "Write these words in alphabetical order: {words}",
-            "sorted: {words} ->",
+            "Sort the words.\nfig, apple, kiwi, date -> apple, date, fig, kiwi\n{words} ->",
         ),
         ExactMatch(ANSWERS.listed_items),
         max_new_tokens=24,
@@ -131,7 +130,7 @@ FAMILIES = (
         (
             'Write the word "{word}" backwards. Answer with the word only.',
             "Reverse the letters of {word}.",
-            'reversed("{word}") =',
+            "Spell backwards.\ncat -> tac\nbook -> koob\n{word} ->",
         ),
         SHORT,
     ),
@@ -141,7 +140,7 @@ FAMILIES = (
         (
             "Write this in capital letters: {text}",
             'Convert to uppercase: "{text}" Answer with the text only.',
-            '"{text}".upper() =',
+            "Write in capitals.\nthe cat runs -> THE CAT RUNS\na red sun -> A RED SUN\n{text} ->",
         ),
         ExactMatch(ANSWERS.short_answer),
         max_new_tokens=28,
@@ -152,7 +151,7 @@ FAMILIES = (
         (
             'What is the last word of "{text}"? Answer with the word only.',
             "Repeat only the last word: {text}",
-            'Last word of "{text}":',
+            "Last word.\nthe cat runs fast -> fast\na red sun sets -> sets\n{text} ->",
         ),
         SHORT,
         max_new_tokens=16,
@@ -163,7 +162,7 @@ FAMILIES = (
         (
             'Write the first letter of each word of "{text}".',
             "What are the initials of these words? {text} Answer with the letters only.",
-            "Acronym of: {text}",
+            "First letters.\nthe cat runs -> tcr\na red sun sets -> arss\n{text} ->",
         ),
         LabelMatch(ANSWERS.joined_letters),
         max_new_tokens=24,

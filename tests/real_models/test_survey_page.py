@@ -75,7 +75,7 @@ def test_the_bounds_of_a_group_belong_to_the_middle(value, group):
 
 def test_wordings_and_examples_are_shown(page):
     assert "on 10 tasks that are not among those of the table, with 4 answers each" in page
-    assert "| middle | `{question} =` | 12 |" in page
+    assert "| middle | `{question} =` | 12 | 50 |" in page
     middle = page.split("### middle")[1].split("###")[0].strip().splitlines()
     assert middle == [
         "* prompt: `2 + 2`",

@@ -130,9 +130,10 @@ BY_HAND: Mapping[str, tuple[str | None, dict[str, Any], list[str], list[str]]] =
     "sql": (
         ADULTS,
         {},
-        [ADULTS, "```sql\nselect NAME from people where age >= 31;\n```"],
+        [ADULTS, "```sql\nselect NAME from people where age >= 31 order by age;\n```"],
         [
             "SELECT name FROM people",
+            "SELECT name FROM people WHERE age >= 30",
             "SELECT name, age FROM people WHERE age > 30",
             "SELECT nothing FROM nowhere",
             "DROP TABLE people",
