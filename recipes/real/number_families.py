@@ -18,8 +18,7 @@ NUMBER_WORDINGS = (
     "What is {question}? Answer with the number only.",
     "{question} =",
 )
-# the wording of the project's first runs with this model, although another one is better
-FIRST_WORDINGS = (NUMBER_WORDINGS[1], NUMBER_WORDINGS[0], NUMBER_WORDINGS[2])
+ASKED_WORDINGS = (NUMBER_WORDINGS[1], NUMBER_WORDINGS[0], NUMBER_WORDINGS[2])
 ERRORS = (-10, -2, -1, 1, 2, 10)  # of a sum that is shown as wrong
 
 
@@ -83,11 +82,12 @@ def claimed_sums(rng: Random) -> Iterator[Mapping[str, Any]]:
 
 FAMILIES = (
     TaskFamily("sums_1_digit", Sums(1, 9), NUMBER_WORDINGS, NUMBER, max_new_tokens=12),
-    TaskFamily("sums_2_digits", Sums(10, 99), FIRST_WORDINGS, NUMBER),
+    # the wording of this project's first runs with the model, although another one is better
+    TaskFamily("sums_2_digits", Sums(10, 99), ASKED_WORDINGS, NUMBER),
     TaskFamily("sums_3_digits", Sums(100, 999), NUMBER_WORDINGS, NUMBER, max_new_tokens=20),
     TaskFamily("sums_3_terms", Sums(1, 20, 3), NUMBER_WORDINGS, NUMBER, max_new_tokens=20),
-    TaskFamily("differences", differences, NUMBER_WORDINGS, NUMBER),
-    TaskFamily("products", products, NUMBER_WORDINGS, NUMBER),
+    TaskFamily("differences", differences, ASKED_WORDINGS, NUMBER),
+    TaskFamily("products", products, ASKED_WORDINGS, NUMBER),
     TaskFamily(
         "larger_number",
         pairs,

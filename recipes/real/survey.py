@@ -45,7 +45,7 @@ A recipe trains the model on a family:
 $ grupo train recipes/real/two_digit_sums.py:RECIPE --model PATH
 ```
 
-Four notes on what the numbers are about:
+Notes on what the numbers are about:
 
 * Rules read answers leniently: a number is the last one of the text, a word is what follows the
   last "is" or colon of the first line. A capital or a currency is right if it occurs.
@@ -53,6 +53,8 @@ Four notes on what the numbers are about:
   other tasks come with another environment; an answer is right from a ROUGE-L of 0.4 on.
 * `claimed_sums` asks about sums with a result; half of the results are wrong, by 1, 2 or 10. The
   results are not answers of the model.
+* `sums_2_digits` has the wording of the first runs with this model, so that it can be compared with
+  them; another wording is better.
 * No family uses WordNet, because no small package carries its data; `opposites` is a list by hand.
 """
 TOKENS_PER_SECOND = 100  # of the smallest model on one busy core, for the first estimate
