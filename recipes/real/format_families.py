@@ -114,9 +114,9 @@ FAMILIES = (
         "lower_case",
         lower_case,
         (
+            "no capital letters.\na cat -> the cat sleeps on a warm stone.\n{subject} ->",
             "Describe {subject} in a few words, all lowercase, without any capital letter.",
             "Write one short sentence about {subject} in lower case letters only.",
-            "no capital letters.\na cat -> the cat sleeps on a warm stone.\n{subject} ->",
         ),
         CONSTRAINTS,
         max_new_tokens=24,

@@ -148,8 +148,8 @@ FAMILIES = (
         "currency_codes",
         CountryFacts("currency"),
         (
-            "What is the three-letter code of the currency of {country}?",
             "Which currency code, such as USD, does {country} use? Answer with the code only.",
+            "What is the three-letter code of the currency of {country}?",
             "Currency codes.\nJapan -> JPY\nNorway -> NOK\n{country} ->",
         ),
         CONTAINED,
@@ -172,8 +172,8 @@ FAMILIES = (
             "{text}\n\nWhat is this? Answer in at most ten words.",
         ),
         RougeL(),
-        max_new_tokens=28,
-        min_reward=0.4,
+        max_new_tokens=24,
+        min_reward=0.25,
     ),
     TaskFamily(
         "sql",
@@ -191,14 +191,14 @@ FAMILIES = (
         GymRows("leg_counting", FEW_LEGS),
         ("{question}", "{question} Answer with the number only."),
         ReasoningGymVerifier(ANSWERS.last_number),
-        max_new_tokens=28,
+        max_new_tokens=24,
     ),
     TaskFamily(
         "simple_equations",
         GymRows("simple_equations", SMALL_EQUATIONS),
         ("{question}", "{question}. Answer with the number only."),
         ReasoningGymVerifier(ANSWERS.last_number),
-        max_new_tokens=28,
+        max_new_tokens=24,
     ),
     TaskFamily(
         "family_relationships",
@@ -213,7 +213,7 @@ FAMILIES = (
     TaskFamily(
         "syllogism",
         GymRows("syllogism"),
-        ("{question}", "{question}\nYes or No:"),
+        ("{question}\nYes or No:", "{question}"),
         ReasoningGymVerifier(ANSWERS.yes_or_no),
         max_new_tokens=8,
         guess=0.5,

@@ -107,7 +107,7 @@ FAMILIES = (
             "Sort the numbers.\n9, 2, 7, 4 -> 2, 4, 7, 9\n8, 15, 6, 3 -> 3, 6, 8, 15\n{numbers} ->",
         ),
         ExactMatch(ANSWERS.listed_items),
-        max_new_tokens=24,
+        max_new_tokens=20,
     ),
     TaskFamily(
         "claimed_sums",

@@ -42,6 +42,11 @@ class Sentences:
             yield {"text": text, "answer": self.answer(text)}
 
 
+def unchanged(text: str) -> str:
+    """The text itself."""
+    return text
+
+
 def number_of_words(text: str) -> str:
     """The number of words.
 
@@ -122,7 +127,7 @@ FAMILIES = (
             "Sort the words.\nfig, apple, kiwi, date -> apple, date, fig, kiwi\n{words} ->",
         ),
         ExactMatch(ANSWERS.listed_items),
-        max_new_tokens=24,
+        max_new_tokens=20,
     ),
     TaskFamily(
         "reversed_word",
@@ -135,6 +140,15 @@ FAMILIES = (
         SHORT,
     ),
     TaskFamily(
+        "copied_sentence",
+        Sentences(unchanged),
+        (
+            'Write exactly this and nothing else: "{text}"',
+            "Repeat this sentence: {text}",
+        ),
+        SHORT,
+    ),
+    TaskFamily(
         "capitals_of_a_sentence",
         Sentences(capitals),
         (
@@ -143,7 +157,7 @@ FAMILIES = (
             "Write in capitals.\nthe cat runs -> THE CAT RUNS\na red sun -> A RED SUN\n{text} ->",
         ),
         ExactMatch(ANSWERS.short_answer),
-        max_new_tokens=28,
+        max_new_tokens=20,
     ),
     TaskFamily(
         "last_word",
@@ -154,7 +168,6 @@ FAMILIES = (
             "Last word.\nthe cat runs fast -> fast\na red sun sets -> sets\n{text} ->",
         ),
         SHORT,
-        max_new_tokens=16,
     ),
     TaskFamily(
         "first_letters",
@@ -165,6 +178,5 @@ FAMILIES = (
             "First letters.\nthe cat runs -> tcr\na red sun sets -> arss\n{text} ->",
         ),
         LabelMatch(ANSWERS.joined_letters),
-        max_new_tokens=24,
     ),
 )

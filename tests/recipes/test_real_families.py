@@ -66,6 +66,12 @@ BY_HAND: Mapping[str, tuple[str | None, dict[str, Any], list[str], list[str]]] =
     "words_of_a_sentence": ("4", {}, ["4 words"], ["5"]),
     "sorted_words": ("dance, olive, uncle", {}, ["Dance, olive, uncle."], ["olive, dance, uncle"]),
     "reversed_word": ("yenoh", {}, ["yenoh", 'The word is "yenoh".'], ["honey", "yenho"]),
+    "copied_sentence": (
+        "the old bridge falls",
+        {},
+        ["The old bridge falls.", 'Here it is: "the old bridge falls"'],
+        ["the old bridge", "The old bridge falls today."],
+    ),
     "capitals_of_a_sentence": (
         "THE OLD BRIDGE FALLS",
         {},
