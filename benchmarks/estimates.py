@@ -24,8 +24,10 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast, Qwen3Config
 
-from grupo.config.memory_estimate import estimate_memory, step_size
-from grupo.config.time_estimate import estimate_step_seconds, measure_speed
+from grupo.config.defaults import TaskLengths
+from grupo.config.memory_estimate import estimate_memory
+from grupo.config.run_work import RunWork
+from grupo.config.time_estimate import measure_speed
 from grupo.core.component import component
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
@@ -38,6 +40,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import train
 
 PROMPT = 32  # tokens
+LENGTHS = TaskLengths(count=8, prompt=PROMPT, answer=0, long_prompt=PROMPT, mean_prompt=PROMPT)
 CONTEXT = 1024
 SPECIAL_TOKENS = 16  # a tokenizer may add some of its own
 # components of a recipe must be importable: they are not in the module that runs
@@ -163,18 +166,11 @@ def measure(size: Mapping[str, Any]) -> dict[str, float]:
         times = StepTimes()
         train(recipe, folder / "run", times)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        policy = recipe.policy
-        dtype = compute_dtype(policy.dtype, resolve_device("cpu"))
-        model = read_model_size(policy.model)
-        step = step_size(recipe, PROMPT, CONTEXT)
-        memory = estimate_memory(recipe, model, step, dtype.itemsize, on_cpu=True)
-        seconds = estimate_step_seconds(
-            model,
-            step,
-            measure_speed(resolve_device("cpu"), dtype),
-            compute_bytes=dtype.itemsize,
-            gradient_checkpointing=policy.gradient_checkpointing,
-        )
+        dtype = compute_dtype(recipe.policy.dtype, resolve_device("cpu"))
+        model = read_model_size(recipe.policy.model)
+        work = RunWork(recipe, model, LENGTHS, dtype.itemsize, on_cpu=True)
+        memory = estimate_memory(recipe, model, work.step, dtype.itemsize, on_cpu=True)
+        seconds = work.time(measure_speed(resolve_device("cpu"), dtype)).step
         print(memory, file=sys.stderr)
         return {
             "parameters": model.num_parameters,

@@ -1,26 +1,33 @@
 """Defaults for a model, tasks or a method that are not the quickstart's."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grupo.cli.build_recipe import RecipeArgs
 from grupo.config.answer_length import has_one_answer, method_length
 from grupo.config.defaults import (
+    TOY_PARAMETERS,
     Choice,
     TaskLengths,
     choose_defaults,
+    has_short_answers,
     measure_tasks,
     with_choices,
 )
 from grupo.config.epochs import steps_of_epochs
+from grupo.config.evaluation_choice import choose_evaluation
+from grupo.config.run_work import RunWork
 from grupo.config.supervised import answers_of
 from grupo.config.validate_tasks import load_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
+from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import has_bfloat16, resolve_device
+from grupo.models.chat_tokenizer import is_chat_tokenizer
+from grupo.models.loading import compute_dtype, has_bfloat16, load_tokenizer, resolve_device
 from grupo.models.model_size import read_model_size
+from grupo.models.quiet_loading import quiet_transformers
 from grupo.recipe import Recipe
 from grupo.toy import quickstart
 
@@ -43,15 +50,16 @@ class ChosenRecipe:
 
     @cached_property
     def lengths(self) -> TaskLengths:
-        """Number and lengths of the training tasks."""
-        return measure_tasks(self.tasks, answers_of(self.recipe.method))
+        """Numbers of the tasks, and lengths of the training tasks."""
+        answers = answers_of(self.recipe.method)
+        return measure_tasks(self.tasks, answers, held_out=len(self.eval_tasks))
 
 
 def recipe_with_defaults(args: RecipeArgs, epochs: float = 0.0) -> ChosenRecipe:
     """The recipe of a command with values for fields that it does not set.
 
-    The tasks are loaded once, which checks them. The fields of a recipe in a file keep their
-    values.
+    The tasks are loaded, which checks them; once more if fewer of them are held out than by
+    default. The fields of a recipe in a file keep their values.
 
     Args:
         args: The arguments of the command.
@@ -64,14 +72,41 @@ def recipe_with_defaults(args: RecipeArgs, epochs: float = 0.0) -> ChosenRecipe:
             " a run."
         )
     recipe = args()
-    tasks, eval_tasks = load_tasks(recipe)
-    choices = defaults_for(recipe, args, measure_tasks(tasks, answers_of(recipe.method)))
+    chosen = ChosenRecipe(recipe, [], *load_tasks(recipe))
+    evaluation = _evaluation_choices(_with_other_choices(chosen, args, epochs), args)
+    sized = with_choices(recipe, evaluation)
+    if sized.eval_tasks in (recipe.eval_tasks, len(chosen.eval_tasks)):
+        chosen = replace(chosen, recipe=sized)
+    else:  # tasks that are not held out any more are trained on
+        chosen = ChosenRecipe(sized, [], *load_tasks(sized))
+    chosen = _with_other_choices(chosen, args, epochs)
+    return replace(chosen, choices=[*chosen.choices, *evaluation])
+
+
+def _with_other_choices(chosen: ChosenRecipe, args: RecipeArgs, epochs: float) -> ChosenRecipe:
+    """The recipe with all choices but those of its evaluations."""
+    recipe, count = chosen.recipe, len(chosen.tasks)
+    choices = defaults_for(recipe, args, chosen.lengths)
     if epochs:
         choices = [choice for choice in choices if choice.field != "max_steps"]
         prompts = with_choices(recipe, choices).prompts_per_step
-        steps = steps_of_epochs(epochs, len(tasks), prompts)
-        choices.append(Choice("max_steps", steps, f"{epochs:g} epochs of {len(tasks)} tasks"))
-    return ChosenRecipe(with_choices(recipe, choices), choices, tasks, eval_tasks)
+        steps = steps_of_epochs(epochs, count, prompts)
+        choices.append(Choice("max_steps", steps, f"{epochs:g} epochs of {count} tasks"))
+    return replace(chosen, recipe=with_choices(recipe, choices), choices=choices)
+
+
+def _evaluation_choices(chosen: ChosenRecipe, args: RecipeArgs) -> list[Choice]:
+    """The size of evaluations, of a model that is no toy."""
+    policy = _chosen_model(args, chosen.recipe.policy)
+    if policy is None or _is_quickstart(policy):
+        return []
+    model = read_model_size(str(policy.model))
+    if model.num_parameters < TOY_PARAMETERS:
+        return []
+    device = resolve_device(policy.device)
+    size = compute_dtype(policy.dtype, device).itemsize
+    work = RunWork(chosen.recipe, model, chosen.lengths, size, device.type == "cpu")
+    return choose_evaluation(work, set(_fields_set(args)))
 
 
 def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list[Choice]:
@@ -82,19 +117,25 @@ def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list
         args: The arguments of the command.
         lengths: Number and lengths of the tasks.
     """
-    policy = recipe.policy
-    if args.recipe or not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
+    policy = _chosen_model(args, recipe.policy)
+    if policy is None:
         return []
     fields_set = set(_fields_set(args))
-    if policy.model == str(quickstart.TOY_MODEL.model_dir):
+    if _is_quickstart(policy):
         return _length_of_method(recipe, fields_set)
     return choose_defaults(
         recipe,
         fields_set,
-        read_model_size(policy.model),
+        read_model_size(str(policy.model)),
         lengths,
         has_bfloat16=has_bfloat16(resolve_device(policy.device)),
+        is_chat_model=has_short_answers(lengths) and _is_chat_model(str(policy.model)),
     )
+
+
+def _is_chat_model(model: str) -> bool:
+    with quiet_transformers():
+        return is_chat_tokenizer(load_tokenizer(model))
 
 
 def compared_recipes(
@@ -148,3 +189,16 @@ def _fields_set(args: RecipeArgs) -> Iterator[str]:
     yield from (name for name, _ in args.fields)
     if args.method:
         yield "method"
+    if args.eval_tasks:
+        yield "eval_tasks"
+
+
+def _chosen_model(args: RecipeArgs, policy: PolicySpec) -> CausalLM | None:
+    """The policy if the command names a language model, and no recipe that does."""
+    if args.recipe or not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
+        return None
+    return policy
+
+
+def _is_quickstart(policy: CausalLM) -> bool:
+    return policy.model == str(quickstart.TOY_MODEL.model_dir)

@@ -1,11 +1,15 @@
 """The estimated memory and time of a recipe, in lines for the terminal."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import torch
+
 from grupo.config.defaults import TaskLengths
-from grupo.config.memory_estimate import estimate_memory, step_size, supervised_step_size
-from grupo.config.supervised import column_sampler
-from grupo.config.time_estimate import estimate_step_seconds, measure_speed
+from grupo.config.evaluation_choice import half_width
+from grupo.config.memory_estimate import estimate_memory, step_size
+from grupo.config.run_work import RunWork
+from grupo.config.time_estimate import measure_speed
 from grupo.distributed.start import number_of_ranks
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import compute_dtype, resolve_device
@@ -13,6 +17,7 @@ from grupo.models.model_size import read_model_size
 from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.models.vision_lm import VisionLM
 from grupo.recipe import Recipe
+from grupo.report.step_line import count, format_duration
 from grupo.toy import quickstart
 
 
@@ -23,7 +28,7 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
 
     Args:
         recipe: The recipe.
-        lengths: Number and lengths of its training tasks.
+        lengths: Numbers and lengths of its tasks.
     """
     policy = recipe.policy
     if not isinstance(policy, CausalLM) or not isinstance(policy.model, str):
@@ -37,29 +42,66 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     device = resolve_device(policy.device)
     dtype = compute_dtype(policy.dtype, device)
     model = read_model_size(policy.model)
-    if column_sampler(recipe.method):
-        step = supervised_step_size(recipe, min(lengths.mean_row, model.context_length))
-        rows = f"demonstrations of {step.answer} tokens on average"
-    else:
-        step = step_size(recipe, min(lengths.prompt, model.context_length), model.context_length)
-        rows = f"answers of {step.answer} tokens"
-    seconds = estimate_step_seconds(
-        model,
-        step,
-        measure_speed(device, dtype),
-        compute_bytes=dtype.itemsize,
-        gradient_checkpointing=policy.gradient_checkpointing,
-    )
+    work = RunWork(recipe, model, lengths, dtype.itemsize, device.type == "cpu")
+    return [_memory_line(work, device), *_time_lines(work, device, dtype)]
+
+
+def _memory_line(work: RunWork, device: torch.device) -> str:
+    """The peak of the memory, at the longest prompts."""
+    step, context = work.step, work.model.context_length
+    if step.generates:
+        step = step_size(work.recipe, min(work.lengths.prompt, context), context)
     memory = estimate_memory(
-        recipe,
-        model,
+        work.recipe,
+        work.model,
         step,
-        dtype.itemsize,
-        on_cpu=device.type == "cpu",
+        work.compute_bytes,
+        on_cpu=work.on_cpu,
         logits_per_chunk=logits_per_chunk_of(device),
         ranks=number_of_ranks(),
     )
-    return [
-        f"memory, estimated: {memory}, besides the libraries'",
-        f"time, estimated: about {seconds:,.2g} s per step with {rows}",
-    ]
+    return f"memory, estimated: {memory}, besides the libraries'"
+
+
+def _time_lines(work: RunWork, device: torch.device, dtype: torch.dtype) -> Iterator[str]:
+    """The time of the run, and what its evaluations generate."""
+    time = work.time(measure_speed(device, dtype))
+    rows = f"answers of {work.step.answer} tokens"
+    if not work.step.generates:
+        rows = f"demonstrations of {work.step.answer} tokens on average"
+    total, evaluations, each, disk = (
+        format_duration(seconds)
+        for seconds in (time.total, time.evaluations, time.evaluation, time.disk)
+    )
+    yield (
+        f"time, estimated: about {_two_digits(time.step)} s per step with {rows}; {total} in all,"
+        f" with {evaluations} for evaluations and {disk} for loading and saving"
+    )
+    if time.evaluations:
+        yield (
+            f"evaluation, estimated: {_describe_evaluations(work)}; {each} each time,"
+            f" {time.evaluations / time.total:.0%} of the run in all; 95% intervals of up to"
+            f" ±{100 * half_width(work.lengths.held_out):.0f} points"
+        )
+
+
+def _two_digits(seconds: float) -> str:
+    """A rough number of seconds.
+
+    >>> _two_digits(1344.0), _two_digits(0.0123)
+    ('1,300', '0.012')
+    """
+    return f"{float(f'{seconds:.2g}'):,g}"
+
+
+def _describe_evaluations(work: RunWork) -> str:
+    """The rollouts of evaluations before, during and after training."""
+    tasks, evaluation = work.lengths.held_out, work.recipe.evaluation
+    size = f"{tasks:,} rows"
+    answers = ""
+    if attempts := evaluation.attempts:
+        size = f"{work.evaluation(tasks, attempts).rollouts:,} rollouts"
+        answers = f" ({count(tasks, 'task')}, a greedy and {attempts} sampled answers to each)"
+    during = f", {size} after every {count(evaluation.every, 'step')}"
+    during *= work.num_evaluations > 2
+    return f"{size} before training{during} and {size} after it{answers}"

@@ -112,7 +112,8 @@ def dry_run_lines(pipeline: Pipeline) -> Iterator[str]:
         if stage_sources(recipe):
             yield "  its tasks are those of an earlier stage: nothing is estimated"
         elif visit.round_number == 1 and not needs_toy_model(recipe):
-            lengths = measure_tasks(split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[0])
+            tasks, eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
+            lengths = measure_tasks(tasks, held_out=len(eval_tasks))
             yield from (f"  {line}" for line in cost_lines(recipe, lengths))
 
 

@@ -15,6 +15,7 @@ from grupo.models.model_size import ModelSize
 from grupo.recipe import Recipe
 from grupo.tasks.overlong import error
 
+ANSWER_FIELD = "policy.max_new_tokens"
 TOY_PARAMETERS = 20e6  # models below keep the quickstart's numbers
 CHECKPOINTING_PARAMETERS = 1e9
 LARGE_PARAMETERS = 3e9
@@ -22,6 +23,11 @@ GROUP_SIZE = 8
 PROMPTS_PER_STEP = 16
 STEPS = (50, 500)  # the fewest and the most
 ANSWER_TOKENS = 512
+SHORT_ANSWER = 16  # tokens: a number, a word, or a name
+# tokens of an answer of a chat model to a question with a short answer: it reasons for as long as
+# the question is, or a few times as long; a message counts the answers that this truncates
+REASONING_RATIO = 4
+FEWEST_TOKENS = 64
 SFT_EPOCHS = 3  # of TRL's SFTConfig, as are the learning rates of its script sft.py
 MAX_TASKS_READ = 2000  # tasks whose lengths are measured
 CHARS_PER_TOKEN = 3  # at least, of most texts and tokenizers
@@ -41,21 +47,25 @@ class Choice:
 
 @dataclass(frozen=True)
 class TaskLengths:
-    """The number of tasks, and upper estimates of their lengths in tokens.
+    """The numbers of tasks, and upper estimates of their lengths in tokens.
 
     Args:
         count: Number of tasks.
         prompt: Tokens of the longest prompt.
         answer: Tokens of a long reference answer: nineteen of twenty are not longer.
         long_prompt: Tokens of a long prompt: nineteen of twenty are not longer.
+        mean_prompt: Tokens of a prompt, on average.
         mean_row: Tokens of prompt and answer, on average.
+        held_out: Number of held-out tasks.
     """
 
     count: int
     prompt: int
     answer: int
     long_prompt: int
+    mean_prompt: int = 0
     mean_row: int = 0
+    held_out: int = 0
 
     def __or__(self, other: "TaskLengths") -> "TaskLengths":
         """The lengths that hold for both: the smaller number of tasks, and the longer texts."""
@@ -64,25 +74,36 @@ class TaskLengths:
             max(self.prompt, other.prompt),
             max(self.answer, other.answer),
             max(self.long_prompt, other.long_prompt),
+            max(self.mean_prompt, other.mean_prompt),
             max(self.mean_row, other.mean_row),
+            max(self.held_out, other.held_out),
         )
 
 
 def measure_tasks(
-    tasks: Sequence[Task], answer_text: Callable[[Task], str] = reference_text
+    tasks: Sequence[Task],
+    answer_text: Callable[[Task], str] = reference_text,
+    *,
+    held_out: int = 0,
 ) -> TaskLengths:
     """The lengths of the first `MAX_TASKS_READ` tasks.
 
     Args:
         tasks: The tasks.
         answer_text: The text of a task's answer; the reference answer by default.
+        held_out: Number of held-out tasks.
     """
     first = list(islice(tasks, MAX_TASKS_READ))
     prompts = [_to_tokens(len(str(task.prompt))) for task in first]
     answers = [_to_tokens(len(answer_text(task))) for task in first]
-    mean_row = -(-(sum(prompts) + sum(answers)) // max(1, len(first)))
     longest = max(prompts, default=0)
-    return TaskLengths(len(tasks), longest, _long(answers), _long(prompts), mean_row)
+    means = _mean(prompts), _mean([*map(sum, zip(prompts, answers, strict=True))])
+    return TaskLengths(len(tasks), longest, _long(answers), _long(prompts), *means, held_out)
+
+
+def _mean(lengths: list[int]) -> int:
+    """The mean of lengths, rounded up."""
+    return -(-sum(lengths) // max(1, len(lengths)))
 
 
 def _long(lengths: list[int]) -> int:
@@ -97,6 +118,7 @@ def choose_defaults(
     tasks: TaskLengths,
     *,
     has_bfloat16: bool,
+    is_chat_model: bool = False,
 ) -> list[Choice]:
     """The values for fields that the user did not set.
 
@@ -107,10 +129,12 @@ def choose_defaults(
         model: Size of the model.
         tasks: Number and lengths of the tasks.
         has_bfloat16: Whether the device has instructions for bfloat16.
+        is_chat_model: Whether the model answers chats, without long reasoning before an answer.
     """
     policy = recipe.policy
     assert isinstance(policy, CausalLM)
-    choices = [_answer_length(recipe, model, tasks)]
+    length, reason = _wanted_length(recipe, tasks, is_chat_model=is_chat_model)
+    choices = [_answer_length(recipe, model, tasks, Choice(ANSWER_FIELD, length, reason))]
     if model.num_parameters >= TOY_PARAMETERS:
         supervised = is_supervised(recipe.method)
         rate, batch = (_sft_rate, _sft_batch) if supervised else (_learning_rate, _batch)
@@ -121,7 +145,7 @@ def choose_defaults(
             *_group_size(fields_set),
             *batch(recipe, tasks),
         ]
-    return [choice for choice in choices if not _is_set(choice.field, fields_set)]
+    return [choice for choice in choices if not is_set(choice.field, fields_set)]
 
 
 def with_choices(recipe: Recipe, choices: Iterable[Choice]) -> Recipe:
@@ -131,18 +155,35 @@ def with_choices(recipe: Recipe, choices: Iterable[Choice]) -> Recipe:
     return recipe
 
 
-def _answer_length(recipe: Recipe, model: ModelSize, tasks: TaskLengths) -> Choice:
-    field = "policy.max_new_tokens"
+def has_short_answers(tasks: TaskLengths) -> bool:
+    """Whether the tasks have reference answers, and these are short."""
+    return 0 < tasks.answer <= SHORT_ANSWER
+
+
+def _answer_length(recipe: Recipe, model: ModelSize, tasks: TaskLengths, wanted: Choice) -> Choice:
+    """The length that a method states, or the wanted one where a context has the room."""
     if has_one_answer(recipe) and (length := method_length(recipe.method)):
-        return Choice(field, length, "the length of an answer that the method is made for")
-    wanted = max(ANSWER_TOKENS, 1 << (2 * tasks.answer - 1).bit_length() if tasks.answer else 0)
+        return Choice(ANSWER_FIELD, length, "the length of an answer that the method is made for")
     room = _answer_room(recipe, model.context_length, tasks)
-    if room < wanted:
-        return Choice(field, room, f"the room in a context of {model.context_length} tokens")
-    reason = "room for reasoning before an answer"
-    if wanted > ANSWER_TOKENS:
-        reason = f"twice a long reference answer of about {tasks.answer} tokens"
-    return Choice(field, wanted, reason)
+    reason = f"the room in a context of {model.context_length} tokens"
+    return wanted if room >= wanted.value else Choice(ANSWER_FIELD, room, reason)
+
+
+def _wanted_length(recipe: Recipe, tasks: TaskLengths, *, is_chat_model: bool) -> tuple[int, str]:
+    """Tokens of an answer by the lengths of prompts and reference answers, and the reason."""
+    if is_chat_model and has_short_answers(tasks) and has_one_answer(recipe):
+        length = _power_of_two(REASONING_RATIO * (tasks.long_prompt + tasks.answer))
+        if length < ANSWER_TOKENS:
+            words = f"a long prompt and its short answer, about {tasks.long_prompt + tasks.answer}"
+            return max(length, FEWEST_TOKENS), f"{REASONING_RATIO} times {words} tokens"
+    if (length := _power_of_two(2 * tasks.answer)) > ANSWER_TOKENS:
+        return length, f"twice a long reference answer of about {tasks.answer} tokens"
+    return ANSWER_TOKENS, "room for reasoning before an answer"
+
+
+def _power_of_two(number: int) -> int:
+    """The smallest power of two that is not less."""
+    return 1 << max(0, number - 1).bit_length()
 
 
 def _answer_room(recipe: Recipe, context: int, tasks: TaskLengths) -> int:
@@ -207,7 +248,7 @@ def _batch(recipe: Recipe, tasks: TaskLengths) -> Iterator[Choice]:
     yield Choice("max_steps", steps, reason.get(steps, f"one pass over {tasks.count} tasks"))
 
 
-def _is_set(field: str, fields_set: Collection[str]) -> bool:
+def is_set(field: str, fields_set: Collection[str]) -> bool:
     """Whether the user set the field, or one that it is inside of."""
     return any(f"{field}.".startswith(f"{name}.") for name in fields_set)
 

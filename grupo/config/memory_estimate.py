@@ -136,8 +136,7 @@ def estimate_memory(
         weights += _sharded_weights(policy, model, compute_bytes, trained, shards)
     row = step.prompt + step.answer
     tokens = min(max(policy.tokens_per_microbatch, row), step.tokens)
-    plain = not policy.quantization and not policy.gradient_checkpointing
-    uses_kernels = on_cpu and model.is_llama and plain and shards == 1 and compute_bytes == FLOAT32
+    uses_kernels = has_kernels(policy, model, compute_bytes, on_cpu=on_cpu) and shards == 1
     return MemoryEstimate(
         weights=weights,
         gradients=FLOAT32 * trained / shards,
@@ -151,6 +150,12 @@ def estimate_memory(
         kv_cache=compute_bytes * _kv_cache(model, step),
         kernel_cache=FLOAT32 * _kernel_cache(model, step) * uses_kernels,
     )
+
+
+def has_kernels(policy: CausalLM, model: ModelSize, compute_bytes: int, *, on_cpu: bool) -> bool:
+    """Whether the Llama kernels of the CPU train a policy from the activations of generation."""
+    plain = not policy.quantization and not policy.gradient_checkpointing
+    return on_cpu and model.is_llama and plain and compute_bytes == FLOAT32
 
 
 def _frozen_weights(policy: CausalLM, model: ModelSize, compute_bytes: int) -> float:

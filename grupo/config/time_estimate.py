@@ -1,13 +1,21 @@
-"""An estimate of the time of a training step, from a short probe of the device."""
+"""The time of generations and updates, from counts of operations and a probe of the device.
+
+The work is counted in forward passes: a product of a token with all weights of the layers, and for
+tokens of answers with those of the head. The answers are taken to reach their limit.
+"""
 
 import time
 from collections.abc import Callable
 
 import torch
 
+from grupo.algo.minibatches import Updates
 from grupo.config.memory_estimate import StepSize
 from grupo.core.component import component
+from grupo.core.signal_names import CURRENT, SAMPLER, split_name
+from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
+from grupo.recipe import Recipe
 
 # rows and columns of the matrices that are multiplied; on a CPU a product takes less than a
 # millisecond, so that other programs interrupt few of them
@@ -15,7 +23,8 @@ PROBE_SIZE = {"cpu": 256}
 OTHER_PROBE_SIZE = 1024
 PROBE_REPEATS = 20
 FORWARD = 2  # floating-point operations per parameter and token
-BACKWARD = 4
+BACKWARD = 2  # forward passes that take as long: gradients of activations and of weights
+BACKWARD_OF_ADAPTERS = 1  # the frozen weights have no gradient
 EFFICIENCY = 0.5  # of the probe's speed: attention, small matrices, and Python take the rest
 
 
@@ -42,25 +51,45 @@ def measure_speed(device: torch.device, dtype: torch.dtype) -> DeviceSpeed:
     return DeviceSpeed(2 * size**3 / product, large.nbytes / read)
 
 
-def estimate_step_seconds(
-    model: ModelSize,
-    step: StepSize,
-    speed: DeviceSpeed,
-    *,
-    compute_bytes: int,
-    gradient_checkpointing: bool = False,
-) -> float:
-    """Seconds of a step in which every answer reaches its limit.
+def forward_flops(model: ModelSize, step: StepSize) -> float:
+    """Floating-point operations of a forward pass of all tokens of a step."""
+    head = model.head_parameters * step.answer_tokens
+    return FORWARD * (model.layer_parameters * step.tokens + head)
 
-    Generation reads all weights once for each of the `step.answer` tokens of the longest answer,
-    and computes one forward pass for each token; an update computes a forward and a backward pass,
-    and a second forward pass with gradient checkpointing.
+
+def passes_of_update(recipe: Recipe, *, reuses_activations: bool) -> float:
+    """The work of a step besides generation, in forward passes of all its tokens.
+
+    Args:
+        recipe: The recipe; its policy is a `CausalLM`.
+        reuses_activations: The kernels need no forward pass of their own for the first update.
     """
-    passes = FORWARD + BACKWARD + FORWARD * gradient_checkpointing
-    per_token = model.num_parameters / (EFFICIENCY * speed.flops)
-    reading = step.answer * model.num_parameters * compute_bytes / speed.bandwidth
-    generation = max(reading, FORWARD * per_token * step.tokens) * step.generates
-    return generation + passes * per_token * step.tokens
+    policy = recipe.policy
+    assert isinstance(policy, CausalLM)
+    updates = recipe.method.updates
+    epochs = updates.epochs if isinstance(updates, Updates) else 1
+    backward = BACKWARD_OF_ADAPTERS if policy.lora else BACKWARD
+    update = epochs * (1 + backward + policy.gradient_checkpointing)
+    models = {split_name(name)[1] for name in recipe.method.requires.all_signals}
+    others = models - {"", CURRENT, SAMPLER}
+    is_stale = bool(recipe.max_staleness)  # its old log-probabilities are recomputed
+    return update - (reuses_activations and not is_stale) + len(others) + is_stale
+
+
+def generation_seconds(
+    model: ModelSize, step: StepSize, speed: DeviceSpeed, compute_bytes: int
+) -> float:
+    """Seconds of a generation in which every answer reaches its limit.
+
+    It computes one forward pass of all tokens. For each token of the longest answer, it reads all
+    weights, and the keys and values of all rows, on average those of half of the answers.
+    """
+    if not step.generates:
+        return 0.0
+    rows = step.prompts * step.prompt + step.answer_tokens / 2
+    numbers = model.num_parameters + rows * model.kv_size * model.num_layers
+    reading = step.answer * numbers * compute_bytes / speed.bandwidth
+    return max(reading, forward_flops(model, step) / (EFFICIENCY * speed.flops))
 
 
 def _seconds(compute: Callable[[], torch.Tensor], device: torch.device) -> float:

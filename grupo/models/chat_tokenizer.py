@@ -14,7 +14,14 @@ from grupo.core.types import Message, Observation, Rollout
 from grupo.models.rollout_cache import RolloutCache
 
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
+REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
 ANSWER_PLACEHOLDER = "ANSWER-OF-THE-POLICY"  # an answer, when a template renders a later message
+
+
+def is_chat_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether a tokenizer has a chat template, and its model does not reason before it answers."""
+    template = str(tokenizer.chat_template or "").lower()
+    return bool(template) and not any(word in template for word in REASONING_WORDS)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class ModelSize:
         kv_size: Numbers per token and layer in a KV cache.
         context_length: Most tokens of a prompt with its answer.
         linear_layers: The linear layers inside the transformer layers.
+        num_embeddings: Matrices of the size of the vocabulary: 1 if the head is the embedding.
         is_llama: Whether the Llama kernels of the CPU can execute it.
     """
 
@@ -49,7 +50,18 @@ class ModelSize:
     kv_size: int
     context_length: int
     linear_layers: tuple[LinearLayer, ...]
+    num_embeddings: int = 1
     is_llama: bool = False
+
+    @property
+    def head_parameters(self) -> int:
+        """Parameters of the head, which computes logits."""
+        return self.vocab_size * self.hidden_size
+
+    @property
+    def layer_parameters(self) -> int:
+        """Parameters besides those of the head and of the embedding, which only looks up rows."""
+        return self.num_parameters - self.num_embeddings * self.head_parameters
 
     @property
     def linear_outputs(self) -> int:
@@ -123,5 +135,6 @@ def size_of_config(config: PreTrainedConfig) -> ModelSize:
         linear_layers=tuple(
             LinearLayer(n, x.in_features, x.out_features) for n, x in linear if x is not head
         ),
+        num_embeddings=len({id(x.weight) for x in (head, module.get_input_embeddings())}),
         is_llama=is_llama(module),
     )

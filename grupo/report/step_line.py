@@ -8,6 +8,7 @@ Metrics = Mapping[str, float]
 
 # A ratio of 1.05 before any update is a quarter of PPO's clip range: bfloat16 rounding is smaller.
 MAX_LOGP_DIFF_MEAN = 0.05
+MAX_TRUNCATED_FRAC = 0.5  # of the rollouts of a step; the doctor's limit for many steps is lower
 _AGGREGATES = frozenset({"reward/mean", "reward/std"})
 
 
@@ -108,6 +109,16 @@ def _sampler_mismatch(metrics: Metrics) -> str:
     return f"Sampler and trainer disagree: log-probabilities differ by {size} on average."
 
 
+def _truncated_answers(metrics: Metrics) -> str:
+    share = metrics.get("completions/truncated_frac", 0.0)
+    if share <= MAX_TRUNCATED_FRAC or math.isnan(share):
+        return ""
+    return (
+        f"The token limit ended {format_percent(share)} of the rollouts, some perhaps before their"
+        " answer. Raise policy.max_new_tokens, or set policy.stop_strings."
+    )
+
+
 def no_group_ended(metrics: Metrics) -> bool:
     """Whether all groups of a step are continued in the next one, as in the first steps of a run.
 
@@ -131,6 +142,7 @@ ALARMS = (
     _failed_rollouts,
     _nonfinite_gradient,
     _sampler_mismatch,
+    _truncated_answers,
     _no_trained_groups,
     _no_reward_spread,
 )

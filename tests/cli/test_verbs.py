@@ -27,7 +27,8 @@ def dry_run(grupo, folder: Path, *arguments: str) -> dict[str, str]:
     """The fields of the recipe that is in the TOML which `--dry-run` prints."""
     code, out, err = grupo("recipe.py", "--dry-run", *arguments)
     assert code == 0
-    messages = ("No tasks are held out", "memory, estimated", "time, estimated")
+    estimates = [f"{name}, estimated" for name in ("memory", "time", "evaluation")]
+    messages = ("No tasks are held out", *estimates)
     assert all(line.startswith(messages) for line in err.splitlines()), err
     (folder / "shown.toml").write_text(out)
     recipe = load_recipe_file(folder / "shown.toml")
@@ -50,7 +51,11 @@ def test_dry_run_prints_recipe_and_step_and_trains_nothing(grupo, home):
     assert [line.partition(":")[0] for line in err.splitlines()] == [
         "memory, estimated",
         "time, estimated",
+        "evaluation, estimated",
     ]
+    rollouts = "12 rollouts before training and 12 rollouts after it"
+    assert f"{rollouts} (4 tasks, a greedy and 2 sampled answers to each)" in err
+    assert "95% intervals of up to ±49 points" in err
     assert "\nmax_steps = 2\n" in out
     assert out.splitlines()[:2] == [
         "# 2 prompts x 4 rollouts = 8 rollouts per step; 4 updates per step; 2 steps = 8 updates",

@@ -92,6 +92,45 @@ def test_answer_length_is_twice_a_long_reference_answer(size_of):
     assert chosen(size_of(QWEN_05B), tasks=tasks).policy.max_new_tokens == 2048
 
 
+def answer_choice(model, tasks, method=RECIPE.method, is_chat_model=True):
+    """The choice of the length of an answer."""
+    recipe = RECIPE.replace(method=method)
+    first, *_ = choose_defaults(
+        recipe, ["method"], model, tasks, has_bfloat16=True, is_chat_model=is_chat_model
+    )
+    return first
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "expected"),
+    [
+        (26, 1, 128),  # 4 x 27 = 108
+        (4, 1, 64),  # the fewest
+        (31, 1, 128),  # 4 x 32
+        (32, 1, 256),
+        (100, 3, 512),  # 4 x 103 = 412
+        (400, 3, 512),  # as without a limit by the prompt
+        (4, 16, 128),  # 4 x 20 = 80
+        (4, 17, 512),  # no short answer
+        (4, 0, 512),  # no reference answers
+    ],
+)
+def test_a_chat_model_answers_short_questions_with_short_answers_briefly(
+    size_of, prompt, answer, expected
+):
+    tasks = TaskLengths(count=5000, prompt=600, answer=answer, long_prompt=prompt)
+    choice = answer_choice(size_of(QWEN_05B), tasks)
+    assert choice.value == expected
+    if expected < 512:
+        assert f"4 times a long prompt and its short answer, about {prompt + answer}" in str(choice)
+    assert answer_choice(size_of(QWEN_05B), tasks, is_chat_model=False).value == 512
+
+
+def test_short_answers_do_not_cut_the_length_of_a_method(size_of):
+    tasks = TaskLengths(count=5000, prompt=26, answer=1, long_prompt=26)
+    assert answer_choice(size_of(QWEN_05B), tasks, dapo(1024, 64)).value == 1024
+
+
 def test_a_small_data_set_is_one_step_of_all_tasks(size_of):
     recipe = chosen(
         size_of(QWEN_05B), tasks=TaskLengths(count=5, prompt=4, answer=1, long_prompt=4)

@@ -1,4 +1,4 @@
-"""Estimates of memory and time, computed step by step for a small model."""
+"""Estimates of memory, computed step by step for a small model."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import pytest
 
 from grupo.algo.ema import EMA
 from grupo.config.memory_estimate import StepSize, estimate_memory
-from grupo.config.time_estimate import DeviceSpeed, estimate_step_seconds
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
@@ -121,18 +120,6 @@ def test_a_microbatch_holds_at_least_one_row():
 
 def test_kv_cache_holds_every_answer_and_every_prompt_once():
     assert estimate().kv_cache == 4 * TOKENS * 8 * 2
-
-
-def test_a_step_takes_generation_and_forward_and_backward_passes():
-    speed = DeviceSpeed(flops=1e9, bandwidth=1e12)
-    seconds = estimate_step_seconds(MODEL, STEP, speed, compute_bytes=4)
-    assert seconds == pytest.approx((2 + 6) * 1e6 * TOKENS / 0.5e9)
-
-
-def test_generation_is_bound_by_reading_the_weights_where_memory_is_slow():
-    speed = DeviceSpeed(flops=1e15, bandwidth=1e6)
-    seconds = estimate_step_seconds(MODEL, STEP, speed, compute_bytes=4)
-    assert seconds == pytest.approx(15 * 4e6 / 1e6, rel=1e-3)
 
 
 def test_the_kernels_of_the_cpu_keep_activations_and_logits_of_a_step_and_copy_the_weights():

@@ -197,6 +197,7 @@ def test_metrics_of_a_step_without_update_are_left_out(recipe):
         ("rollouts/failed", 3.0, "3 rollouts could not be scored"),
         ("grad_nonfinite", 0.5, "not finite"),
         ("sampler_mismatch/logp_diff_mean", 0.051, "disagree"),
+        ("completions/truncated_frac", 0.51, "The token limit ended 51% of the rollouts"),
         ("groups/trained", 0.0, "No group was trained on"),
         ("groups/nonzero_std_frac", 0.0, "every advantage is 0"),
     ],

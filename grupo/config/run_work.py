@@ -1,0 +1,162 @@
+"""The work of a run: its steps and its evaluations, and the time that these take."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from grupo.config.defaults import TaskLengths
+from grupo.config.memory_estimate import (
+    FLOAT32,
+    StepSize,
+    has_kernels,
+    step_size,
+    supervised_step_size,
+)
+from grupo.config.supervised import column_sampler, scored_sampler
+from grupo.config.time_estimate import (
+    EFFICIENCY,
+    DeviceSpeed,
+    forward_flops,
+    generation_seconds,
+    passes_of_update,
+)
+from grupo.models.causal_lm import CausalLM
+from grupo.models.model_size import ModelSize
+from grupo.recipe import Recipe
+
+DISK_BANDWIDTH = 5e8  # bytes per second that are read and written: a slow SSD
+
+
+@dataclass(frozen=True)
+class RunTime:
+    """Estimated seconds of the parts of a run.
+
+    Args:
+        step: A training step.
+        evaluation: An evaluation.
+        disk: Loading the model and saving all checkpoints.
+        num_steps: Training steps.
+        num_evaluations: Evaluations before, during and after training.
+    """
+
+    step: float
+    evaluation: float
+    disk: float
+    num_steps: int
+    num_evaluations: int
+
+    @property
+    def total(self) -> float:
+        """The whole run."""
+        return self.num_steps * self.step + self.evaluations + self.disk
+
+    @property
+    def evaluations(self) -> float:
+        """All evaluations."""
+        return self.num_evaluations * self.evaluation
+
+
+@dataclass(frozen=True)
+class RunWork:
+    """The work of a run; prompts have their mean length, and answers reach their limit.
+
+    Args:
+        recipe: The recipe; its policy is a `CausalLM`.
+        model: The size of its model.
+        lengths: Numbers and lengths of its tasks.
+        compute_bytes: Bytes of a number in the policy's compute dtype on its device.
+        on_cpu: Whether the device is the CPU.
+    """
+
+    recipe: Recipe
+    model: ModelSize
+    lengths: TaskLengths
+    compute_bytes: int
+    on_cpu: bool
+
+    @cached_property
+    def rollouts(self) -> StepSize:
+        """The size of a step of rollouts."""
+        context = self.model.context_length
+        return step_size(self.recipe, min(self.lengths.mean_prompt, context), context)
+
+    @cached_property
+    def step(self) -> StepSize:
+        """The size of a training step."""
+        if not column_sampler(self.recipe.method):
+            return self.rollouts
+        row = min(self.lengths.mean_row, self.model.context_length)
+        return supervised_step_size(self.recipe, row)
+
+    @property
+    def num_evaluations(self) -> int:
+        """Evaluations before training, between its steps, and after it."""
+        every = self.recipe.evaluation.every
+        return (2 + ((self.recipe.max_steps - 1) // every if every else 0)) * bool(
+            self.lengths.held_out
+        )
+
+    def evaluation(self, num_tasks: int, attempts: int) -> StepSize:
+        """The size of an evaluation: greedy and sampled answers read the prompts apart."""
+        used = num_tasks * bool(attempts)
+        return replace(self.rollouts, prompts=2 * used, rollouts=(1 + attempts) * used)
+
+    def evaluation_frac(self, num_tasks: int, attempts: int) -> float:
+        """The fraction of the operations of a run that all evaluations take.
+
+        Unlike a time, it depends on no probe of the device.
+
+        Args:
+            num_tasks: Number of held-out tasks.
+            attempts: Sampled answers to each of them.
+        """
+        evaluation = forward_flops(self.model, self.evaluation(num_tasks, attempts))
+        evaluations = self.num_evaluations * evaluation
+        passes = self.step.generates + self._passes_of_update
+        training = self.recipe.max_steps * passes * forward_flops(self.model, self.step)
+        return evaluations / (evaluations + training)
+
+    def time(self, speed: DeviceSpeed) -> RunTime:
+        """The time of the run on a device of this speed."""
+        evaluation = self.evaluation(self.lengths.held_out, self.recipe.evaluation.attempts)
+        update = self._passes_of_update * self._forward_seconds(self.step, speed)
+        return RunTime(
+            step=self._generation_seconds(self.step, speed) + update,
+            evaluation=self._generation_seconds(evaluation, speed)
+            + self._demonstration_seconds(speed),
+            disk=self._disk_bytes / DISK_BANDWIDTH,
+            num_steps=self.recipe.max_steps,
+            num_evaluations=self.num_evaluations,
+        )
+
+    @property
+    def _passes_of_update(self) -> float:
+        policy = self.recipe.policy
+        assert isinstance(policy, CausalLM)
+        kernels = has_kernels(policy, self.model, self.compute_bytes, on_cpu=self.on_cpu)
+        reuses_activations = kernels and self.step.generates
+        return passes_of_update(self.recipe, reuses_activations=reuses_activations)
+
+    def _generation_seconds(self, step: StepSize, speed: DeviceSpeed) -> float:
+        return generation_seconds(self.model, step, speed, self.compute_bytes)
+
+    def _forward_seconds(self, step: StepSize, speed: DeviceSpeed) -> float:
+        return forward_flops(self.model, step) / (EFFICIENCY * speed.flops)
+
+    def _demonstration_seconds(self, speed: DeviceSpeed) -> float:
+        """Seconds of scoring the held-out demonstrations once."""
+        if not scored_sampler(self.recipe):
+            return 0.0
+        rows = replace(self.step, rollouts=self.lengths.held_out)
+        return self._forward_seconds(rows, speed)
+
+    @property
+    def _disk_bytes(self) -> float:
+        """Bytes of the model that is loaded, and of all checkpoints that are saved."""
+        policy = self.recipe.policy
+        assert isinstance(policy, CausalLM)
+        trained = self.model.num_parameters
+        if lora := policy.lora:
+            trained = self.model.num_adapter_parameters(lora.rank, lora.targets)
+        saves = -(-self.recipe.max_steps // self.recipe.save_every)
+        saved = saves * trained * (FLOAT32 + self.recipe.optimizer.state_bytes)
+        return FLOAT32 * self.model.num_parameters + saved
