@@ -79,8 +79,8 @@ def estimate(pending: list[tuple[str, int, FamilyTasks]], attempts: int) -> str:
         tokens += own * tasks.family.max_new_tokens
     minutes = tokens / TOKENS_PER_SECOND / 60
     return (
-        f"{len(pending)} measurements, {rollouts:,} answers, at most {tokens:,} tokens:"
-        f" {minutes:.0f} minutes at {TOKENS_PER_SECOND} tokens a second"
+        f"measurements left: {len(pending)}, answers: {rollouts:,}, tokens at most: {tokens:,},"
+        f" minutes at {TOKENS_PER_SECOND} tokens a second: {minutes:.0f}"
     )
 
 

@@ -61,7 +61,7 @@ def test_unknown_hub_model(with_model, monkeypatch, tmp_path):
     assert message.startswith(
         "model: 'nobody/nothing' is no folder, and as a name on the hub it does"
     )
-    assert message.endswith("Allowed: a model's folder, or its name on the hub.")
+    assert message.endswith("Allowed: a model's folder, a .gguf file, or a name on the hub.")
 
 
 def test_missing_auxiliary_model(comparison, recipe, tmp_path):

@@ -7,9 +7,9 @@ import mmap
 import os
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.limits import GGUF_ENTRIES, GGUF_STRING, Limit
 
@@ -23,7 +23,7 @@ ALIGNMENT = 32  # of the tensors, in bytes, if no setting is another one
 Setting = int | float | str
 
 
-@component
+@dataclass(frozen=True)
 class GgufTensor:
     """A tensor as the header describes it.
 
@@ -40,7 +40,7 @@ class GgufTensor:
     offset: int
 
 
-@component
+@dataclass(frozen=True)
 class GgufHeader:
     """The header of a GGUF file.
 

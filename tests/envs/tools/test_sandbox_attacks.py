@@ -8,6 +8,8 @@ import pytest
 
 from tests.helpers.sandbox_attacks.attack import Attack, LoneAttack
 from tests.helpers.sandbox_attacks.host import (
+    DRIVER,
+    closed_folder,
     planted_host,
     program_parameters,
     run_controls,
@@ -52,6 +54,8 @@ def answers(request, host):
     backend, user, packages = request.param
     if user == "ordinary user" and os.getuid() != 0:
         pytest.skip("only root can start a sandbox as another user")
+    if user == "ordinary user" and (closed := closed_folder(DRIVER)):
+        pytest.skip(f"an ordinary user may not enter {closed}")
     if user == "ordinary user" and backend == "Container":
         pytest.skip("the ordinary user has no container engine")
     parameters = program_parameters(host)

@@ -175,13 +175,19 @@ def as_user(user: str, command: Sequence[str]) -> list[str]:
         return list(command)
     drop = ("setpriv", f"--reuid={ORDINARY_UID}", f"--regid={ORDINARY_UID}", "--clear-groups")
     prefix = Path(sys.base_prefix)
-    closed = [p for p in reversed(prefix.parents) if not p.stat().st_mode & 0o001]
-    if not closed:
+    closed = closed_folder(prefix)
+    if closed is None:
         return [*drop, *command]
     script = OPEN_CLOSED_FOLDER.format(
-        prefix=shlex.quote(str(prefix)), closed=shlex.quote(str(closed[0]))
+        prefix=shlex.quote(str(prefix)), closed=shlex.quote(str(closed))
     )
     return ["unshare", "--mount", "sh", "-c", script, "sh", *drop, *command]
+
+
+def closed_folder(path: Path) -> Path | None:
+    """The first folder above a path that an ordinary user may not enter."""
+    folders = reversed(path.parents)
+    return next((folder for folder in folders if not folder.stat().st_mode & 0o001), None)
 
 
 def _syscall_numbers() -> dict[str, int]:
