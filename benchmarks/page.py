@@ -122,11 +122,12 @@ def _series_name(name: str) -> str:
 def _page_header(results: Results) -> str:
     result = next(iter(next(iter(results.values())).values()))
     versions = "; ".join(result[side]["versions"] for side in ("ours", "peer"))
-    machine = f"{_cpu_name()}, {len(os.sched_getaffinity(0))} cores. {versions}."
+    machine = f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores. {versions}."
     return f"# grupo and TRL on one machine\n\n{machine}\n\n{EXPLANATION}"
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """The processor's name."""
     match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return match[1] if match else platform.processor()
 

@@ -12,11 +12,13 @@ from grupo.config.defaults import (
     TaskLengths,
     choose_defaults,
     has_short_answers,
+    is_set,
     measure_tasks,
     with_choices,
 )
 from grupo.config.epochs import steps_of_epochs
 from grupo.config.evaluation_choice import choose_evaluation
+from grupo.config.precision_choice import choose_precision
 from grupo.config.run_work import RunWork
 from grupo.config.supervised import answers_of
 from grupo.config.validate_tasks import load_tasks
@@ -25,7 +27,7 @@ from grupo.core.types import Task
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import is_chat_tokenizer
-from grupo.models.loading import compute_dtype, has_bfloat16, load_tokenizer, resolve_device
+from grupo.models.loading import compute_dtype, load_tokenizer, resolve_device
 from grupo.models.model_size import read_model_size
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.recipe import Recipe
@@ -123,12 +125,14 @@ def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list
     fields_set = set(_fields_set(args))
     if _is_quickstart(policy):
         return _length_of_method(recipe, fields_set)
+    model = read_model_size(str(policy.model))
+    measured = model.num_parameters >= TOY_PARAMETERS and not is_set("policy.dtype", fields_set)
     return choose_defaults(
         recipe,
         fields_set,
-        read_model_size(str(policy.model)),
+        model,
         lengths,
-        has_bfloat16=has_bfloat16(resolve_device(policy.device)),
+        precision=choose_precision(resolve_device(policy.device), model) if measured else (),
         is_chat_model=has_short_answers(lengths) and _is_chat_model(str(policy.model)),
     )
 

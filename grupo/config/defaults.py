@@ -117,7 +117,7 @@ def choose_defaults(
     model: ModelSize,
     tasks: TaskLengths,
     *,
-    has_bfloat16: bool,
+    precision: Iterable[Choice] = (),
     is_chat_model: bool = False,
 ) -> list[Choice]:
     """The values for fields that the user did not set.
@@ -128,7 +128,8 @@ def choose_defaults(
             if the user chose one.
         model: Size of the model.
         tasks: Number and lengths of the tasks.
-        has_bfloat16: Whether the device has instructions for bfloat16.
+        precision: The choice of the compute dtype, which depends on the device:
+            `choose_precision`.
         is_chat_model: Whether the model answers chats, without long reasoning before an answer.
     """
     policy = recipe.policy
@@ -140,7 +141,7 @@ def choose_defaults(
         rate, batch = (_sft_rate, _sft_batch) if supervised else (_learning_rate, _batch)
         choices += [
             rate(policy, model),
-            *_precision(has_bfloat16),
+            *precision,
             *_checkpointing(model),
             *_group_size(fields_set),
             *batch(recipe, tasks),
@@ -217,11 +218,6 @@ def _sft_batch(recipe: Recipe, tasks: TaskLengths) -> Iterator[Choice]:
     yield Choice("prompts_per_step", prompts, reason)
     steps = steps_of_epochs(SFT_EPOCHS, tasks.count, prompts)
     yield Choice("max_steps", steps, f"{SFT_EPOCHS} epochs of {tasks.count} rows, as in TRL")
-
-
-def _precision(has_bfloat16: bool) -> Iterator[Choice]:
-    if has_bfloat16:
-        yield Choice("policy.dtype", "bfloat16", "the device has instructions for it")
 
 
 def _checkpointing(model: ModelSize) -> Iterator[Choice]:

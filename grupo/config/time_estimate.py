@@ -42,13 +42,23 @@ class DeviceSpeed:
 
 
 def measure_speed(device: torch.device, dtype: torch.dtype) -> DeviceSpeed:
-    """The speed of a device, measured in less than a second on most."""
+    """The speed of a device, measured in less than a second on most.
+
+    On a CPU one thread computes the product, and all threads are taken to be as fast: a product of
+    several threads waits for each of them, and on a busy machine takes many times as long.
+    """
     size = PROBE_SIZE.get(device.type, OTHER_PROBE_SIZE)
     x = torch.ones(size, size, device=device, dtype=dtype)
     large = torch.ones(1 << 23, device=device)
-    product = _seconds(lambda: x @ x, device)
     read = _seconds(lambda: large.sum(), device)
-    return DeviceSpeed(2 * size**3 / product, large.nbytes / read)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        product = _seconds(lambda: x @ x, device)
+    finally:
+        torch.set_num_threads(threads)
+    parallel = threads if device.type == "cpu" else 1
+    return DeviceSpeed(parallel * 2 * size**3 / product, large.nbytes / read)
 
 
 def forward_flops(model: ModelSize, step: StepSize) -> float:

@@ -5,7 +5,13 @@ import json
 import pytest
 
 from grupo.algo.minibatches import Updates
-from grupo.config.defaults import TaskLengths, choose_defaults, measure_tasks, with_choices
+from grupo.config.defaults import (
+    Choice,
+    TaskLengths,
+    choose_defaults,
+    measure_tasks,
+    with_choices,
+)
 from grupo.core.types import Task
 from grupo.methods.dapo import dapo
 from grupo.models.loading import Lora
@@ -45,9 +51,9 @@ def size_of(tmp_path):
     return size
 
 
-def chosen(model, fields_set=(), tasks=TASKS, *, has_bfloat16=True, **changes):
+def chosen(model, fields_set=(), tasks=TASKS, *, precision=(), **changes):
     recipe = RECIPE.replace(**changes)
-    choices = choose_defaults(recipe, fields_set, model, tasks, has_bfloat16=has_bfloat16)
+    choices = choose_defaults(recipe, fields_set, model, tasks, precision=precision)
     return with_choices(recipe, choices)
 
 
@@ -77,9 +83,10 @@ def test_models_from_one_billion_parameters_have_gradient_checkpointing(size_of,
     assert chosen(size_of(config)).policy.gradient_checkpointing == expected
 
 
-@pytest.mark.parametrize(("native", "dtype"), [(True, "bfloat16"), (False, "float32")])
-def test_bfloat16_where_the_device_has_it(size_of, native, dtype):
-    assert chosen(size_of(QWEN_05B), has_bfloat16=native).policy.dtype == dtype
+@pytest.mark.parametrize(("fields_set", "dtype"), [((), "bfloat16"), (["policy.dtype"], "float32")])
+def test_the_chosen_precision_unless_the_user_sets_another(size_of, fields_set, dtype):
+    precision = [Choice("policy.dtype", "bfloat16", "a reason")]
+    assert chosen(size_of(QWEN_05B), fields_set, precision=precision).policy.dtype == dtype
 
 
 def test_answer_length_is_the_methods_own(size_of):
@@ -95,9 +102,7 @@ def test_answer_length_is_twice_a_long_reference_answer(size_of):
 def answer_choice(model, tasks, method=RECIPE.method, is_chat_model=True):
     """The choice of the length of an answer."""
     recipe = RECIPE.replace(method=method)
-    first, *_ = choose_defaults(
-        recipe, ["method"], model, tasks, has_bfloat16=True, is_chat_model=is_chat_model
-    )
+    first, *_ = choose_defaults(recipe, ["method"], model, tasks, is_chat_model=is_chat_model)
     return first
 
 

@@ -1,0 +1,148 @@
+"""The sections of docs/real_runs.md: what is measured, and the texts beside the tables."""
+
+from collections.abc import Callable, Mapping
+
+from benchmarks.real_runs.commands import SUMS, VARIANTS, VLLM_PYTHON
+from benchmarks.real_runs.comparing import Compared
+from benchmarks.real_runs.exactness import Exported, KilledAndResumed
+from benchmarks.real_runs.section import Result, Section
+from benchmarks.real_runs.training import Estimated, Training, finding_cell, score_cell
+
+GB, MINUTE = 1e9, 60
+SHORT = ("--evaluation.attempts", "1")  # evaluations in which nothing is shown
+LORA = ("--policy.lora", "Lora(16)", "--learning-rate", "3e-4")
+SERVER = f'Vllm(python="{VLLM_PYTHON}", server_options=("--no-enable-chunked-prefill",))'
+
+
+def sums(*options: str) -> Training:
+    """GRPO on sums of two digits with these options."""
+    return Training((SUMS, *options))
+
+
+def estimated(*options: str) -> Estimated:
+    """Three steps on sums of two digits with these options."""
+    return Estimated((SUMS, "--steps", "3", *SHORT, *options))
+
+
+SCORES: Mapping[str, Callable[[Result], str]] = {
+    "greedy before, %": score_cell("before", "greedy"),
+    "greedy after, %": score_cell("after", "greedy"),
+    "sampled after, %": score_cell("after", "sampled"),
+    "pass@8 after, %": score_cell("after", "pass@8"),
+    "steps": lambda r: str(r["steps"]),
+    "generated tokens": lambda r: f"{r['tokens']:,.0f}",
+}
+ESTIMATES: Mapping[str, Callable[[Result], str]] = {
+    "peak, GB": lambda r: f"{r['peak'] / GB:.1f}",
+    "estimated": lambda r: f"{r['estimated_peak'] / GB:.1f}",
+    "step, s": lambda r: f"{r['step']:.1f}",
+    "estimated step": lambda r: f"{r['estimated_step']:.1f}",
+    "run, s": lambda r: f"{r['total']:.0f}",
+    "estimated run": lambda r: f"{r['estimated_total']:.0f}",
+    "mean answer, tokens": lambda r: f"{r['answer']:.1f}",
+}
+
+SECTIONS: Mapping[str, Section] = {
+    "estimates": Section(
+        "What `--dry-run` estimates",
+        "",
+        {
+            "full": estimated(),
+            "LoRA": estimated(*LORA),
+            "bfloat16": estimated("--policy.dtype", "bfloat16"),
+            "gradient checkpointing": estimated("--policy.gradient-checkpointing", "true"),
+            "500 prompt tokens": Estimated((f"{VARIANTS}:LONG_PROMPTS", "--steps", "3", *SHORT)),
+            "two processes": estimated("--ranks", "2"),
+        },
+        ESTIMATES,
+    ),
+    "learning_rate": Section(
+        "Learning rate",
+        "",
+        {
+            **{f"full, {rate}": sums("--learning-rate", rate) for rate in ("3e-6", "1e-5", "3e-5")},
+            **{
+                f"LoRA, {rate}": sums("--policy.lora", "Lora(16)", "--learning-rate", rate)
+                for rate in ("1e-4", "3e-4", "1e-3")
+            },
+        },
+        SCORES,
+    ),
+    "trainings": Section(
+        "Ways to train",
+        "",
+        {
+            "two rewards": Training((f"{VARIANTS}:TWO_REWARDS",)),
+            "SFT, then GRPO": Training((f"{VARIANTS}:SFT_THEN_GRPO",), ("sft", "grpo")),
+            "DPO on its own answers": Training((f"{VARIANTS}:PREFERENCES",), ("dpo",)),
+            "asynchronous": sums("--max-staleness", "1"),
+            "two processes": sums("--ranks", "2"),
+            "vLLM on the CPU": sums("--policy.engine", SERVER),
+        },
+        SCORES,
+    ),
+    "resume": Section(
+        "Kill and resume",
+        "",
+        {
+            "full": KilledAndResumed((SUMS, "--steps", "6", "--save-every", "2", *SHORT), 3),
+        },
+        {
+            "killed after step": lambda r: str(r["killed_after"]),
+            "steps": lambda r: str(r["steps"]),
+            "weights and optimizer": lambda r: _equal(r["equal_state"]),
+            "rollouts and actions": lambda r: _equal(r["equal_journals"]),
+        },
+    ),
+    "export": Section(
+        "Export",
+        "",
+        {
+            "full": Exported((SUMS, "--steps", "3", *SHORT)),
+            "LoRA": Exported((SUMS, "--steps", "3", *SHORT, *LORA)),
+        },
+        {
+            "answers": lambda r: str(r["answers"]),
+            "tokens": lambda r: str(r["tokens"]),
+            "policy, largest difference": lambda r: f"{r['largest']:.1e}",
+            "sampler, largest difference": lambda r: f"{r['largest_of_sampler']:.1e}",
+        },
+    ),
+    "compare": Section(
+        "A comparison of methods",
+        "",
+        {
+            "grpo and dr_grpo": Compared(
+                (
+                    *(SUMS, "--method", "grpo(group_size=8, kl_coef=0.0)"),
+                    *("--method", "dr_grpo(max_length=16, group_size=8)", "--budget", "steps=8"),
+                    *("--seeds", "2", "--workers", "1", "--threads", "2", *SHORT),
+                )
+            ),
+        },
+        {},
+    ),
+    "doctor": Section(
+        "The doctor",
+        "",
+        {
+            "healthy": sums(),
+            "learning rate 100 times as high": sums("--learning-rate", "1e-3", *SHORT),
+            "a reward that can be cheated": Training((f"{VARIANTS}:CHEATED",)),
+            "answers cut off": sums("--policy.max-new-tokens", "6", *SHORT),
+            "KL runaway": sums(
+                "--method", "grpo(group_size=8, kl_coef=0.001)", "--learning-rate", "1e-4", *SHORT
+            ),
+        },
+        {
+            "mean reward of the last 8 steps": lambda r: f"{r['reward']:.2f}",
+            "sampled before, %": score_cell("before", "sampled"),
+            "sampled after, %": score_cell("after", "sampled"),
+            "errors and warnings of `grupo doctor`": finding_cell,
+        },
+    ),
+}
+
+
+def _equal(value: bool) -> str:
+    return "equal" if value else "DIFFERENT"

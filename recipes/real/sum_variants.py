@@ -1,0 +1,77 @@
+"""Other ways to train a small real model on sums of two digits: docs/real_runs.md.
+
+grupo train recipes/real/sum_variants.py:SFT_THEN_GRPO --run runs/sft_then_grpo
+grupo train recipes/real/sum_variants.py:PREFERENCES --run runs/preferences
+grupo train recipes/real/sum_variants.py:TWO_REWARDS
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from grupo.core.component import component
+from grupo.core.importing import load_module_file
+from grupo.core.types import Rollout, Task
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.methods.dpo import dpo
+from grupo.methods.sft import sft
+from grupo.pipeline import CollectedTasks, CollectStage, Pipeline, Stage
+from grupo.rewards.base import PerRolloutReward
+from grupo.tasks import FromFunction
+
+TRAINING = load_module_file(Path(__file__).with_name("training.py"))
+FAMILY = TRAINING.FAMILIES["sums_2_digits"]
+GRPO = TRAINING.family_recipe("sums_2_digits")
+SAMPLED = 400  # tasks of which the preferences are pairs of answers
+EXAMPLES = "".join(f"What is {n} + {97 - n // 2}? {n + 97 - n // 2}\n" for n in range(11, 46))
+
+
+def worked_sums() -> Iterator[Task]:
+    """The training tasks with their answer, the number alone, as `completion`."""
+    for task in TRAINING.trained(FAMILY).load():
+        yield replace(task, columns={**task.columns, "completion": task.reference_answer})
+
+
+@component
+class NumberAlone(PerRolloutReward):
+    """1 if the answer has nothing but digits, otherwise 0."""
+
+    def score(self, task: Task, rollout: Rollout) -> float:
+        return float(rollout.text.strip().isdigit())
+
+
+@component
+class DigitsAnywhere(PerRolloutReward):
+    """The fraction of the sum's digits that the answer has in any place: easily cheated."""
+
+    def score(self, task: Task, rollout: Rollout) -> float:
+        digits = set(str(task.reference_answer))
+        return len(digits & set(rollout.text)) / len(digits)
+
+
+SFT_THEN_GRPO = Pipeline(
+    (
+        Stage("sft", GRPO.replace(tasks=FromFunction(worked_sums), method=sft(), max_steps=8)),
+        Stage("grpo", GRPO.replace(max_steps=16)),
+    )
+)
+PAIRS = GRPO.replace(tasks=replace(TRAINING.trained(FAMILY), count=SAMPLED))
+PREFERENCES = Pipeline(
+    (
+        CollectStage("pairs", PAIRS, attempts=8),
+        Stage("dpo", GRPO.replace(method=dpo(beta=0.1), tasks=CollectedTasks("pairs"))),
+    )
+)
+RIGHT = RewardTerm(FAMILY.name, FAMILY.reward)
+TWO_REWARDS = GRPO.replace(
+    env=SingleTurn((RIGHT, RewardTerm("number_alone", NumberAlone(), weight=0.2)))
+)
+# right answers are counted, and not trained on
+CHEATED = GRPO.replace(
+    env=SingleTurn((RewardTerm("digits", DigitsAnywhere()), replace(RIGHT, weight=0.0)))
+)
+LONG_PROMPTS = GRPO.replace(  # of 500 tokens: worked examples, and the question
+    tasks=replace(
+        TRAINING.trained(FAMILY), family=replace(FAMILY, wordings=(EXAMPLES + FAMILY.wordings[0],))
+    )
+)
