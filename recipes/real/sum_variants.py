@@ -70,8 +70,7 @@ TWO_REWARDS = GRPO.replace(
 CHEATED = GRPO.replace(
     env=SingleTurn((RewardTerm("digits", DigitsAnywhere()), replace(RIGHT, weight=0.0)))
 )
-LONG_PROMPTS = GRPO.replace(  # of 500 tokens: worked examples, and the question
-    tasks=replace(
-        TRAINING.trained(FAMILY), family=replace(FAMILY, wordings=(EXAMPLES + FAMILY.wordings[0],))
-    )
+WITH_EXAMPLES = replace(FAMILY, wordings=(EXAMPLES + FAMILY.wordings[0],))
+LONG_PROMPTS = GRPO.replace(  # of 500 tokens
+    tasks=TRAINING.trained(WITH_EXAMPLES), eval_tasks=TRAINING.surveyed(WITH_EXAMPLES)
 )
