@@ -22,8 +22,11 @@ def read_results(file: Path) -> dict[tuple[str, str], Result]:
 
 
 def page(results: Mapping[tuple[str, str], Result]) -> str:
-    """The page in Markdown."""
-    sections = "\n".join(_section(name, section, results) for name, section in SECTIONS.items())
+    """The page in Markdown; sections without a result are left out."""
+    measured = {name for name, _ in results}
+    sections = "\n".join(
+        _section(name, section, results) for name, section in SECTIONS.items() if name in measured
+    )
     return f"{INTRODUCTION}\n{sections}"
 
 
@@ -36,14 +39,13 @@ def _lines(name: str, section: Section, results: Mapping[tuple[str, str], Result
     if section.text:
         yield from (section.text.strip(), "")
     yield "```console"
-    for measurement in section.measurements.values():
-        yield from (f"$ {command}" for command in measurement.commands)
+    found = {row: results[name, row] for row in section.measurements if (name, row) in results}
+    for result in found.values():
+        yield from (f"$ {command}" for command in result["commands"])
     yield from ("```", "")
-    found = [(row, results.get((name, row))) for row in section.measurements]
-    yield from (result[TABLE].strip() for _, result in found if result and TABLE in result)
+    yield from (result[TABLE].strip() for result in found.values() if TABLE in result)
     if section.columns:
         yield f"| | {' | '.join(section.columns)} |"
         yield f"|---|{'---|' * len(section.columns)}"
-        for row, result in found:
-            if result:
-                yield f"| {row} | {' | '.join(cell(result) for cell in section.columns.values())} |"
+        for row, result in found.items():
+            yield f"| {row} | {' | '.join(cell(result) for cell in section.columns.values())} |"

@@ -9,7 +9,8 @@ from benchmarks.real_runs.section import Result, Section
 from benchmarks.real_runs.training import Estimated, Training, finding_cell, score_cell
 
 GB, MINUTE = 1e9, 60
-SHORT = ("--evaluation.attempts", "1")  # evaluations in which nothing is shown
+SHORT = ("--evaluation.attempts", "1")  # evaluations of which nothing is shown
+SICK = ("--steps", "12", *SHORT)
 LORA = ("--policy.lora", "Lora(16)", "--learning-rate", "3e-4")
 SERVER = f'Vllm(python="{VLLM_PYTHON}", server_options=("--no-enable-chunked-prefill",))'
 
@@ -126,12 +127,12 @@ SECTIONS: Mapping[str, Section] = {
         "The doctor",
         "",
         {
-            "healthy": sums(),
-            "learning rate 100 times as high": sums("--learning-rate", "1e-3", *SHORT),
-            "a reward that can be cheated": Training((f"{VARIANTS}:CHEATED",)),
-            "answers cut off": sums("--policy.max-new-tokens", "6", *SHORT),
+            "healthy": sums("--learning-rate", "1e-5"),
+            "learning rate 100 times as high": sums("--learning-rate", "1e-3", *SICK),
+            "a reward that can be cheated": Training((f"{VARIANTS}:CHEATED", *SHORT)),
+            "answers cut off": sums("--policy.max-new-tokens", "6", *SICK),
             "KL runaway": sums(
-                "--method", "grpo(group_size=8, kl_coef=0.001)", "--learning-rate", "1e-4", *SHORT
+                "--method", "grpo(group_size=8, kl_coef=0.001)", "--learning-rate", "1e-4", *SICK
             ),
         },
         {

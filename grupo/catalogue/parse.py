@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -146,7 +147,7 @@ def _method_names() -> list[str]:
 
 
 def _method_module(name: str) -> ModuleType:
-    if name not in _method_names():
+    if not name.isidentifier() or find_spec(f"grupo.methods.{name}") is None:
         raise ConfigError(f"method: there is no {name!r}. {suggest(name, _method_names())}")
     return import_module(f"grupo.methods.{name}")
 

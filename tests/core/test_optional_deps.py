@@ -34,9 +34,11 @@ def messages(before: str) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_adapters_do_not_warn_of_a_missing_kernel_whoever_imports_peft():
     assert messages("from grupo.models.loading import Lora").splitlines() == ["another message"]
 
 
+@pytest.mark.slow
 def test_bitsandbytes_by_itself_warns():
     assert WARNING in messages("")

@@ -20,7 +20,8 @@ from tests.helpers.recorded_graph import GraphRecorder
 
 
 @pytest.mark.filterwarnings("ignore")  # of transformers, about the tiny models
-@pytest.mark.parametrize("table", ["Correctness", pytest.param("", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["Correctness", ""])
 def test_every_job_of_the_gpu_benchmark_runs(table, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(flex_attention, "_compiled_flex", lambda: plain_flex_attention)
     monkeypatch.setattr(gpu_forward, "flex_attention", plain_flex_attention)

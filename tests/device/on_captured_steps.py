@@ -19,6 +19,7 @@ from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from tests.helpers import tiny_lm
 from tests.helpers.engine_requests import PROMPTS, STOP_CONDITIONS, encode
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.recorded_graph import GraphRecorder
 from tests.helpers.simulated_cuda.host_waits import HostWaits
 
@@ -74,7 +75,7 @@ def assert_equal(actual: Sequence[Reply], expected: Sequence[Reply]) -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3"])
-@pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
+@pytest.mark.parametrize("sampling", fast_cases(2, SAMPLINGS), ids=str)
 def test_replayed_steps_generate_what_dynamic_steps_generate(family, sampling, folders):
     policy = make_policy(folders[family])
     recorder = GraphRecorder()

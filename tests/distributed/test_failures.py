@@ -20,7 +20,8 @@ def signalled_run(rank_processes, run, point, rank, **options):
     )
 
 
-@pytest.mark.parametrize("point", fast_cases(1, POINTS))
+@pytest.mark.slow
+@pytest.mark.parametrize("point", POINTS)
 def test_a_killed_rank_is_named_and_the_run_goes_on_with_the_same_bits(
     rank_processes, tmp_path, point
 ):

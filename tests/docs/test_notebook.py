@@ -9,6 +9,8 @@ from tests.helpers.notebooks import execute, output_text
 from tests.helpers.paths import ROOT
 from tests.helpers.tiny_lm import save_model
 
+pytestmark = pytest.mark.slow  # the kernel of a notebook starts
+
 PAGE = (ROOT / "docs" / "notebook.md").read_text()
 # checks in the kernel, after the page's own cells
 CELLS = {
@@ -42,7 +44,6 @@ def cell_with(cells, text):
     return next(cell for cell in cells[1] if text in cell.source)
 
 
-@pytest.mark.slow
 def test_training_updates_one_output_of_the_cell(cells):
     cell = cell_with(cells, "run = train(recipe)")
     shown = [output for output in cell.outputs if output.output_type == "display_data"]

@@ -45,7 +45,8 @@ def test_the_cheated_reward_is_the_only_one_that_is_trained_on():
 def test_demonstrations_are_the_sums_alone_of_tasks_that_are_not_held_out():
     tasks = list(VARIANTS.worked_sums())
     held_out = {task.key for task in VARIANTS.GRPO.eval_tasks.load()}
-    assert len(tasks) == 2_000 and not held_out & {task.key for task in tasks}
+    assert len(tasks) == 2_000
+    assert not held_out & {task.key for task in tasks}
     first = tasks[0]
     a, b = map(int, re.findall(r"\d+", first.prompt[0]["content"]))
     assert first.columns["completion"] == str(a + b)

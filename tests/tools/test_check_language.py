@@ -19,10 +19,6 @@ def check(*folders):
     return result.returncode, result.stdout.splitlines()
 
 
-def test_the_package_passes():
-    assert check(ROOT / "grupo") == (0, [])
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [

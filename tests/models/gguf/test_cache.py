@@ -39,6 +39,7 @@ def start(*arguments: str | Path, prefix: tuple[str, ...] = ()) -> "subprocess.P
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locks", ["with locks", "without-locks"])
 def test_two_processes_that_convert_at_once_have_the_same_folder(file, cache, locks):
     processes = [start(file, locks), start(file, locks)]

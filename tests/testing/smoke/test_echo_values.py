@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import EarlyExits, GroupPart, GroupSampler, SplitGr
 from grupo.testing.smoke.echo_samplers import fit_to_echo
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
+from tests.helpers.fast_cases import fast_cases
 
 MAX_STEPS = 12
 
@@ -50,7 +51,7 @@ READERS = [
 ]
 
 
-@pytest.mark.parametrize("entry", READERS, ids=lambda entry: entry.key)
+@pytest.mark.parametrize("entry", fast_cases(20, READERS), ids=lambda entry: entry.key)
 def test_a_method_checked_by_a_run_reads_values_that_differ(entry):
     torch.set_num_threads(1)
     assert constant_values(entry.method) == {}
