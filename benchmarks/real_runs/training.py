@@ -16,7 +16,6 @@ LAST_STEPS = 8  # whose mean reward is shown
 UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
 MEMORY = re.compile(r"memory, estimated: about ([\d.,]+) (\w+)")
 STEP = re.compile(r"time, estimated: about ([\d.,]+) s per step.*?; ([\d:]+) in all")
-IMPORTS = "import grupo.cli.main, grupo.training.trainer, transformers"
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,11 @@ class Estimated:
         return (as_typed(("train", *self.arguments, "--run", "RUN")),)
 
     def measure(self, folder: Path) -> Result:
-        dry = execute(["train", *self.arguments, "--dry-run"], folder / "dry.log").output
-        dry = " ".join(dry.split())
-        memory, time = MEMORY.search(dry), STEP.search(dry)
+        dry = execute(["train", *self.arguments, "--dry-run"], folder / "dry.log")
+        text = " ".join(dry.output.split())
+        memory, time = MEMORY.search(text), STEP.search(text)
         if not memory or not time:
-            raise RuntimeError(f"no estimate in the output of --dry-run: {dry[:500]}")
+            raise RuntimeError(f"no estimate in the output of --dry-run: {text[:500]}")
         run = folder / "run"
         finished = execute(["train", *self.arguments, "--run", str(run)], folder / "train.log")
         return {
@@ -100,6 +99,7 @@ class Estimated:
             "estimated_step": float(time[1].replace(",", "")),
             "estimated_total": seconds_of(time[2]),
             "peak": finished.peak,
+            "libraries": dry.peak,
             "step": mean(step["time/step"] for step in steps_of(run)[1:]),
             "answer": mean(step["completions/length_mean"] for step in steps_of(run)),
             "total": summary_of(run)["seconds"],

@@ -1,6 +1,7 @@
 """The estimated memory and time of a recipe, in lines for the terminal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -49,8 +50,10 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
 def _memory_line(work: RunWork, device: torch.device) -> str:
     """The peak of the memory, at the longest prompts."""
     step, context = work.step, work.model.context_length
+    prompt = min(work.lengths.prompt, context)
+    evaluation = work.evaluation(work.lengths.held_out, work.recipe.evaluation.attempts)
     if step.generates:
-        step = step_size(work.recipe, min(work.lengths.prompt, context), context)
+        step = step_size(work.recipe, prompt, context)
     memory = estimate_memory(
         work.recipe,
         work.model,
@@ -59,6 +62,7 @@ def _memory_line(work: RunWork, device: torch.device) -> str:
         on_cpu=work.on_cpu,
         logits_per_chunk=logits_per_chunk_of(device),
         ranks=number_of_ranks(),
+        evaluation=replace(evaluation, prompt=prompt),
     )
     return f"memory, estimated: {memory}, besides the libraries'"
 

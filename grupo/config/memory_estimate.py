@@ -109,6 +109,7 @@ def estimate_memory(
     on_cpu: bool,
     logits_per_chunk: int = LOGITS_PER_CHUNK,
     ranks: int = 1,
+    evaluation: StepSize | None = None,
 ) -> MemoryEstimate:
     """The peak memory of a run, for each rank.
 
@@ -120,6 +121,8 @@ def estimate_memory(
         on_cpu: Whether the device is the CPU.
         logits_per_chunk: Logits that the device computes at once.
         ranks: The processes that train together, which may divide the weights.
+        evaluation: The size of an evaluation, which may need more keys and values than a step;
+            None: without evaluations.
     """
     policy = recipe.policy
     assert isinstance(policy, CausalLM)
@@ -147,7 +150,7 @@ def estimate_memory(
         logits=_logits(
             model, step, tokens, compute_bytes, logits_per_chunk, uses_kernels=uses_kernels
         ),
-        kv_cache=compute_bytes * _kv_cache(model, step),
+        kv_cache=compute_bytes * max(_kv_cache(model, x) for x in (step, evaluation) if x),
         kernel_cache=FLOAT32 * _kernel_cache(model, step) * uses_kernels,
     )
 

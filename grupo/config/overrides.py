@@ -21,6 +21,7 @@ from grupo.core.python_text import parse_expression
 from grupo.core.spelling import nearest
 
 C = TypeVar("C")
+TOML_BOOLEANS = {"true": True, "false": False}
 _TUPLE_HINT = (
     "Allowed: the whole tuple. Write all of its members, or, for the weight of a reward term,"
     " --reward 0.1*file.py:function."
@@ -100,6 +101,8 @@ def parse_value(text: str, hint: Any, field: str) -> Any:
     Updates(epochs=2, minibatches=4)
     >>> parse_value("('a', 'b')", tuple[str, ...], "stop_strings")
     ('a', 'b')
+    >>> parse_value("true", bool, "policy.apply_chat_template")  # as recipe files have it
+    True
     """
     try:
         node = parse_expression(text)
@@ -194,6 +197,8 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
         return _build_call(node, node.func.id, known, field)
     if isinstance(node, ast.Name) and node.id in known:
         return known[node.id]
+    if isinstance(node, ast.Name) and hint is bool and node.id in TOML_BOOLEANS:
+        return TOML_BOOLEANS[node.id]
     tuple_hint = _tuple_member(hint)
     if isinstance(node, ast.Tuple) and tuple_hint:
         arguments = typing.get_args(tuple_hint)

@@ -96,9 +96,9 @@ class RunWork:
         )
 
     def evaluation(self, num_tasks: int, attempts: int) -> StepSize:
-        """The size of an evaluation: greedy and sampled answers read the prompts apart."""
+        """The size of an evaluation: greedy and sampled answers share the prompts."""
         used = num_tasks * bool(attempts)
-        return replace(self.rollouts, prompts=2 * used, rollouts=(1 + attempts) * used)
+        return replace(self.rollouts, prompts=used, rollouts=(1 + attempts) * used)
 
     def evaluation_frac(self, num_tasks: int, attempts: int) -> float:
         """The fraction of the operations of a run that all evaluations take.

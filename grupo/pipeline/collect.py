@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.success import named_criterion
+from grupo.core.answer_use import untrained_answers
 from grupo.core.exit_codes import EXIT_FAILED, CommandError
 from grupo.core.media import Media
 from grupo.core.rng import derive_key
@@ -127,7 +128,8 @@ def collect_groups(
     tokens = 0
     with sampled_policy(recipe, count, callback, ranks) as sampled:
         for first in range(0, len(sampled.tasks), size):
-            actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
+            with untrained_answers():
+                actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
             part = sampled.tasks[first : first + size]
             resized = [replace(task, group_size=0) for task in part]  # the sampler's own size
             groups += sample_groups(actor, recipe.env, resized, sampler, ranks)

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from grupo.core.answer_use import untrained_answers
 from grupo.core.component import component
 from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_action
-from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_rank
@@ -155,11 +155,12 @@ def evaluate(
     """
     if not attempts:
         return NO_ATTEMPTS
-    greedy_actor = policy.actor(derive_key(key, "greedy")).with_sampling(top_k=1)
+    with untrained_answers():
+        actor = policy.actor(key)
+    greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
     greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
-    sampled_actor = policy.actor(derive_key(key, "sampled"))
-    sampled = run_rollouts(sampled_actor, env, tasks, attempts, turn_strategy, ranks)
-    num_generated = sum(sum(a.generated_tokens.values()) for a in (greedy_actor, sampled_actor))
+    sampled = run_rollouts(actor.fork("sampled"), env, tasks, attempts, turn_strategy, ranks)
+    num_generated = sum(actor.generated_tokens.values())
     num_generated = sum(exchange_json(ranks, num_generated, "evaluation ended", "generate"))
     return scores_of_groups(
         greedy, sampled, attempts=attempts, success=success, num_generated=num_generated

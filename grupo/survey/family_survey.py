@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from grupo.core.answer_use import untrained_answers
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout
 from grupo.rollouts.evaluate import HasActor, Proportion, run_rollouts, scores_of_groups
@@ -71,7 +72,8 @@ def survey_family(policy: HasActor, source: FamilyTasks, attempts: int) -> Famil
     """
     started = time.monotonic()
     family, tasks = source.family, source.load()
-    actor = policy.actor(derive_key(0, "survey of a family", family.name))
+    with untrained_answers():
+        actor = policy.actor(derive_key(0, "survey of a family", family.name))
     actor = actor.with_stop(*family.stop_strings, max_new_tokens=family.max_new_tokens)
     greedy = run_rollouts(actor.with_sampling(top_k=1), family.env, tasks, 1)
     sampled = run_rollouts(actor.fork("sampled"), family.env, tasks, attempts)

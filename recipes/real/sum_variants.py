@@ -5,9 +5,12 @@ grupo train recipes/real/sum_variants.py:PREFERENCES --run runs/preferences
 grupo train recipes/real/sum_variants.py:TWO_REWARDS
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from random import Random
+from typing import Any
 
 from grupo.core.component import component
 from grupo.core.importing import load_module_file
@@ -23,13 +26,22 @@ TRAINING = load_module_file(Path(__file__).with_name("training.py"))
 FAMILY = TRAINING.FAMILIES["sums_2_digits"]
 GRPO = TRAINING.family_recipe("sums_2_digits")
 SAMPLED = 400  # tasks of which the preferences are pairs of answers
-EXAMPLES = "".join(f"What is {n} + {97 - n // 2}? {n + 97 - n // 2}\n" for n in range(11, 46))
+EXAMPLES = 35  # worked examples in a long prompt
 
 
 def worked_sums() -> Iterator[Task]:
     """The training tasks with their answer, the number alone, as `completion`."""
     for task in TRAINING.trained(FAMILY).load():
         yield replace(task, columns={**task.columns, "completion": task.reference_answer})
+
+
+def with_examples(rng: Random) -> Iterator[Mapping[str, Any]]:
+    """Rows of the family, each with worked examples of its own."""
+    rows = FAMILY.rows(rng)
+    for row in rows:
+        examples = islice(rows, EXAMPLES)
+        lines = [f"What is {x['question']}? {x['answer']}\n" for x in examples]
+        yield {**row, "examples": "".join(lines)}
 
 
 @component
@@ -70,7 +82,7 @@ TWO_REWARDS = GRPO.replace(
 CHEATED = GRPO.replace(
     env=SingleTurn((RewardTerm("digits", DigitsAnywhere()), replace(RIGHT, weight=0.0)))
 )
-WITH_EXAMPLES = replace(FAMILY, wordings=(EXAMPLES + FAMILY.wordings[0],))
+WITH_EXAMPLES = replace(FAMILY, rows=with_examples, wordings=("{examples}" + FAMILY.wordings[0],))
 LONG_PROMPTS = GRPO.replace(  # of 500 tokens
     tasks=TRAINING.trained(WITH_EXAMPLES), eval_tasks=TRAINING.surveyed(WITH_EXAMPLES)
 )

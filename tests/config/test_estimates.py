@@ -122,6 +122,13 @@ def test_kv_cache_holds_every_answer_and_every_prompt_once():
     assert estimate().kv_cache == 4 * TOKENS * 8 * 2
 
 
+@pytest.mark.parametrize(("tasks", "tokens"), [(1, TOKENS), (50, 50 * (STEP.prompt + 8 * 5))])
+def test_kv_cache_is_that_of_an_evaluation_that_is_larger_than_a_step(tasks, tokens):
+    evaluation = replace(STEP, prompts=tasks, rollouts=8 * tasks, answer=5)
+    memory = estimate_memory(RECIPE, MODEL, STEP, 4, on_cpu=False, evaluation=evaluation)
+    assert memory.kv_cache == 4 * tokens * 8 * 2
+
+
 def test_the_kernels_of_the_cpu_keep_activations_and_logits_of_a_step_and_copy_the_weights():
     model = replace(MODEL, is_llama=True)
     memory = estimate_memory(RECIPE, model, STEP, 4, on_cpu=True)

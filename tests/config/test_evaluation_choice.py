@@ -29,13 +29,13 @@ def test_a_long_run_is_evaluated_as_by_default():
 
 
 def test_attempts_are_reduced_before_tasks():
-    # 200 tasks with 9 answers of 15 tokens are 27,000 tokens, and 2 x 1,000 of prompts: 29,000;
-    # with 5 answers 17,000. A step of 70 tokens has four passes.
+    # 200 tasks with 9 answers of 15 tokens are 27,000 tokens, and 1,000 of prompts: 28,000;
+    # with 5 answers 16,000. A step of 70 tokens has four passes.
     steps = 600
     choices, size, frac = chosen(steps)
     assert size == (200, 4)
-    assert frac == pytest.approx(2 * 17_000 / (2 * 17_000 + 4 * 70 * steps), rel=1e-3)
-    before = 2 * 29_000 / (2 * 29_000 + 4 * 70 * steps)
+    assert frac == pytest.approx(2 * 16_000 / (2 * 16_000 + 4 * 70 * steps), rel=1e-3)
+    before = 2 * 28_000 / (2 * 28_000 + 4 * 70 * steps)
     assert f"and {before:.0%} with 200 tasks and 8 attempts" in str(choices["eval_tasks"])
     assert f"and {before:.0%} with" in str(choices["evaluation.attempts"])
 

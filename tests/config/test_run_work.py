@@ -86,14 +86,14 @@ def test_generation_reads_weights_keys_and_values_for_each_token_where_memory_is
 def test_an_evaluation_generates_a_greedy_and_sampled_answers_to_each_task():
     evaluation = work(evaluation=Evaluation(attempts=3)).evaluation(10, 3)
     assert evaluation.rollouts == 10 * 4
-    assert evaluation.tokens == 2 * 10 * 5 + 40 * 15
+    assert evaluation.tokens == 10 * 5 + 40 * 15
 
 
 @pytest.mark.parametrize(("every", "expected"), [(0, 2), (10, 4), (29, 3), (30, 2)])
 def test_evaluations_are_before_between_and_after_the_steps(every, expected):
     time = work(evaluation=Evaluation(attempts=3, every=every)).time(FAST_MEMORY)
     assert time.num_evaluations == expected
-    forward = 2 * (LAYERS * (2 * 10 * 5 + 40 * 15) + HEAD * 40 * 15)
+    forward = 2 * (LAYERS * (10 * 5 + 40 * 15) + HEAD * 40 * 15)
     assert time.evaluations == pytest.approx(expected * forward / 0.5e9)
     assert time.total == pytest.approx(30 * time.step + time.evaluations + time.disk)
 
@@ -103,7 +103,7 @@ def test_a_run_without_held_out_tasks_has_no_evaluation():
 
 
 def test_the_fraction_of_evaluations_is_one_of_operations():
-    evaluation = 2 * (LAYERS * (2 * 10 * 5 + 40 * 15) + HEAD * 40 * 15)
+    evaluation = 2 * (LAYERS * (10 * 5 + 40 * 15) + HEAD * 40 * 15)
     expected = 2 * evaluation / (2 * evaluation + 30 * 4 * FORWARD)
     assert work().evaluation_frac(10, 3) == pytest.approx(expected)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -31,9 +31,11 @@ class ScriptedActor:
     lines: tuple[str, ...]
     greedy_lines: tuple[str, ...] = ()
     labels: tuple[object, ...] = ()
+    streams: set[tuple[object, ...]] = field(default_factory=set)  # of all answers
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
-        task, attempt = self.labels
+        *stream, task, attempt = self.labels
+        self.streams.add(tuple(stream))
         return Action((0,), (0.0,), text=self.lines[int(str(task))][int(str(attempt))])
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
@@ -56,11 +58,10 @@ class ScriptedPolicy:
 
     def __init__(self, greedy: tuple[str, ...], sampled: tuple[str, ...]) -> None:
         self.greedy, self.sampled = greedy, sampled
-        self.keys: list[int] = []
+        self.streams: set[tuple[object, ...]] = set()
 
     def actor(self, key: int) -> ScriptedActor:
-        self.keys.append(key)
-        return ScriptedActor(self.sampled, self.greedy)
+        return ScriptedActor(self.sampled, self.greedy, (key,), self.streams)
 
 
 class LetterEnv:
@@ -118,9 +119,9 @@ def test_greedy_and_sampled_attempts_have_different_random_streams():
     policy = ScriptedPolicy(("x", "x"), ("x", "x"))
     evaluate(policy, LetterEnv(), TASKS, attempts=1, key=1)
     evaluate(policy, LetterEnv(), TASKS, attempts=1, key=1)
+    assert policy.streams == {(1, "greedy"), (1, "sampled")}
     evaluate(policy, LetterEnv(), TASKS, attempts=1, key=2)
-    assert policy.keys[:2] == policy.keys[2:4]
-    assert len(set(policy.keys)) == 4
+    assert policy.streams == {(i, name) for i in (1, 2) for name in ("greedy", "sampled")}
 
 
 @pytest.mark.parametrize(

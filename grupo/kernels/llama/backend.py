@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from grupo.core.answer_use import answers_are_trained_on
 from grupo.kernels import native
 from grupo.kernels.backend import HFBackend, PrefillLayout, RowSet
 from grupo.kernels.decode_state import DecodeState
@@ -78,6 +79,7 @@ class NativeLlamaBackend:
         self.max_recomputed_tokens = MAX_RECOMPUTED // (sizes[0] * sizes[1] + sizes[2])
         self.scratch = ScratchBuffers()
         self.prefix_cache = PrefixCache(0)
+        self.keeps_activations = True
         self.logit_cache = LogitCache(
             library, self.shape, self.scratch, self.activation_cache.capacity
         )
@@ -142,6 +144,7 @@ class NativeLlamaBackend:
 
     def reset(self, prefix_cache: PrefixCache) -> None:
         self.prefix_cache = prefix_cache
+        self.keeps_activations = answers_are_trained_on()
         self.decode_layers = None
         self.prefix_cache.activation_index.clear()
         version = self.weights_version(self.dtype)
@@ -332,8 +335,12 @@ class NativeLlamaBackend:
         return NativeHiddenStates(values, self, activation_index, generation, dtype)
 
     def _allocate_activations(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
-        """First row and buffers in the activation cache; if it is full, None and scratch memory."""
-        return self.activation_cache.allocate(len(x), x) or (None, self._scratch_activations(x))
+        """First row and buffers in the activation cache; None and scratch memory without room.
+
+        Activations of answers that are not trained on are not kept, either.
+        """
+        kept = self.activation_cache.allocate(len(x), x) if self.keeps_activations else None
+        return kept or (None, self._scratch_activations(x))
 
     def _scratch_activations(self, x: Tensor) -> tuple[Tensor, ...]:
         """One buffer for all layers, for a forward pass whose activations are not needed."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from grupo.core.answer_use import untrained_answers
 from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.inference.base import generate_all
@@ -43,6 +44,19 @@ def test_any_changed_weight_makes_activations_recomputed(float64_policy):
         with torch.no_grad():
             policy.hf_model.base_model.get_parameter(name).mul_(0.99)
         assert_all_close(with_recomputed_activations(policy, batch), with_hf_modules(policy, batch))
+
+
+def test_answers_that_are_not_trained_on_are_the_same_and_keep_no_activations(policy):
+    trained_on = generate_rollouts(policy.actor(7))
+    cache = backend_of(policy).activation_cache
+    assert cache.used > 0
+    with untrained_answers():
+        actor = policy.actor(7)
+    rollouts = generate_rollouts(actor)
+    assert cache.used == 0
+    assert [r.text for r in rollouts] == [r.text for r in trained_on]
+    batch = batch_of(policy, rollouts)
+    assert_all_close(with_recomputed_activations(policy, batch), with_hf_modules(policy, batch))
 
 
 def test_prompt_tokens_without_cached_output_are_recomputed(policy):

@@ -1,0 +1,29 @@
+"""What answers are generated for: an update keeps more of their computation than their tokens."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_TRAINED_ON = ContextVar("trained_on", default=True)
+
+
+@contextmanager
+def untrained_answers() -> Iterator[None]:
+    """Actors that are made in this context generate answers that no update is computed from.
+
+    The answers are the same; their activations and logits are not kept.
+
+    >>> with untrained_answers():
+    ...     answers_are_trained_on()
+    False
+    """
+    token = _TRAINED_ON.set(False)
+    try:
+        yield
+    finally:
+        _TRAINED_ON.reset(token)
+
+
+def answers_are_trained_on() -> bool:
+    """Whether an update may be computed from the answers of an actor that is made now."""
+    return _TRAINED_ON.get()
