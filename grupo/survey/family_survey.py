@@ -94,7 +94,7 @@ def survey_family(policy: HasActor, source: FamilyTasks, attempts: int) -> Famil
         tokens=tokens,
         length_mean=round(fmean(row.length_mean for row in rows), DIGITS),
         truncated_frac=round(fmean(row.truncated_frac for row in rows), DIGITS),
-        seconds=round(time.monotonic() - started, 1),
+        seconds=round(time.monotonic() - started, 3),
         right=right,
         wrong=wrong,
     )

@@ -1,4 +1,4 @@
-"""A survey of a small real model: pass@1 and pass@8 on 36 families of tasks.
+"""A survey of a small real model: pass@1 and pass@8 on families of tasks.
 
 python recipes/real/survey.py FOLDER --model PATH               the survey, and the page of it
 python recipes/real/survey.py FOLDER --model PATH --wordings    before it: a comparison of wordings
@@ -28,8 +28,9 @@ INTRODUCTION = """\
 <!-- written by `python recipes/real/survey.py FOLDER --model PATH` from real_survey.jsonl -->
 # What a small real model can do
 
-SmolLM2-135M-Instruct on 36 families of tasks, before any training: 50 tasks of each, 16 sampled
-answers at temperature 1 and a greedy one to every task. The weights are the published ones rounded
+SmolLM2-135M-Instruct on families of tasks, before any training: 50 tasks of each, 16 sampled
+answers at temperature 1 and a greedy one to every task. Families of `recipes/real` that the table
+lacks were not measured yet. The weights are the published ones rounded
 to 4 bits, and computed with in float32. The prompt is one message of the user in the model's chat
 template, whose own system message stays.
 
