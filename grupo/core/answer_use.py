@@ -1,4 +1,4 @@
-"""What answers are generated for: an update keeps more of their computation than their tokens."""
+"""Use of answers: an update keeps more of their computation than their tokens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 MAX_CONTEXT_TOKENS = 1 << 17
+CPU_KV_BYTES = 1 << 30  # of keys and values of one batch on a CPU
 MAX_PREFILL_PAIRS = 1 << 24
 MIN_CONTEXT_TOKENS = 1 << 6  # a batch of so few tokens is one answer, for most requests
 MAX_GPU_CONTEXT_TOKENS = 1 << 20
@@ -22,7 +23,7 @@ class MemoryLimits:
         prefill_pairs: on a GPU, pairs of tokens whose attention scores are computed at once. With
             16 heads, 2^24 pairs are 1 GiB of scores in float32, of which there are three copies.
 
-    The defaults are those of a CPU; `gpu_limits` computes those of a GPU.
+    `cpu_limits` and `gpu_limits` compute those for a model.
     """
 
     context_tokens: int = MAX_CONTEXT_TOKENS
@@ -35,6 +36,19 @@ class MemoryLimits:
         self.context_tokens //= 2
         self.prefill_pairs //= 2
         return f"Out of memory: batches of answers hold {self.context_tokens} tokens from now on."
+
+
+def cpu_limits(*, kv_bytes_per_token: int) -> MemoryLimits:
+    """Limits on a CPU, powers of two that depend on the model alone.
+
+    Args:
+        kv_bytes_per_token: keys and values of all layers.
+
+    >>> cpu_limits(kv_bytes_per_token=46_080).context_tokens  # SmolLM2-135M in float32
+    16384
+    """
+    tokens = _power_of_two(CPU_KV_BYTES // kv_bytes_per_token)
+    return MemoryLimits(min(max(tokens, MIN_CONTEXT_TOKENS), MAX_CONTEXT_TOKENS))
 
 
 def gpu_limits(

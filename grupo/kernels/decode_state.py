@@ -105,8 +105,8 @@ class DecodeState:
         if len(used) < num_prefixes:
             width = max(map(len, self.prefix_slots))
             kept = self._tensor(used)
-            self.prefix_kv = kv_tensors.map_kv(self.prefix_kv, lambda x: x[kept, :, :width])
-        self.suffix_kv = kv_tensors.map_kv(self.suffix_kv, lambda x: x[index])
+            kv_tensors.replace_kv(self.prefix_kv, lambda x: x[kept, :, :width])
+        kv_tensors.replace_kv(self.suffix_kv, lambda x: x[index])
         self._group_by_prefix()
 
     def add_rows(self, slots: Sequence[Sequence[int]], prefixes: Sequence[int]) -> None:
@@ -120,14 +120,12 @@ class DecodeState:
         self._append_to_lists(slots, prefixes)
         self.num_generated = pad(self.num_generated, (0, rows))
         self.activation_index = pad(self.activation_index, (0, 0, 0, rows), value=NOT_CACHED)
-        self.suffix_kv = kv_tensors.map_kv(
+        kv_tensors.replace_kv(
             self.suffix_kv, lambda x: torch.cat([x, x.new_zeros(rows, *x.shape[1:])])
         )
-        old = self.prefix_kv
-        self.prefix_kv = {}
         self._group_by_prefix()
         padded = self._padded_slots(slots)
-        for layer, kv in old.items():
+        for layer, kv in self.prefix_kv.items():
             new = self._load_prefix_kv(layer, padded)
             self.prefix_kv[layer] = kv_tensors.concat_rows(kv, new)
 

@@ -1,6 +1,6 @@
 """Operations on the keys and values of rows that are being decoded."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -9,9 +9,10 @@ from torch import Tensor
 LayerKV = tuple[Tensor, Tensor]  # keys and values (rows, K, capacity, d) of one layer
 
 
-def map_kv(layers: Mapping[int, LayerKV], fn: Callable[[Tensor], Tensor]) -> dict[int, LayerKV]:
-    """Applies `fn` to the keys and to the values of every layer."""
-    return {layer: (fn(k), fn(v)) for layer, (k, v) in layers.items()}
+def replace_kv(layers: dict[int, LayerKV], fn: Callable[[Tensor], Tensor]) -> None:
+    """Replaces the keys and values of each layer by `fn` of them, one layer after another."""
+    for layer, (k, v) in layers.items():
+        layers[layer] = fn(k), fn(v)
 
 
 def empty_kv(x: Float[Tensor, "R K d"]) -> Float[Tensor, "R K 0 d"]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.inference.base import generate_all
-from grupo.inference.memory_limits import MemoryLimits, gpu_limits
+from grupo.inference.memory_limits import MemoryLimits, cpu_limits, gpu_limits
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.llama.backend import NativeLlamaBackend
@@ -64,7 +64,19 @@ GIB = 1 << 30
 def test_limits_of_a_gpu_are_those_of_its_memory(total, training, kv_bytes, heads, tokens, pairs):
     limits = gpu_limits(total, training, kv_bytes_per_token=kv_bytes, num_heads=heads)
     assert limits == MemoryLimits(tokens, pairs)
-    assert MemoryLimits() == MemoryLimits(1 << 17, 1 << 24)  # of a CPU
+
+
+@pytest.mark.parametrize(
+    ("kv_bytes", "tokens"),
+    [
+        (2_048, 1 << 17),  # a tiny model: the most tokens
+        (46_080, 1 << 14),  # 16,384 tokens have 0.76 GB, twice as many would have 1.5
+        (1_605_632, 1 << 9),
+        (1 << 28, 1 << 6),  # the fewest
+    ],
+)
+def test_limits_of_a_cpu_are_those_of_a_gigabyte_of_keys_and_values(kv_bytes, tokens):
+    assert cpu_limits(kv_bytes_per_token=kv_bytes) == MemoryLimits(tokens, 1 << 24)
 
 
 @pytest.mark.parametrize("max_pairs", [60, 400, 1 << 20])

@@ -60,7 +60,7 @@ class ActivationCache:
 
     Tokens without an output have no valid MLP activations in the last layer. Once the cache is
     full, further tokens are not cached. The operating system commits memory as rows are written;
-    `clear` keeps it for reuse.
+    `clear` keeps it for reuse, and `release` frees it.
 
     Args:
         layers: number of layers.
@@ -87,6 +87,10 @@ class ActivationCache:
         self.used = 0
         self.weights_version = weights_version
         self.generation += 1
+
+    def release(self) -> None:
+        """Frees the memory of the rows, after they have been removed."""
+        self.buffers = ()
 
     def allocate(self, count: int, like: Tensor) -> tuple[int, tuple[Tensor, ...]] | None:
         """Reserves `count` rows of the dtype of `like`, or returns None if the cache is full.

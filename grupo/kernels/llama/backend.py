@@ -150,6 +150,9 @@ class NativeLlamaBackend:
         version = self.weights_version(self.dtype)
         self.activation_cache.clear(version)
         self.logit_cache.clear(version, self.products(version))
+        if not self.keeps_activations:  # an evaluation may need the memory
+            self.activation_cache.release()
+            self.logit_cache.release()
 
     def _release_panels(self) -> None:
         """Frees the copy of the layers' weights that only generation needs: it makes it again."""

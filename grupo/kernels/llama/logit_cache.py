@@ -26,7 +26,7 @@ class LogitCache:
     """Logits of tokens, found by the tokens' rows in the activation cache.
 
     Once the cache is full, further logits are not cached. The operating system commits memory as
-    rows are written; `clear` keeps it for reuse.
+    rows are written; `clear` keeps it for reuse, and `release` frees it.
 
     Args:
         library: the compiled C functions.
@@ -62,6 +62,10 @@ class LogitCache:
         self.generation += 1
         self.panels: Tensor | None = None
         self.logit_index.fill_(NOT_CACHED)
+
+    def release(self) -> None:
+        """Frees the memory of the logits, after they have been removed."""
+        self.buffer = self.buffer.new_empty(0)
 
     def allocate(self, count: int, weight: Tensor) -> tuple[int, Tensor] | None:
         """Reserves `count` rows: the first row and a view of the rows, or None if full."""

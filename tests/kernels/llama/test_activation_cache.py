@@ -53,7 +53,8 @@ def test_answers_that_are_not_trained_on_are_the_same_and_keep_no_activations(po
     with untrained_answers():
         actor = policy.actor(7)
     rollouts = generate_rollouts(actor)
-    assert cache.used == 0
+    assert (cache.used, cache.buffers) == (0, ())
+    assert not len(backend_of(policy).logit_cache.buffer)
     assert [r.text for r in rollouts] == [r.text for r in trained_on]
     batch = batch_of(policy, rollouts)
     assert_all_close(with_recomputed_activations(policy, batch), with_hf_modules(policy, batch))
