@@ -43,8 +43,7 @@ class KilledAndResumed:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        train = as_typed(("train", *self.arguments, "--run", "RUN"))
-        return (f"{train} & kill -9 %1  # after step {self.killed_after}", "grupo resume RUN")
+        return as_typed(("train", *self.arguments, "--run", "RUN")), "grupo resume RUN"
 
     def measure(self, folder: Path) -> Result:
         whole, killed = folder / "whole", folder / "killed"
