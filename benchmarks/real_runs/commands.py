@@ -58,6 +58,16 @@ def execute(arguments: Sequence[str], log: Path, expected: Sequence[int] = (0,))
     return Finished(output, seconds, usage.ru_maxrss * KIB)
 
 
+def train_as_typed(arguments: Sequence[str]) -> str:
+    """`grupo train` with arguments, as a user types it."""
+    return as_typed(("train", *arguments, "--run", "RUN"))
+
+
+def train(arguments: Sequence[str], run: Path) -> Finished:
+    """`grupo train` with arguments, into the folder of a run; its output is in a file beside it."""
+    return execute(["train", *arguments, "--run", str(run)], run.with_suffix(".log"))
+
+
 def filled(argument: str) -> str:
     """The argument with this machine's path of vLLM's interpreter in the place of its name."""
     return argument.replace(VLLM_PYTHON, os.environ.get(VLLM_PYTHON, VLLM_PYTHON))

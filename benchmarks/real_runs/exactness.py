@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM
 
-from benchmarks.real_runs.commands import PROGRAM, as_typed, execute, steps_of
+from benchmarks.real_runs.commands import PROGRAM, execute, steps_of, train, train_as_typed
 from benchmarks.real_runs.section import Result
 from grupo.core.batch import Batch
 from grupo.core.event_loop import run_coroutine
@@ -43,11 +43,11 @@ class KilledAndResumed:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        return as_typed(("train", *self.arguments, "--run", "RUN")), "grupo resume RUN"
+        return train_as_typed(self.arguments), "grupo resume RUN"
 
     def measure(self, folder: Path) -> Result:
         whole, killed = folder / "whole", folder / "killed"
-        execute(["train", *self.arguments, "--run", str(whole)], folder / "whole.log")
+        train(self.arguments, whole)
         with (folder / "killed.log").open("w") as log:
             command = [*PROGRAM, "train", *self.arguments, "--run", str(killed)]
             process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -90,11 +90,11 @@ class Exported:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        return as_typed(("train", *self.arguments, "--run", "RUN")), "grupo export RUN MODEL"
+        return train_as_typed(self.arguments), "grupo export RUN MODEL"
 
     def measure(self, folder: Path) -> Result:
         run, model = folder / "run", folder / "model"
-        execute(["train", *self.arguments, "--run", str(run)], folder / "train.log")
+        train(self.arguments, run)
         execute(["export", str(run), str(model)], folder / "export.log")
         policy, recipe = load_policy(run)
         assert isinstance(policy, CausalPolicy)

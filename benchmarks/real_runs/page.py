@@ -9,18 +9,18 @@ from benchmarks.real_runs.sections import SECTIONS
 
 INTRODUCTION = """\
 <!-- written by `python -m benchmarks.real_runs docs` from real_runs.jsonl -->
-# Everything once on a real model
+# Runs of a real model
 
-What grupo can do, done with SmolLM2-135M-Instruct, a Llama of 134.5 million parameters: **the
-published model rounded to 4 bits** ([quickstart](quickstart.md#the-model)), computed with in
-float32 on 2 cores. The task is that of the quickstart: sums of two numbers of two digits, 8 prompts
-with 8 answers of at most 16 tokens a step, 24 steps at a learning rate of 1e-5 unless a command
-says otherwise. Held-out scores are of 50 tasks with a greedy and 8 sampled answers each, with 95 %
-bootstrap intervals over tasks. **Each row is one run with one seed**: a difference between two rows
-is no evidence that one way is better.
+Runs of SmolLM2-135M-Instruct, a Llama of 134.5 million parameters: **the published model rounded to
+4 bits** ([quickstart](quickstart.md#the-model)), computed with in float32 on 2 cores. The task is
+that of the quickstart: sums of two numbers of two digits, 8 prompts with 8 answers of at most 16
+tokens a step, 24 steps at a learning rate of 1e-5 unless a command says otherwise. Held-out scores
+are of 50 tasks with a greedy and 8 sampled answers each, with 95 % bootstrap intervals over tasks.
+**Each row is one run with one seed**: a difference between two rows is no evidence that one way is
+better.
 
 `make real-model` fetches the model, and `python -m benchmarks.real_runs FOLDER` repeats this page;
-`--only doctor` repeats a section. `real_runs.jsonl` beside it has the results in full.
+`--only export` repeats a section. `real_runs.jsonl` beside it has the results in full.
 """
 
 

@@ -4,12 +4,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.real_runs.commands import as_typed, execute, steps_of, summary_of
+from benchmarks.real_runs.commands import execute, steps_of, summary_of, train, train_as_typed
 from benchmarks.real_runs.section import Result
 
 LAST_STEPS = 8  # whose mean reward is shown
@@ -30,18 +29,13 @@ class Training:
     arguments: tuple[str, ...]
     stages: tuple[str, ...] = ()
 
-    @cached_property
-    def train(self) -> tuple[str, ...]:
-        """The command."""
-        return ("train", *self.arguments, "--run", "RUN")
-
     @property
     def commands(self) -> tuple[str, ...]:
-        return (as_typed(self.train),)
+        return (train_as_typed(self.arguments),)
 
     def measure(self, folder: Path) -> Result:
         run = folder / "run"
-        finished = execute([*self.train[:-1], str(run)], folder / "train.log")
+        finished = train(self.arguments, run)
         runs = [run / stage for stage in self.stages] or [run]
         summaries = [summary_of(r) for r in runs]
         steps = [step for r in runs for step in steps_of(r)]
@@ -84,7 +78,7 @@ class Estimated:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        return (as_typed(("train", *self.arguments, "--run", "RUN")),)
+        return (train_as_typed(self.arguments),)
 
     def measure(self, folder: Path) -> Result:
         dry = execute(["train", *self.arguments, "--dry-run"], folder / "dry.log")
@@ -93,7 +87,7 @@ class Estimated:
         if not memory or not time:
             raise RuntimeError(f"no estimate in the output of --dry-run: {text[:500]}")
         run = folder / "run"
-        finished = execute(["train", *self.arguments, "--run", str(run)], folder / "train.log")
+        finished = train(self.arguments, run)
         return {
             "estimated_peak": float(memory[1].replace(",", "")) * UNITS[memory[2]],
             "estimated_step": float(time[1].replace(",", "")),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from grupo.cli.build_recipe import RecipeArgs
 from grupo.config.answer_length import has_one_answer, method_length
@@ -137,6 +137,7 @@ def defaults_for(recipe: Recipe, args: RecipeArgs, lengths: TaskLengths) -> list
     )
 
 
+@cache  # defaults are chosen before and after the size of evaluations
 def _is_chat_model(model: str) -> bool:
     with quiet_transformers():
         return is_chat_tokenizer(load_tokenizer(model))

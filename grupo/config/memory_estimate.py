@@ -3,9 +3,10 @@
 The parts are counted, not fitted; `benchmarks/estimates.py` compares their sum with trainings.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS
+from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, cpu_limits
 from grupo.kernels.llama.activation_cache import MAX_RECOMPUTED, cached_tokens
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
@@ -150,7 +151,7 @@ def estimate_memory(
         logits=_logits(
             model, step, tokens, compute_bytes, logits_per_chunk, uses_kernels=uses_kernels
         ),
-        kv_cache=compute_bytes * max(_kv_cache(model, x) for x in (step, evaluation) if x),
+        kv_cache=_kv_cache(model, filter(None, (step, evaluation)), compute_bytes, on_cpu=on_cpu),
         kernel_cache=FLOAT32 * _kernel_cache(model, step) * uses_kernels,
     )
 
@@ -280,9 +281,15 @@ def _saved_per_token(policy: CausalLM, model: ModelSize, compute_bytes: int) -> 
     return model.num_layers * per_layer
 
 
-def _kv_cache(model: ModelSize, step: StepSize) -> int:
-    """Numbers of the keys and values of the answers that are generated at once."""
-    return min(step.tokens, MAX_CONTEXT_TOKENS) * _kv_per_token(model) * step.generates
+def _kv_cache(
+    model: ModelSize, sizes: Iterable[StepSize], compute_bytes: int, *, on_cpu: bool
+) -> float:
+    """Bytes of the keys and values of a batch, of the largest of several generations."""
+    per_token = compute_bytes * _kv_per_token(model)
+    limit = MAX_CONTEXT_TOKENS
+    if on_cpu:
+        limit = cpu_limits(kv_bytes_per_token=per_token).context_tokens
+    return per_token * max(min(size.tokens, limit) * size.generates for size in sizes)
 
 
 def _kv_per_token(model: ModelSize) -> int:

@@ -7,6 +7,7 @@ from grupo.kernels.llama.bfloat16_speed import bfloat16_speedup
 from grupo.models.loading import has_bfloat16
 from grupo.models.model_size import ModelSize
 
+BFLOAT16_ON_GPU = Choice("policy.dtype", "bfloat16", "the device has instructions for it")
 MIN_SPEEDUP = 1.5  # for which the rounding of bfloat16 is worth it
 
 
@@ -22,7 +23,7 @@ def choose_precision(device: torch.device, model: ModelSize) -> list[Choice]:
     if not has_bfloat16(device):
         return []
     if device.type != "cpu":
-        return [Choice("policy.dtype", "bfloat16", "the device has instructions for it")]
+        return [BFLOAT16_ON_GPU]
     largest = max(model.linear_layers, key=lambda layer: layer.inputs * layer.outputs)
     speedup = bfloat16_speedup(largest.inputs, largest.outputs)
     dtype = "bfloat16" if speedup >= MIN_SPEEDUP else "float32"

@@ -4,7 +4,6 @@ The work is counted in forward passes: a product of a token with all weights of 
 tokens of answers with those of the head. The answers are taken to reach their limit.
 """
 
-import time
 from collections.abc import Callable
 
 import torch
@@ -13,6 +12,7 @@ from grupo.algo.minibatches import Updates
 from grupo.config.memory_estimate import StepSize
 from grupo.core.component import component
 from grupo.core.signal_names import CURRENT, SAMPLER, split_name
+from grupo.core.timing import shortest_seconds
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
 from grupo.recipe import Recipe
@@ -103,12 +103,11 @@ def generation_seconds(
 
 
 def _seconds(compute: Callable[[], torch.Tensor], device: torch.device) -> float:
-    """The shortest duration of several calls, after one that warms up."""
-    durations = []
-    for _ in range(PROBE_REPEATS + 1):
-        start = time.perf_counter()
+    """The shortest duration of several calls on a device."""
+
+    def compute_and_wait() -> None:
         compute()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        durations.append(time.perf_counter() - start)
-    return min(durations[1:])
+
+    return shortest_seconds(compute_and_wait, PROBE_REPEATS)

@@ -2,8 +2,24 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+
+def shortest_seconds(compute: Callable[[], object], repeats: int) -> float:
+    """The shortest duration of several calls, after one that warms up.
+
+    Args:
+        compute: Is called, and waits for its device.
+        repeats: Number of calls that count.
+    """
+    compute()
+    durations: list[float] = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        compute()
+        durations.append(time.perf_counter() - start)
+    return min(durations)
 
 
 class Stopwatch:

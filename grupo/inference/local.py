@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from grupo.core.answer_use import answers_are_trained_on
 from grupo.core.out_of_memory import is_out_of_memory
 from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
 from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
@@ -41,6 +42,7 @@ class LocalEngine:
         limits: of its memory; halved when memory does not suffice.
         prefix_cache: cleared between calls if it is full.
         static_decoding: decode steps of fixed shapes. Default: shapes follow the rows.
+        trained_on: whether an update may be computed from the answers.
     """
 
     backend: Backend
@@ -50,9 +52,10 @@ class LocalEngine:
     limits: MemoryLimits = field(default_factory=MemoryLimits)
     prefix_cache: PrefixCache = field(default_factory=lambda: PrefixCache(MAX_CONTEXT_TOKENS))
     static_decoding: StaticDecoding | None = None
+    trained_on: bool = field(default_factory=answers_are_trained_on)
 
     def __post_init__(self) -> None:
-        self.backend.reset(self.prefix_cache)
+        self.backend.reset(self.prefix_cache, trained_on=self.trained_on)
 
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
@@ -91,7 +94,7 @@ class LocalEngine:
             if message:
                 logger.warning("%s", message)
                 self.prefix_cache.clear()
-                self.backend.reset(self.prefix_cache)
+                self.backend.reset(self.prefix_cache, trained_on=self.trained_on)
                 if self.static_decoding:
                     self.static_decoding.clear()
                 if self.backend.model.device.type == "cuda":

@@ -57,8 +57,13 @@ class Backend(Protocol):
         """Positions of tokens; None if they are their indices in their rows."""
         ...
 
-    def reset(self, prefix_cache: PrefixCache) -> None:
-        """Use `prefix_cache` from now on; the weights stay constant until the next reset."""
+    def reset(self, prefix_cache: PrefixCache, *, trained_on: bool) -> None:
+        """Use `prefix_cache` from now on; the weights stay constant until the next reset.
+
+        Args:
+            prefix_cache: keys and values of prefixes.
+            trained_on: whether an update may be computed from the answers that are generated.
+        """
         ...
 
     def prefill(
@@ -105,7 +110,7 @@ class HFBackend:
     attention: PackedAttention = TreeAttention
     positions: RowPositions | None = None
 
-    def reset(self, prefix_cache: PrefixCache) -> None:
+    def reset(self, prefix_cache: PrefixCache, *, trained_on: bool) -> None:
         pass
 
     def prefill(

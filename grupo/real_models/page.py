@@ -9,6 +9,7 @@ from typing import Any
 from grupo.compare.table_formats import markdown
 from grupo.config.defaults import Choice, TaskLengths, choose_defaults, with_choices
 from grupo.config.memory_estimate import MemoryEstimate, estimate_memory, step_size
+from grupo.config.precision_choice import BFLOAT16_ON_GPU
 from grupo.models.causal_lm import CausalLM
 from grupo.models.gguf.check import architectures
 from grupo.models.loading import Lora
@@ -21,7 +22,6 @@ from grupo.toy import quickstart
 
 COMMAND = "python -m grupo.real_models docs/real_model.md"
 # tasks like those of GSM8K: 7,473 of them, prompts of up to 250 tokens, worked solutions of 200
-BFLOAT16 = Choice("policy.dtype", "bfloat16", "the device has instructions for it")
 TASKS = TaskLengths(count=7473, prompt=250, answer=200, long_prompt=250)
 BFLOAT16_BYTES = 2
 LINE = 99  # characters
@@ -183,7 +183,7 @@ def make_setup(name: str, training: str) -> Setup:
     assert isinstance(default, CausalLM)
     policy = replace(default, model=name, **TRAININGS[training])
     recipe = quickstart.RECIPE.replace(policy=policy)
-    choices = choose_defaults(recipe, set(), model, TASKS, precision=[BFLOAT16])
+    choices = choose_defaults(recipe, set(), model, TASKS, precision=[BFLOAT16_ON_GPU])
     recipe = with_choices(recipe, choices)
     step = step_size(recipe, TASKS.prompt, model.context_length)
     memory = estimate_memory(recipe, model, step, BFLOAT16_BYTES, on_cpu=False)

@@ -9,21 +9,12 @@ from grupo.config.memory_estimate import StepSize, estimate_memory
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
-from grupo.models.model_size import LinearLayer, ModelSize
 from grupo.models.quantization import Nf4
 from grupo.models.sharding import FSDP2
 from grupo.optimizers import SGD, Adam, Adam8bit, Muon
 from grupo.toy.quickstart import RECIPE
+from tests.helpers.small_model_size import MODEL
 
-MODEL = ModelSize(
-    num_parameters=1_000_000,
-    num_layers=2,
-    hidden_size=10,
-    vocab_size=50,
-    kv_size=8,
-    context_length=100,
-    linear_layers=(LinearLayer("0.q_proj", 10, 10), LinearLayer("1.q_proj", 10, 10)),
-)
 STEP = StepSize(prompts=2, rollouts=4, prompt=5, answer=15)
 TOKENS = 2 * 5 + 4 * 15
 
@@ -127,6 +118,13 @@ def test_kv_cache_is_that_of_an_evaluation_that_is_larger_than_a_step(tasks, tok
     evaluation = replace(STEP, prompts=tasks, rollouts=8 * tasks, answer=5)
     memory = estimate_memory(RECIPE, MODEL, STEP, 4, on_cpu=False, evaluation=evaluation)
     assert memory.kv_cache == 4 * tokens * 8 * 2
+
+
+def test_kv_cache_of_a_cpu_is_limited_as_its_engine_is():
+    wide = replace(MODEL, kv_size=11_520)  # 92,160 bytes a token: 8,192 tokens in a gigabyte
+    many = replace(STEP, rollouts=20_000)
+    memory = estimate_memory(RECIPE, wide, many, 4, on_cpu=True)
+    assert memory.kv_cache == 8_192 * 92_160
 
 
 def test_the_kernels_of_the_cpu_keep_activations_and_logits_of_a_step_and_copy_the_weights():

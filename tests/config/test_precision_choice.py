@@ -52,6 +52,15 @@ def test_without_instructions_nothing_is_chosen(monkeypatch):
     assert choose_precision(CPU, MODEL) == []
 
 
-def test_the_speedup_is_a_ratio_of_times(monkeypatch):
+def test_the_speedup_is_the_time_in_float32_relative_to_that_in_bfloat16(monkeypatch):
+    seconds = {torch.float32: 3.0, torch.bfloat16: 2.0}
+    monkeypatch.setattr(bfloat16_speed, "_seconds_per_token", lambda n, m, dtype: seconds[dtype])
+    assert bfloat16_speedup(63, 95) == 1.5
+
+
+def test_products_of_both_types_are_measured_once(monkeypatch):
     monkeypatch.setattr(bfloat16_speed, "WEIGHTS_BYTES", 1 << 16)
-    assert bfloat16_speedup(64, 96) > 0
+    first = bfloat16_speedup(64, 96)
+    assert first > 0
+    monkeypatch.setattr(bfloat16_speed, "_seconds_per_token", lambda n, m, dtype: 1 / 0)
+    assert bfloat16_speedup(64, 96) == first

@@ -89,7 +89,7 @@ def test_prompts_are_read_in_parts_of_bounded_pairs(max_pairs, policy, monkeypat
     for limit in (None, max_pairs):
         cache = PrefixCache(1 << 10)
         backend = policy.evaluator.backend
-        backend.reset(cache)
+        backend.reset(cache, trained_on=True)
         pairs.clear()
         with torch.no_grad():
             logits, slots = prefill_in_parts(backend, policy.lm_head, cache, prompts, limit)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from grupo.core.answer_use import answers_are_trained_on
 from grupo.kernels import native
 from grupo.kernels.backend import HFBackend, PrefillLayout, RowSet
 from grupo.kernels.decode_state import DecodeState
@@ -142,9 +141,9 @@ class NativeLlamaBackend:
         """Embeddings of tokens, in the type of activations."""
         return self.base_model.embed_tokens(token).to(self.full_products.dtype)
 
-    def reset(self, prefix_cache: PrefixCache) -> None:
+    def reset(self, prefix_cache: PrefixCache, *, trained_on: bool) -> None:
         self.prefix_cache = prefix_cache
-        self.keeps_activations = answers_are_trained_on()
+        self.keeps_activations = trained_on
         self.decode_layers = None
         self.prefix_cache.activation_index.clear()
         version = self.weights_version(self.dtype)

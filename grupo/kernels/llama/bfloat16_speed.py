@@ -1,10 +1,11 @@
 """How much faster this CPU multiplies in bfloat16 than in float32, at the sizes of a model."""
 
-import time
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
+from grupo.core.timing import shortest_seconds
 from grupo.kernels import native
 from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
@@ -17,6 +18,7 @@ BACKWARD_PASSES = 2.0  # the products of a backward pass, relative to those of a
 REPEATS = 5
 
 
+@cache  # a second measurement might choose another type
 def bfloat16_speedup(inputs: int, outputs: int) -> float:
     """How many times as fast the products of a training step are in bfloat16 as in float32.
 
@@ -37,9 +39,9 @@ def _seconds_per_token(inputs: int, outputs: int, dtype: torch.dtype) -> float:
     few = torch.randn(GENERATED_ROWS, inputs)
     many = torch.randn(UPDATED_ROWS, inputs).to(dtype)
     first = weights[0].to(dtype)
-    decode = _seconds(_decode_products(few, weights, dtype)) / (len(few) * len(weights))
-    update = _seconds(lambda: torch.mm(many, first.mT)) / len(many)
-    return decode + BACKWARD_PASSES * update
+    decode = shortest_seconds(_decode_products(few, weights, dtype), REPEATS)
+    update = shortest_seconds(lambda: torch.mm(many, first.mT), REPEATS)
+    return decode / (len(few) * len(weights)) + BACKWARD_PASSES * update / len(many)
 
 
 def _decode_products(
@@ -48,22 +50,9 @@ def _decode_products(
     """The products of a decode step, of the C kernels if they multiply in that type."""
     library = native.library(torch.float32)
     shape = ModelShape(threads=torch.get_num_threads())
-    in_c = library and (dtype == torch.float32 or native.call(library, "has_bfloat16", shape))
-    if not library or not in_c:
-        operand = x.to(dtype)
-        converted = weights.to(dtype)
-        return lambda: [torch.mm(operand, weight.mT) for weight in converted]
-    panels = [pack_panels(library, shape, ScratchBuffers(), "", w, dtype) for w in weights]
-    out = torch.empty(len(x), weights.shape[1])
-    return lambda: [multiply_panels(library, shape, x, weight, out) for weight in panels]
-
-
-def _seconds(fn: Callable[[], object]) -> float:
-    """The shortest time of some calls, after one that is not counted."""
-    fn()
-    times: list[float] = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        fn()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    if library and (dtype == torch.float32 or native.call(library, "has_bfloat16", shape)):
+        panels = [pack_panels(library, shape, ScratchBuffers(), "", w, dtype) for w in weights]
+        out = torch.empty(len(x), weights.shape[1])
+        return lambda: [multiply_panels(library, shape, x, weight, out) for weight in panels]
+    operand, converted = x.to(dtype), weights.to(dtype)
+    return lambda: [torch.mm(operand, weight.mT) for weight in converted]

@@ -1,11 +1,12 @@
 """SmolLM2, rounded to 4 bits: token ids, likelihoods and greedy answers against other programs.
 
-The token ids are worked out from the vocabulary and the merges of the GGUF file alone, the numbers
+The token ids are computed from the vocabulary and the merges of the GGUF file alone, the numbers
 by transformers' plain forward pass with its own attention.
 """
 
 import asyncio
 from collections.abc import Iterator
+from copy import deepcopy
 
 import pytest
 import torch
@@ -95,6 +96,12 @@ def test_token_ids_are_those_of_the_vocabulary_and_merges_of_the_file(encoders, 
     assert tokenizer(text, add_special_tokens=False)["input_ids"] == expected(text)
 
 
+def likelihoods(model, token: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities of all tokens but the first by the plain forward pass."""
+    logp = model(token).logits[0, :-1].log_softmax(-1)
+    return logp.gather(1, token[0, 1:, None])[:, 0]
+
+
 @torch.no_grad()
 def test_the_likelihood_of_a_page_is_that_of_the_plain_forward_pass(policy, model):
     tokenizer = policy.chat_tokenizer.tokenizer
@@ -104,10 +111,13 @@ def test_the_likelihood_of_a_page_is_that_of_the_plain_forward_pass(policy, mode
     length = torch.tensor([token.shape[1]])
     hidden = policy.evaluator.hidden_states(token, length, row, column)
     logp, _ = hidden.score(policy.lm_head, token[0, 1:], 1.0)
-    expected = model(token).logits[0, :-1].log_softmax(-1).gather(1, token[0, 1:, None])[:, 0]
+    expected = likelihoods(model, token)
     assert len(expected) > 60
     torch.testing.assert_close(logp, expected, rtol=0, atol=1e-3)
-    assert abs(float(logp.mean() - expected.mean())) < 1e-4  # of a mean of about -4 nats
+    exact = likelihoods(deepcopy(model).double(), token)
+    rounding = (expected - exact).square().mean().sqrt()  # of transformers' float32
+    assert (logp - exact).square().mean().sqrt() < 2 * rounding
+    assert abs(logp.mean() - exact.mean()) < 2 * rounding
 
 
 def greedy_rollouts(policy: CausalPolicy) -> list[Rollout]:
