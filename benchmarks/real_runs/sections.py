@@ -52,8 +52,8 @@ command. The memory is the peak of the process (of each, if there are two) above
 `--dry-run`, which loads the libraries alone, 0.6 GB. The estimated time takes all answers to reach
 their limit, so that it is an upper one; the sampled answers here have 14 of 16 tokens. This
 processor has no instructions for bfloat16: grupo says so and computes in float32. The row of 500
-prompt tokens was measured beside other programs, so that its times are too long. Its memory is not:
-an evaluation of prompts of this length needs 10 GB, and the estimate is wrong there.
+prompt tokens was measured beside other programs, so that its times are too long. Its memory does
+not depend on them: the estimate is a fifth too low there.
 """,
         {
             "full": estimated(),
