@@ -162,6 +162,12 @@ def has_kernels(policy: CausalLM, model: ModelSize, compute_bytes: int, *, on_cp
     return on_cpu and model.is_llama and plain and compute_bytes == FLOAT32
 
 
+def cache_capacity(model: ModelSize) -> int:
+    """Tokens whose activations and logits the Llama kernels keep."""
+    width = round(_cached_per_layer(model))
+    return cached_tokens(model.num_layers, width, model.hidden_size, model.vocab_size)
+
+
 def _frozen_weights(policy: CausalLM, model: ModelSize, compute_bytes: int) -> float:
     """Bytes of the weights below adapters."""
     if not policy.quantization:
@@ -187,7 +193,7 @@ def _activations(
     """
     if uses_kernels:
         per_token = _cached_per_token(model)
-        recomputed = 0 if step.generates and step.tokens <= _cache_capacity(model) else tokens
+        recomputed = 0 if step.generates and step.tokens <= cache_capacity(model) else tokens
         in_layer = FLOAT32 * tokens * 3 * _cached_per_layer(model)
         return in_layer + FLOAT32 * min(recomputed * per_token, MAX_RECOMPUTED)
     return tokens * _saved_per_token(policy, model, compute_bytes)
@@ -216,16 +222,10 @@ def _logits(
 
 def _kernel_cache(model: ModelSize, step: StepSize) -> float:
     """Numbers that the Llama kernels keep: activations of every token, logits, and the weights."""
-    capacity = _cache_capacity(model)
+    capacity = cache_capacity(model)
     activations = min(step.tokens * step.generates, capacity) * _cached_per_token(model)
     logits = min(step.answer_tokens, capacity) * model.vocab_size
     return activations + logits + model.num_parameters
-
-
-def _cache_capacity(model: ModelSize) -> int:
-    """Tokens whose activations and logits the Llama kernels keep."""
-    width = round(_cached_per_layer(model))
-    return cached_tokens(model.num_layers, width, model.hidden_size, model.vocab_size)
 
 
 def _cached_per_token(model: ModelSize) -> float:

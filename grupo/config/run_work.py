@@ -7,6 +7,7 @@ from grupo.config.defaults import TaskLengths
 from grupo.config.memory_estimate import (
     FLOAT32,
     StepSize,
+    cache_capacity,
     has_kernels,
     step_size,
     supervised_step_size,
@@ -133,8 +134,9 @@ class RunWork:
         policy = self.recipe.policy
         assert isinstance(policy, CausalLM)
         kernels = has_kernels(policy, self.model, self.compute_bytes, on_cpu=self.on_cpu)
-        reuses_activations = kernels and self.step.generates
-        return passes_of_update(self.recipe, reuses_activations=reuses_activations)
+        reused = cache_capacity(self.model) / max(self.step.tokens, 1)
+        reused_frac = min(reused, 1.0) * (kernels and self.step.generates)
+        return passes_of_update(self.recipe, reused_frac=reused_frac)
 
     def _generation_seconds(self, step: StepSize, speed: DeviceSpeed) -> float:
         return generation_seconds(self.model, step, speed, self.compute_bytes)

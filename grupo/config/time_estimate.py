@@ -67,12 +67,13 @@ def forward_flops(model: ModelSize, step: StepSize) -> float:
     return FORWARD * (model.layer_parameters * step.tokens + head)
 
 
-def passes_of_update(recipe: Recipe, *, reuses_activations: bool) -> float:
+def passes_of_update(recipe: Recipe, *, reused_frac: float) -> float:
     """The work of a step besides generation, in forward passes of all its tokens.
 
     Args:
         recipe: The recipe; its policy is a `CausalLM`.
-        reuses_activations: The kernels need no forward pass of their own for the first update.
+        reused_frac: The fraction of tokens whose activations of generation the first update reads,
+            so that it needs no forward pass for them.
     """
     policy = recipe.policy
     assert isinstance(policy, CausalLM)
@@ -83,7 +84,7 @@ def passes_of_update(recipe: Recipe, *, reuses_activations: bool) -> float:
     models = {split_name(name)[1] for name in recipe.method.requires.all_signals}
     others = models - {"", CURRENT, SAMPLER}
     is_stale = bool(recipe.max_staleness)  # its old log-probabilities are recomputed
-    return update - (reuses_activations and not is_stale) + len(others) + is_stale
+    return update - reused_frac * (not is_stale) + len(others) + is_stale
 
 
 def generation_seconds(

@@ -89,7 +89,7 @@ def gradient_of_ranks(method: Method, batch: Batch, num_ranks: int) -> Tensor:
     batch = batch.with_advantage(method.advantage)
 
     def accumulate(ranks: Ranks) -> Tensor:
-        policy = table_policy(rows_per_microbatch=2)
+        policy = table_policy(rows_per_microbatch=5)
         accumulate_gradients(policy, method, batch, ranks=ranks)
         sum_gradients(ranks, policy.parameters(), "gradients accumulated")
         gradient = policy.table.grad

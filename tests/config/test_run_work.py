@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grupo.algo.minibatches import Updates
+from grupo.config import run_work
 from grupo.config.defaults import TaskLengths
 from grupo.config.run_work import DISK_BANDWIDTH, RunWork
 from grupo.config.time_estimate import DeviceSpeed
@@ -59,6 +60,12 @@ def test_a_step_is_a_pass_of_generation_and_three_of_an_update():
 )
 def test_methods_and_policies_need_further_passes_or_fewer(options, expected):
     assert passes(**options) == pytest.approx(expected)
+
+
+def test_tokens_beyond_the_activation_cache_need_a_forward_pass(monkeypatch):
+    monkeypatch.setattr(run_work, "cache_capacity", lambda model: TOKENS // 2)
+    llama = replace(MODEL, is_llama=True)
+    assert passes(on_cpu=True, model=llama) == pytest.approx(1 + 3 - 0.5)
 
 
 def test_an_untied_embedding_is_looked_up_and_not_multiplied():
