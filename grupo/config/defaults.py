@@ -19,6 +19,7 @@ ANSWER_FIELD = "policy.max_new_tokens"
 TOY_PARAMETERS = 20e6  # models below keep the quickstart's numbers
 CHECKPOINTING_PARAMETERS = 1e9
 LARGE_PARAMETERS = 3e9
+MEASURED_PARAMETERS = 3e8  # up to here, the rates that were best at 135 million: docs/real_runs.md
 GROUP_SIZE = 8
 PROMPTS_PER_STEP = 16
 STEPS = (50, 500)  # the fewest and the most
@@ -199,11 +200,12 @@ def _answer_room(recipe: Recipe, context: int, tasks: TaskLengths) -> int:
 
 
 def _learning_rate(policy: CausalLM, model: ModelSize) -> Choice:
-    size = _format_size(model)
-    if policy.lora is None:
-        return Choice("learning_rate", 1e-6, f"all weights of a model of {size} are trained")
-    rate = 1e-5 if model.num_parameters >= LARGE_PARAMETERS else 2e-5
-    return Choice("learning_rate", rate, f"LoRA adapters on a model of {size} are trained")
+    trained = "LoRA adapters on" if policy.lora else "all weights of"
+    reason = f"{trained} a model of {_format_size(model)} are trained"
+    if model.num_parameters <= MEASURED_PARAMETERS:
+        return Choice("learning_rate", 1e-4 if policy.lora else 1e-5, f"{reason}, as measured")
+    with_adapters = 1e-5 if model.num_parameters >= LARGE_PARAMETERS else 2e-5
+    return Choice("learning_rate", with_adapters if policy.lora else 1e-6, reason)
 
 
 def _sft_rate(policy: CausalLM, model: ModelSize) -> Choice:

@@ -19,6 +19,12 @@ from grupo.models.model_size import read_model_size
 from grupo.tasks.overlong import drop, error, truncate
 from grupo.toy.quickstart import RECIPE
 
+SMOLLM2_135M = {
+    **{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 49152},
+    **{"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30},
+    **{"num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": True},
+    **{"max_position_embeddings": 8192},
+}
 QWEN_05B = {
     **{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 151936},
     **{"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24},
@@ -71,7 +77,13 @@ def test_adapters_have_rank_times_inputs_and_outputs(size_of):
 
 @pytest.mark.parametrize(
     ("config", "lora", "rate"),
-    [(QWEN_05B, None, 1e-6), (QWEN_05B, Lora(), 2e-5), (QWEN_8B, Lora(), 1e-5)],
+    [
+        (SMOLLM2_135M, None, 1e-5),
+        (SMOLLM2_135M, Lora(), 1e-4),
+        (QWEN_05B, None, 1e-6),
+        (QWEN_05B, Lora(), 2e-5),
+        (QWEN_8B, Lora(), 1e-5),
+    ],
 )
 def test_learning_rate_depends_on_size_and_adapters(size_of, config, lora, rate):
     policy = RECIPE.policy.__class__("model", lora=lora)
