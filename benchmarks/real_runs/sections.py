@@ -68,11 +68,11 @@ not depend on them: the estimate is a fifth too low there.
     "learning_rate": Section(
         "Learning rate",
         """
-All weights and adapters of rank 16 on all linear layers, at three learning rates each, at equal
-numbers of rollouts. The best ones are a third of the highest that trains: 1e-5 for all weights, and
-1e-4 or 3e-4 for adapters. `grupo train --model` chooses 1e-5 and 1e-4 for models of up to 300 million
-parameters. LoRA learns as much as full fine-tuning from as many tokens. At 1e-3 it unlearns the
-answers. At 3e-4 the doctor warns of a collapse of the entropy, at 1e-4 it does not.
+All weights, and adapters of rank 16 on all linear layers, at three learning rates each. Of those,
+1e-5 is best for all weights; 1e-4 and 3e-4 are alike for adapters, and the doctor warns of a
+collapse of the entropy at 3e-4. At 1e-3 the adapters unlearn what the model could. `grupo train
+--model` chooses 1e-5 and 1e-4 for models of up to 300 million parameters. LoRA learns about as much
+as full fine-tuning from about as many tokens.
 """,
         {
             **{f"full, {rate}": sums("--learning-rate", rate) for rate in ("3e-6", "1e-5", "3e-5")},

@@ -7,6 +7,7 @@ grupo train recipes/real/sum_variants.py:TWO_REWARDS
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -20,7 +21,7 @@ from grupo.methods.dpo import dpo
 from grupo.methods.sft import sft
 from grupo.pipeline import CollectedTasks, CollectStage, Pipeline, Stage
 from grupo.rewards.base import PerRolloutReward
-from grupo.tasks import FromFunction
+from grupo.tasks import FromFunction, TaskSource
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
 FAMILY = TRAINING.FAMILIES["sums_2_digits"]
@@ -29,9 +30,9 @@ SAMPLED = 400  # tasks of which the preferences are pairs of answers
 EXAMPLES = 35  # worked examples in a long prompt
 
 
-def worked_sums() -> Iterator[Task]:
-    """The training tasks with their answer, the number alone, as `completion`."""
-    for task in TRAINING.trained(FAMILY).load():
+def worked_sums(tasks: TaskSource) -> Iterator[Task]:
+    """Tasks with their answer, the number alone, as `completion`."""
+    for task in tasks.load():
         yield replace(task, columns={**task.columns, "completion": task.reference_answer})
 
 
@@ -61,9 +62,15 @@ class DigitsAnywhere(PerRolloutReward):
         return len(digits & set(rollout.text)) / len(digits)
 
 
+SFT = GRPO.replace(
+    tasks=FromFunction(partial(worked_sums, GRPO.tasks)),
+    eval_tasks=FromFunction(partial(worked_sums, GRPO.eval_tasks)),
+    method=sft(),
+    max_steps=8,
+)
 SFT_THEN_GRPO = Pipeline(
     (
-        Stage("sft", GRPO.replace(tasks=FromFunction(worked_sums), method=sft(), max_steps=8)),
+        Stage("sft", SFT),
         Stage("grpo", GRPO.replace(max_steps=16)),
     )
 )
