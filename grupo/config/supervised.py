@@ -66,8 +66,8 @@ def _demonstrations(sampler: GivenAnswerSampler, task: Task) -> Sequence[Demonst
     answers = [answer for answer in sampler.solve(task) if isinstance(answer, Demonstration)]
     if not answers and isinstance(sampler, DemonstrationSampler):
         raise ConfigError(
-            f"tasks: {describe_task(task)} has no demonstration. This method needs one in every row,"
-            " also of eval_tasks. Mend the row, or remove it."
+            f"tasks: {describe_task(task)} has no demonstration. Every row needs one, also of"
+            " eval_tasks. Mend the row, or remove it."
         )
     return answers
 

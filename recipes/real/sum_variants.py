@@ -5,9 +5,8 @@ grupo train recipes/real/sum_variants.py:PREFERENCES --run runs/preferences
 grupo train recipes/real/sum_variants.py:TWO_REWARDS
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -21,7 +20,7 @@ from grupo.methods.dpo import dpo
 from grupo.methods.sft import sft
 from grupo.pipeline import CollectedTasks, CollectStage, Pipeline, Stage
 from grupo.rewards.base import PerRolloutReward
-from grupo.tasks import FromFunction, TaskSource
+from grupo.tasks import TaskSource
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
 FAMILY = TRAINING.FAMILIES["sums_2_digits"]
@@ -30,10 +29,21 @@ SAMPLED = 400  # tasks of which the preferences are pairs of answers
 EXAMPLES = 35  # worked examples in a long prompt
 
 
-def worked_sums(tasks: TaskSource) -> Iterator[Task]:
-    """Tasks with their answer, the number alone, as `completion`."""
-    for task in tasks.load():
-        yield replace(task, columns={**task.columns, "completion": task.reference_answer})
+@component
+class WorkedSums:
+    """Tasks with their answer, the number alone, as `completion`.
+
+    Args:
+        tasks: The tasks.
+    """
+
+    tasks: TaskSource
+
+    def load(self) -> Sequence[Task]:
+        return [
+            replace(task, columns={**task.columns, "completion": task.reference_answer})
+            for task in self.tasks.load()
+        ]
 
 
 def with_examples(rng: Random) -> Iterator[Mapping[str, Any]]:
@@ -63,8 +73,8 @@ class DigitsAnywhere(PerRolloutReward):
 
 
 SFT = GRPO.replace(
-    tasks=FromFunction(partial(worked_sums, GRPO.tasks)),
-    eval_tasks=FromFunction(partial(worked_sums, GRPO.eval_tasks)),
+    tasks=WorkedSums(GRPO.tasks),
+    eval_tasks=WorkedSums(GRPO.eval_tasks),
     method=sft(),
     max_steps=8,
 )

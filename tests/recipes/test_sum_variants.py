@@ -42,14 +42,13 @@ def test_the_cheated_reward_is_the_only_one_that_is_trained_on():
     assert VARIANTS.CHEATED.evaluation.success.reward_term == "sums_2_digits"
 
 
-def test_demonstrations_are_the_sums_alone_of_tasks_that_are_not_held_out():
-    tasks = list(VARIANTS.worked_sums())
-    held_out = {task.key for task in VARIANTS.GRPO.eval_tasks.load()}
-    assert len(tasks) == 2_000
-    assert not held_out & {task.key for task in tasks}
-    first = tasks[0]
-    a, b = map(int, re.findall(r"\d+", first.prompt[0]["content"]))
-    assert first.columns["completion"] == str(a + b)
+def test_demonstrations_are_the_sums_alone_of_training_and_held_out_tasks():
+    tasks, held_out = VARIANTS.SFT.tasks.load(), VARIANTS.SFT.eval_tasks.load()
+    assert (len(tasks), len(held_out)) == (2_000, 50)
+    assert not {task.key for task in held_out} & {task.key for task in tasks}
+    for first in (tasks[0], held_out[0]):
+        a, b = map(int, re.findall(r"\d+", first.prompt[0]["content"]))
+        assert first.columns["completion"] == str(a + b)
 
 
 def test_long_prompts_have_worked_examples_that_are_right():
@@ -62,7 +61,7 @@ def test_long_prompts_have_worked_examples_that_are_right():
     assert question.endswith("Answer with the number only.")
 
 
-@pytest.mark.parametrize("name", ["TWO_REWARDS", "CHEATED", "LONG_PROMPTS"])
+@pytest.mark.parametrize("name", ["TWO_REWARDS", "CHEATED", "LONG_PROMPTS", "SFT"])
 def test_recipes_survive_a_round_trip(name):
     recipe = getattr(VARIANTS, name)
     assert from_data(to_data(recipe)) == recipe
