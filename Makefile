@@ -122,6 +122,7 @@ docs: .venv/installed
 	$(BIN)/python -m grupo.migrate docs/migrate.md
 	$(BIN)/python -m grupo.suggest docs
 	$(BIN)/python -m grupo.real_models docs/real_model.md
+	$(BIN)/python tools/architecture.py docs/architecture.md
 	$(BIN)/zensical build --strict --clean
 
 # All methods in one tiny environment, three seeds each: half an hour.

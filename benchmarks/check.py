@@ -26,7 +26,7 @@ from benchmarks.models import randomize_adapters
 from benchmarks.workloads import WORKLOADS
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.recipe import Recipe
 from grupo.training.learner import Learner
 
@@ -109,7 +109,7 @@ def _rollout_from_tokens(prompt: Tokens, completion: Tokens, from_policy: Tokens
         (answers if is_answer else observations).append(tokens)
     old_logp = ((0.0,) * len(answer) for answer in answers)  # the first step recomputes it
     turns = zip(answers, old_logp, observations, strict=True)
-    return Rollout(tuple(("", Action(*turn)) for turn in turns))
+    return Rollout(tuple(("", Response(*turn)) for turn in turns))
 
 
 def gradient_distance(

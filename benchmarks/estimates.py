@@ -37,7 +37,7 @@ from grupo.models.model_size import read_model_size
 from grupo.optimizers import SGD, Adam
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 PROMPT = 32  # tokens
 LENGTHS = TaskLengths(count=8, prompt=PROMPT, answer=0, long_prompt=PROMPT, mean_prompt=PROMPT)
@@ -160,11 +160,11 @@ def measure(size: Mapping[str, Any]) -> dict[str, float]:
         folder = Path(name)
         save_models(folder, size)
         tiny = make_recipe(str(folder / "tiny"), {**size, **TINY})
-        train(tiny, folder / "tiny_run")
+        run_training(tiny, folder / "tiny_run")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         recipe = make_recipe(str(folder / "model"), size)
         times = StepTimes()
-        train(recipe, folder / "run", times)
+        run_training(recipe, folder / "run", times)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         dtype = compute_dtype(recipe.policy.dtype, resolve_device("cpu"))
         model = read_model_size(recipe.policy.model)

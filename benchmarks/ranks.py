@@ -21,7 +21,7 @@ from benchmarks.grupo_worker import recipe
 from benchmarks.workloads import WORKLOADS
 from grupo.config.overrides import apply_overrides
 from grupo.recipe import Recipe
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 WARMUP = 2  # steps that are not counted
 PHASES = ("time/generate", "time/update", "time/step")
@@ -73,7 +73,7 @@ def main() -> None:
     """Measure, or train as one of the processes that are measured."""
     if sys.argv[1:2] == ["--rank-of"]:
         workload, ranks, steps, sharding, run = sys.argv[2:]
-        train(scaled_recipe(workload, int(ranks), int(steps), sharding), run)
+        run_training(scaled_recipe(workload, int(ranks), int(steps), sharding), run)
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", default="size-4M", choices=WORKLOADS)

@@ -41,7 +41,7 @@ def write_run(folder: Path, rollouts: int, tokens: int) -> None:
     with (
         (folder / "metrics.jsonl").open("w") as metrics,
         (folder / "rollouts.jsonl").open("w") as lines,
-        (folder / "actions.jsonl").open("w") as actions,
+        (folder / "responses.jsonl").open("w") as responses,
     ):
         for step in range(1, steps + 1):
             print(json.dumps({"step": step, "reward/mean": step / steps}), file=metrics)
@@ -49,11 +49,13 @@ def write_run(folder: Path, rollouts: int, tokens: int) -> None:
                 group = i // GROUP_SIZE
                 task = f'"task": "task {step}.{group}", "prompt": "What is {step} + {group}?"'
                 print(f'{{"step": {step}, {task}, {fields}}}', file=lines)
-                print(f'{{"step": {step}, "group": {group}, "actions": [{items}]}}', file=actions)
+                print(
+                    f'{{"step": {step}, "group": {group}, "responses": [{items}]}}', file=responses
+                )
 
 
 def _answer(rng: random.Random, words: list[str], tokens: int, index: int) -> tuple[str, str]:
-    """The JSON of the fields of a rollout, and that of its action."""
+    """The JSON of the fields of a rollout, and that of its response."""
     items = rng.choices(words, k=tokens)
     reward = float(rng.random() < 0.5)
     rollout = {
@@ -67,7 +69,7 @@ def _answer(rng: random.Random, words: list[str], tokens: int, index: int) -> tu
         "truncated": False,
         "error": "",
     }
-    action = {
+    response = {
         "items": items,
         "finish_reason": "stop",
         "policy_version": 0,
@@ -75,9 +77,9 @@ def _answer(rng: random.Random, words: list[str], tokens: int, index: int) -> tu
         "advantage": reward - 0.5,
         "ratio": [round(rng.gauss(0, 0.01), 4) for _ in items],
         "entropy": [round(rng.expovariate(2), 4) for _ in items],
-        "action_id": index % GROUP_SIZE,
+        "response_id": index % GROUP_SIZE,
     }
-    return json.dumps(rollout)[1:-1], json.dumps(action)
+    return json.dumps(rollout)[1:-1], json.dumps(response)
 
 
 def opening_seconds(page: Path, folder: Path) -> tuple[float, float]:

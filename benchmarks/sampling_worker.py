@@ -33,14 +33,14 @@ def grupo(workload: Workload, precision: str) -> SampleOnce:
 
     async def sample_all() -> int:
         actor = policy.actor(next(rounds))
-        actions = await asyncio.gather(
+        responses = await asyncio.gather(
             *(
                 actor.fork(prompt, row)(Rollout(), text)
                 for prompt, text in enumerate(texts)
                 for row in range(workload.group_size)
             )
         )
-        return sum(len(action.items) for action in actions)
+        return sum(len(response.items) for response in responses)
 
     return lambda: run_coroutine(sample_all())
 

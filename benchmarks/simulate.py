@@ -43,7 +43,7 @@ from grupo.distributed.start import number_of_ranks
 from grupo.recipe import Recipe
 from grupo.simulate.costs import Costs, measured_lengths
 from grupo.simulate.events import Machine, Simulation, Workload
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 WORKLOAD = workloads.Workload(
     "8 x 8, 14 prompt tokens, up to 256 new",
@@ -126,7 +126,7 @@ def train_settings(settings: Sequence[str], folder: Path, processor: int) -> Non
         use_processors({sorted(everywhere)[processor]} if is_pinned else everywhere)
         gc.collect()  # else a run pays for the objects of those before it, in one pause of 0.4 s
         load = LoadRecorder(folder / f"{setting}.{LOAD}", ranks)
-        train(make_recipe(setting), folder / setting, load)
+        run_training(make_recipe(setting), folder / setting, load)
 
 
 def measure(folder: Path, repeat: int) -> None:

@@ -9,7 +9,7 @@ from statistics import fmean
 from benchmarks.processor_load import LOAD, Step, at_speed, reference_probe
 from grupo.distributed.exchange_seconds import exchange_seconds
 from grupo.simulate.costs import (
-    MEETING,
+    BARRIER,
     Costs,
     costs_of_run,
     fit_costs,
@@ -43,10 +43,10 @@ def fitted_costs(folder: Path, contention: float) -> Costs:
     encode, decode = exchange_seconds()
     costs = replace(
         fit_costs(*zip(steps, lengths[:2], strict=True)),
-        meeting=MEETING,
+        barrier=BARRIER,
         gradient_sum=of_run.gradient_sum,
-        encode_token=encode,
-        decode_token=decode,
+        serialize_token=encode,
+        deserialize_token=decode,
         log_token=sum(step["seconds"] - step["time/step"] for step in steps[0][1:])
         / sum(step["tokens/trained"] for step in steps[0][1:]),
     )

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from grupo.core.errors import ConfigError
     from grupo.core.media import Audio, Image, Video
     from grupo.core.schedules import Cosine, Linear, Warmup
-    from grupo.core.types import Action, Group, Rollout, Task
+    from grupo.core.types import Group, Response, Rollout, Task
     from grupo.envs import RewardTerm, SingleTurn
     from grupo.inference.sampling_params import Sampling
     from grupo.method import Method
@@ -49,7 +49,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),
     "grupo.pipeline": ("Merged", "Pipeline", "Stage", "resume_pipeline", "run_pipeline"),
     "grupo.storage.keep": ("KeepCheckpoints",),
-    "grupo.core.types": ("Action", "Group", "Rollout", "Task"),
+    "grupo.core.types": ("Response", "Group", "Rollout", "Task"),
     "grupo.core.schedules": ("Cosine", "Linear", "Warmup"),
     "grupo.tasks": (
         *("Columns", "DatasetTasks", "FromFunction", "InMemoryTasks", "ReasoningGym"),
@@ -61,7 +61,6 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
 }
 __all__ = [
     "FSDP2",
-    "Action",
     "Adam",
     "Audio",
     "AuxModel",
@@ -86,6 +85,7 @@ __all__ = [
     "Pipeline",
     "ReasoningGym",
     "Recipe",
+    "Response",
     "RewardTerm",
     "Rollout",
     "Run",

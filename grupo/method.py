@@ -9,7 +9,7 @@ from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.algo.filters import Filter, keep_all
 from grupo.algo.losses import Clip, Loss
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan
-from grupo.algo.pool_replay import PoolReplay, no_replay
+from grupo.algo.replay_rules import ReplayRule, no_replay
 from grupo.core import html
 from grupo.core.component import component, component_fields, to_code, walk
 from grupo.core.controllers import Controller
@@ -23,16 +23,26 @@ from grupo.rollouts.samplers import GroupSampler, Sampler
 class Method:
     """A training method with nine slots; the defaults are GRPO without a KL penalty.
 
+    A step calls the slots in this order; R rollouts lie in N rows of at most T actions.
+
     Args:
-        curriculum: Chooses the tasks of a step.
-        sampler: Generates the group of rollouts of a task.
-        filter: Selects the groups that are trained on.
-        advantage: Computes advantages from rewards.
-        loss: Loss per action, a function of signals such as `logp`.
-        aggregation: Weight of each action in the sum of losses, such as a token mean.
-        updates: Epochs and minibatches of a step.
-        reference: Whether and how the reference policy follows the trained one.
-        replay: Which rollouts of earlier steps are trained on beside those of the step.
+        curriculum: Chooses the tasks of a step. Called once a step, and again while the filter
+            leaves too few groups: `(request) -> tasks`.
+        sampler: Generates the rollouts of a task. Called once a task, and all tasks run at the
+            same time: `async (task, env, actor) -> group`.
+        filter: Selects the groups that are trained on. Called whenever new groups are scored:
+            `(groups) -> groups`.
+        advantage: Computes advantages from rewards. Called once a step, with all its rollouts:
+            `(x, batch) -> x`, of shape (R,) or (N, T).
+        replay: Chooses rollouts of earlier steps that join the batch. Called once a step, after
+            the advantages: `(request) -> plan`.
+        updates: Divides the step into epochs and minibatches. Called once a step:
+            `(batch, rng) -> minibatches`.
+        aggregation: Weight of each action in the sum of losses. Called once an update, with its
+            minibatch: `(batch) -> weights`, of shape (N, T).
+        loss: Loss of each action from signals such as `logp`. Called once a micro-batch:
+            `(pi, batch) -> losses`, of shape (N, T).
+        reference: Moves the reference policy towards the trained one. Called after each step.
 
     >>> Method().replace(sampler=GroupSampler(16)).sampler
     GroupSampler(group_size=16)
@@ -46,7 +56,7 @@ class Method:
     aggregation: Aggregation = sequence_mean
     updates: UpdatePlan = SingleUpdate()
     reference: ReferenceUpdate = ReferenceUpdate()
-    replay: PoolReplay = no_replay
+    replay: ReplayRule = no_replay
 
     def replace(self, **changes: Any) -> "Method":
         """The same method with some slots changed."""

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Interval
 from grupo.algo.ema import EMA
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
 from grupo.core.component import component
-from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
+from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
 from grupo.core.limits import STALENESS, STEPS
 from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
@@ -44,7 +44,7 @@ class Evaluation:
     attempts: NonNegativeInt = 8
     every: RolloutStepsOrNever = 0
     success: SuccessCriterion = SuccessCriterion()
-    turn_strategy: TurnStrategy = single_action
+    turn_strategy: TurnStrategy = single_response
 
 
 @component

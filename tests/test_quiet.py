@@ -22,7 +22,7 @@ if "--control" in sys.argv:
 
 from grupo.toy import train_toy_model
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 size = dict(hidden_size=16, num_layers=1, num_heads=2, intermediate_size=32)
 eval_tasks = replace(TOY_MODEL.eval_tasks, size=2)
@@ -30,7 +30,7 @@ toy_model = replace(TOY_MODEL, eval_tasks=eval_tasks, prompts_per_step=4, max_st
 folder = train_toy_model(toy_model, Path("model"))
 policy = replace(RECIPE.policy, model=str(folder), max_new_tokens=8)
 recipe = RECIPE.replace(policy=policy, eval_tasks=eval_tasks, max_steps=1, prompts_per_step=2)
-train(recipe, "run")
+run_training(recipe, "run")
 print("quiet")
 """
 

@@ -17,6 +17,19 @@ IDENTIFIERS = re.compile(
     "said|told|heard|asked|blame|spoken|speakers?|voices?|company|theirs|ours|whom?|whoever"
     "|somebody|nobody|everybody|sprout|seedling|apprentice|novice"
 )
+# names that have another meaning in the glossary, and the word to use
+OTHER_WORDS = {
+    "Action": "Response",
+    "single_action": "single_response",
+    "RolloutPool": "ReplayBuffer",
+    "CreditedRollout": "StoredRollout",
+    "Scorer": "SignalModel",
+    "trained_under": "reprompt",
+    "stop_gradient": "surrogate_gradient",
+    "of_rank_0": "broadcast_from_rank_0",
+    "lost_ranks_named": "name_lost_rank",
+    "moved_token": "uncached_token",
+}
 FIRST_WORDS = re.compile(
     r"(what|whom?|whoever|that|those|it|they|all (of|that|who)|every(body|thing)|nobody)\b", re.I
 )
@@ -51,6 +64,8 @@ def problems(path: Path, text: str) -> Iterator[str]:
     for line, name in identifiers(tree):
         if IDENTIFIERS.fullmatch(name.strip("_").lower()):
             yield f"{path}:{line}: the name {name!r} says no noun: name the thing"
+        if word := OTHER_WORDS.get(name):
+            yield f"{path}:{line}: the name {name!r} is {word!r} in the glossary"
     for line, sentence in prose(text, tree):
         if first := FIRST_WORDS.match(sentence):
             yield f"{path}:{line}: the docstring begins with {first[0]!r}, no noun or verb"

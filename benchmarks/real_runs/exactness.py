@@ -24,7 +24,7 @@ from grupo.training.load_run import LAST, find_checkpoint, load_policy
 from grupo.training.run_dir import RunFolder
 
 STATE = ("weights.safetensors", "optimizer.safetensors")
-JOURNALS = ("rollouts.jsonl", "actions.jsonl")
+JOURNALS = ("rollouts.jsonl", "responses.jsonl")
 POLL = 0.05  # seconds
 EXPORTED_ANSWERS = 20
 
@@ -104,7 +104,9 @@ class Exported:
         with torch.no_grad():
             logp = policy.signals(batch)["logp"][batch.mask]
             expected = transformers_logp(model, batch)
-        sampled = torch.tensor([x for r in rollouts for _, action in r.turns for x in action.logp])
+        sampled = torch.tensor(
+            [x for r in rollouts for _, response in r.turns for x in response.logp]
+        )
         return {
             "answers": len(rollouts),
             "tokens": len(expected),
@@ -118,8 +120,8 @@ def answers(policy: CausalPolicy, tasks: Sequence[Task]) -> list[Rollout]:
     actor = policy.actor(0)
 
     async def roll_out(task: Task) -> Rollout:
-        action = await actor.fork(task.key)(Rollout(), task.prompt)
-        return Rollout().append_turn(task.prompt, action)
+        response = await actor.fork(task.key)(Rollout(), task.prompt)
+        return Rollout().append_turn(task.prompt, response)
 
     async def roll_out_all() -> list[Rollout]:
         return await asyncio.gather(*map(roll_out, tasks))

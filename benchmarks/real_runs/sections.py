@@ -68,11 +68,11 @@ not depend on them: the estimate is a fifth too low there.
     "learning_rate": Section(
         "Learning rate",
         """
-All weights, and adapters of rank 16 on all linear layers, at three learning rates each. Of those,
-1e-5 is best for all weights; 1e-4 and 3e-4 are alike for adapters, and the doctor warns of a
-collapse of the entropy at 3e-4. At 1e-3 the adapters unlearn what the model could. `grupo train
---model` chooses 1e-5 and 1e-4 for models of up to 300 million parameters. LoRA learns about as much
-as full fine-tuning from about as many tokens.
+All weights, and adapters of rank 16 on all linear layers, at three learning rates each. All weights
+learn most at 1e-5, adapters about as much at 1e-4 as at 3e-4, where the doctor warns of a collapse
+of the entropy. At 1e-3 the adapters learn nothing. `grupo train --model` chooses 1e-5 and 1e-4 for
+models of up to 300 million parameters. LoRA learns about as much as full fine-tuning from about as
+many tokens.
 """,
         {
             **{f"full, {rate}": sums("--learning-rate", rate) for rate in ("3e-6", "1e-5", "3e-5")},
@@ -101,7 +101,7 @@ as full fine-tuning from about as many tokens.
         """
 A run is killed (SIGKILL) in the step after the third one and resumed from its last checkpoint, and
 compared with a run that was not killed: SHA-256 of the weights and of the optimizer's state, and
-every byte of the rollouts and of their actions.
+every byte of the rollouts and of their responses.
 """,
         {
             "full": KilledAndResumed((SUMS, "--steps", "6", "--save-every", "2", *SHORT), 3),
@@ -110,7 +110,7 @@ every byte of the rollouts and of their actions.
             "killed after step": lambda r: str(r["killed_after"]),
             "steps": lambda r: str(r["steps"]),
             "weights and optimizer": lambda r: _equal(r["equal_state"]),
-            "rollouts and actions": lambda r: _equal(r["equal_journals"]),
+            "rollouts and responses": lambda r: _equal(r["equal_journals"]),
         },
     ),
     "export": Section(

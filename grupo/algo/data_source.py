@@ -18,7 +18,7 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import NonNegativeInt, Number
+from grupo.core.numbers import NonNegativeInt, NumberOrSchedule
 from grupo.core.requires import Requires
 from grupo.core.types import Rollout
 
@@ -59,11 +59,11 @@ def is_demonstration(batch: Batch) -> Bool[Tensor, "R"]:
     return (batch.lengths > 0) & (count == 0)
 
 
-def has_sampled_action(rollout: Rollout) -> bool:
+def has_sampled_response(rollout: Rollout) -> bool:
     """True if the policy generated any action of the rollout, which is then no demonstration.
 
-    >>> from grupo.core.types import Action
-    >>> has_sampled_action(Rollout((("?", Action((1,), (0.0,), sampled=False)),)))
+    >>> from grupo.core.types import Response
+    >>> has_sampled_response(Rollout((("?", Response((1,), (0.0,), sampled=False)),)))
     False
     """
     return any(action.sampled for _, action in rollout.turns)
@@ -128,7 +128,7 @@ class TooFewCorrect:
 
     min_correct: NonNegativeInt = 1
     reward_term: str = "correct"
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     @property
     def requires(self) -> Requires:

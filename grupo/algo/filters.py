@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from grupo.core.component import check_field, component
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.kept_rollouts import BestAndWorst
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.numbers import Fraction, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout
 
@@ -115,7 +115,7 @@ class KeepAccuracy:
 
     low: Fraction = 0.25
     high: Fraction = 0.75
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     def __post_init__(self) -> None:
         if not any(isinstance(end, DynamicNumber) for end in (self.low, self.high)):
@@ -211,8 +211,8 @@ class Replay:
         num_rollouts: replayed rollouts per group, at most.
         success_threshold: a rollout is correct if its reward is above this.
 
-    >>> from grupo.core.types import Action, Task
-    >>> early = Rollout((("?", Action((1,), (-0.5,))),), reward=1.0)
+    >>> from grupo.core.types import Response, Task
+    >>> early = Rollout((("?", Response((1,), (-0.5,))),), reward=1.0)
     >>> group = Group(Task("k", "?", replays=(early,)), (Rollout(reward=0.0), Rollout(reward=0.0)))
     >>> (extended,) = Replay(1)([group])
     >>> extended.rewards, extended.rollouts[2].source
@@ -222,7 +222,7 @@ class Replay:
     """
 
     num_rollouts: PositiveInt = 1
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     @property
     def requires(self) -> Requires:

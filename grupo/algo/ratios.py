@@ -15,7 +15,7 @@ from torch import Tensor
 from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number
+from grupo.core.numbers import NonNegative, NumberOrSchedule
 from grupo.core.ordered_sums import select_by_index, sum_by_index
 from grupo.core.requires import Requires
 
@@ -73,7 +73,7 @@ class SequenceTokenRatio:
     """
 
     # the effect of one token's ratio on another token's value has no gradient
-    requires = Requires(stop_gradient=True)
+    requires = Requires(surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         log_ratio = token_log_ratio(pi, batch)
@@ -115,8 +115,8 @@ class ClippedRatio:
     [[3.0], [0.5]]
     """
 
-    clip_low: Number
-    clip_high: Number
+    clip_low: NumberOrSchedule
+    clip_high: NumberOrSchedule
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return token(pi, batch).clamp(1 - self.clip_low, 1 + self.clip_high)

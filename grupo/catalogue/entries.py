@@ -14,7 +14,7 @@ import grupo.methods
 from grupo.catalogue.parse import parse_method
 from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
-from grupo.core.paper import Source, check_tags
+from grupo.core.paper import Paper, Source, check_tags
 from grupo.method import Method, changed_slots
 from grupo.recipe import updates_per_step
 
@@ -162,7 +162,12 @@ def tagged_entries(entries: Iterable[Entry], tags: Iterable[str]) -> tuple[Entry
 
 def _load_entry(key: str) -> Entry:
     module = import_module(f"grupo.methods.{key}")
-    paper = module.PAPER
+    paper = getattr(module, "PAPER", None)
+    if not isinstance(paper, Paper):
+        raise ConfigError(
+            f"{module.__file__}: PAPER: {paper!r}. A file of grupo/methods has a record of its"
+            ' paper at its end: PAPER = Paper(title="...", use="...", tags=(...), checked=(...)).'
+        )
     example = paper.example or key
     return Entry(
         key=key,

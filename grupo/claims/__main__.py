@@ -11,7 +11,7 @@ import torch
 from grupo.claims.comparisons import ArmComparison, all_comparisons, pending_runs
 from grupo.claims.page import claims_page
 from grupo.claims.results import Results
-from grupo.claims.train import train
+from grupo.claims.train import train_arm
 from grupo.core.errors import ConfigError
 from grupo.core.exit_codes import error_message
 
@@ -54,7 +54,7 @@ def run_comparison(
         for arm, seed in runs:
             if time.monotonic() > deadline:
                 return
-            metrics = train(comparison.setting, arm, seed)
+            metrics = train_arm(comparison.setting, arm, seed)
             results.add(runs_file, comparison.setting, arm, seed, metrics)
             print(comparison.setting.name, arm.label, seed, flush=True)
 

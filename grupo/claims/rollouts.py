@@ -8,7 +8,7 @@ from grupo.claims.environments import Attempts, Scores, TabularEnv
 from grupo.claims.environments.tabular import sample
 from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.rollouts.samplers import GroupSampler, Sampler
 
 OBSERVATION = (0,)  # tokens before an action, which are masked; the policy reads cells instead
@@ -77,7 +77,7 @@ def make_rollouts(env: TabularEnv, attempts: Attempts, scores: Scores) -> list[R
     ]
 
 
-def _all_turns(env: TabularEnv, attempts: Attempts) -> list[tuple[tuple[str, Action], ...]]:
+def _all_turns(env: TabularEnv, attempts: Attempts) -> list[tuple[tuple[str, Response], ...]]:
     split = _one_turn_per_item if env.separate_turns else _single_turn
     arrays = (attempts.item, attempts.logp, attempts.length, attempts.truncated)
     rows = zip(*(x.tolist() for x in arrays), strict=True)
@@ -86,14 +86,14 @@ def _all_turns(env: TabularEnv, attempts: Attempts) -> list[tuple[tuple[str, Act
 
 def _single_turn(
     items: Sequence[int], logp: Sequence[float], truncated: bool
-) -> tuple[tuple[str, Action], ...]:
+) -> tuple[tuple[str, Response], ...]:
     finish_reason = "length" if truncated else "end"
-    action = Action(tuple(items), tuple(logp), OBSERVATION, finish_reason=finish_reason)
+    action = Response(tuple(items), tuple(logp), OBSERVATION, finish_reason=finish_reason)
     return (("", action),)
 
 
 def _one_turn_per_item(
     items: Sequence[int], logp: Sequence[float], truncated: bool
-) -> tuple[tuple[str, Action], ...]:
+) -> tuple[tuple[str, Response], ...]:
     actions = zip(items, logp, strict=True)
-    return tuple(("", Action((item,), (value,), OBSERVATION)) for item, value in actions)
+    return tuple(("", Response((item,), (value,), OBSERVATION)) for item, value in actions)

@@ -7,7 +7,7 @@ from statistics import fmean
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL
-from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
+from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
 from grupo.core.rng import derive_key
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Task
@@ -102,7 +102,7 @@ def mean_terms(
     *,
     attempts: int = 8,
     seed: int = 0,
-    turn_strategy: TurnStrategy = single_action,
+    turn_strategy: TurnStrategy = single_response,
 ) -> dict[str, float]:
     """Means of `reward`, of the reward terms and of `length` over attempts at tasks.
 

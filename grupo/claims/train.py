@@ -37,7 +37,7 @@ MAX_GRAD_NORM = 1.0
 HEAD_LEARNING_RATE = 0.1
 
 
-def train(setting: Setting, arm: Arm, seed: int) -> dict[str, float]:
+def train_arm(setting: Setting, arm: Arm, seed: int) -> dict[str, float]:
     """Train an arm and return the metrics of the run.
 
     Args:
@@ -102,13 +102,13 @@ class TabularRun:
         method: Method = resolve_schedules(
             self.method, min(1.0, self.progress), self.history.metrics
         )
-        sampled, kept = self.collect_groups(method)
+        sampled, kept = self.sampled_and_kept_groups(method)
         metrics: dict[str, float] = {}
         if kept:
             metrics = self.run_updates(method, self.build_batch(method, kept))
         self._record(sampled, metrics)
 
-    def collect_groups(self, method: Method) -> tuple[list[Group], list[Group]]:
+    def sampled_and_kept_groups(self, method: Method) -> tuple[list[Group], list[Group]]:
         """The groups of the step, and those that the filter keeps; dynamic sampling refills."""
         logp = self._sampler_table()
         sampled: list[Group] = []

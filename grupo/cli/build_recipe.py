@@ -10,6 +10,7 @@ from grupo.catalogue import parse_method
 from grupo.cli.env_option import parse_env, with_rewards
 from grupo.cli.single_value import option_given_twice
 from grupo.config.clock import describe_clock
+from grupo.config.defaults import is_set
 from grupo.config.other_libraries import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.config.staleness import describe_schedule
@@ -18,11 +19,11 @@ from grupo.core.component import component_fields, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
 from grupo.core.user_paths import is_recipe_file, parse_path
-from grupo.envs import RewardTerm, SingleTurn, Unscored
+from grupo.envs import RewardTerm, Unscored
 from grupo.recipe import Recipe, TaskSource
 from grupo.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.rewards import ImportedReward, ReasoningGymVerifier
-from grupo.rollouts.evaluate import SuccessCriterion
+from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
 from grupo.training.start_from import with_model
@@ -49,7 +50,7 @@ class RecipeArgs:
         model: Folder or hub name of the model, or a run or adapters to start from.
         tasks: Source of the tasks.
         eval_tasks: Number of tasks to hold out, or their source.
-        rewards: Reward functions by address, which replace the recipe's environment.
+        rewards: Reward functions by address, which become the reward terms of the environment.
         fields: Further fields, applied last.
     """
 
@@ -77,14 +78,28 @@ class RecipeArgs:
         if env_text := dict(self.fields).get("env"):
             recipe = self._with_env(recipe, env_text)
         elif self.rewards:
-            env = env_from_reward_functions(self.rewards)
-            evaluation = replace(recipe.evaluation, success=SuccessCriterion())
-            recipe = recipe.replace(env=env, evaluation=evaluation)
+            recipe = self._with_rewards(recipe)
         if self.method:
             recipe = recipe.replace(method=parse_option(parse_method, "method", self.method))
         if self.tasks and not self.rewards:
             recipe = self._without_verifier(recipe)
         return apply_overrides(recipe, [field for field in self.fields if field[0] != "env"])
+
+    def _with_rewards(self, recipe: Recipe) -> Recipe:
+        """The recipe whose environment has these reward terms and no others."""
+        terms = reward_terms(self.rewards)
+        names = ["", TOTAL_REWARD, *(term.name for term in terms)]
+        evaluation, success = recipe.evaluation, recipe.evaluation.success
+        if success.reward_term not in names:
+            if self.recipe and not is_set("evaluation.success", {name for name, _ in self.fields}):
+                raise ConfigError(
+                    f"reward: the recipe counts {success} as a success, and no reward function is"
+                    f" named {success.reward_term!r}. Write --reward"
+                    f" {success.reward_term}={self.rewards[0].rpartition('=')[2]}, or give"
+                    " --evaluation.success."
+                )
+            evaluation = replace(evaluation, success=SuccessCriterion())
+        return recipe.replace(env=with_rewards(recipe.env, terms), evaluation=evaluation)
 
     def _without_verifier(self, recipe: Recipe) -> Recipe:
         """The recipe for tasks without a reward: supervised methods need none, others raise."""
@@ -99,7 +114,7 @@ class RecipeArgs:
         """The recipe with an environment of another library, and its tasks if none are given."""
         env, tasks = parse_option(parse_env, "env", text)
         if self.rewards:
-            env = with_rewards(env, env_from_reward_functions(self.rewards).rewards)
+            env = with_rewards(env, reward_terms(self.rewards))
         if tasks and not self.tasks:
             count = recipe.eval_tasks if isinstance(recipe.eval_tasks, int) else Recipe.eval_tasks
             eval_tasks = parse_eval_tasks(self.eval_tasks) if self.eval_tasks else count
@@ -162,9 +177,9 @@ def load_recipe(address: str) -> Recipe:
     return recipe
 
 
-def env_from_reward_functions(addresses: Sequence[str]) -> SingleTurn:
-    """A single-turn environment of reward functions: `[name=][weight*]module:function`."""
-    return SingleTurn(tuple(parse_option(_reward_term, "reward", address) for address in addresses))
+def reward_terms(addresses: Sequence[str]) -> tuple[RewardTerm, ...]:
+    """The reward terms of reward functions: `[name=][weight*]module:function`."""
+    return tuple(parse_option(_reward_term, "reward", address) for address in addresses)
 
 
 def _reward_term(text: str) -> RewardTerm:

@@ -13,7 +13,7 @@ from grupo.core.importing import import_function
 from grupo.core.interfaces import EnvSpec
 from grupo.core.protocols import is_protocol, protocol_methods
 from grupo.core.python_text import parse_expression
-from grupo.envs import MultiplayerEnv, MultiTurn, RewardTerm
+from grupo.envs import MultiplayerEnv, MultiTurn, RewardTerm, SingleTurn, Unscored
 from grupo.envs.games import Gymnasium, GymnasiumTasks, TextArena, TextArenaTasks
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks
 from grupo.envs.tools import McpServer, Toolbox
@@ -77,7 +77,9 @@ def parse_env(text: str) -> tuple[EnvSpec, TaskSource | None]:
 
 
 def with_rewards(env: Any, rewards: tuple[RewardTerm, ...]) -> EnvSpec:
-    """The environment with reward terms beside its own reward."""
+    """The environment with these reward terms; those of another library have a reward beside it."""
+    if isinstance(env, Unscored):
+        return SingleTurn(rewards)
     if "rewards" not in component_fields(env):
         raise ConfigError(f"reward: {type(env).__name__} has rewards of its own. Leave it out.")
     return replace(env, rewards=rewards)

@@ -6,11 +6,12 @@ from grupo.cli.build_recipe import (
     Fields,
     RecipeArgs,
     check_verifier,
-    env_from_reward_functions,
     parse_option,
+    reward_terms,
     split_arguments,
 )
 from grupo.cli.chosen_defaults import defaults_for
+from grupo.cli.env_option import with_rewards
 from grupo.cli.paths import last_run
 from grupo.config.defaults import measure_tasks, with_choices
 from grupo.config.success import named_criterion
@@ -95,7 +96,7 @@ class EvalArgs:
         folder = last_run(parse_option(parse_path, "run", run))
         policy, recipe = load_policy(folder, self.checkpoint, self.weights)
         if self.rewards:
-            recipe = recipe.replace(env=env_from_reward_functions(self.rewards))
+            recipe = recipe.replace(env=with_rewards(recipe.env, reward_terms(self.rewards)))
         _check_env(recipe)
         return policy, recipe, self._tasks(recipe, count)
 

@@ -17,7 +17,7 @@ from grupo.core.console import out, print_error, print_line
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
 from grupo.core.user_paths import is_recipe_file, parse_folder, shell_path
-from grupo.distributed.exchange import exchange_json, of_rank_0
+from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.start import is_rank_0, started_ranks
 from grupo.pipeline import ConditionFailedError, Pipeline, resume_pipeline
 from grupo.pipeline.collect import NothingCollectedError
@@ -142,7 +142,9 @@ class PipelineCommand:
             )
         folder = parse_option(parse_folder, "run", self.run) if self.run else unused_folder()
         beginning = [str(folder), self.resume_if_exists and is_pipeline(folder)]
-        path, exists = of_rank_0(started_ranks(), beginning, "folder of the pipeline named")
+        path, exists = broadcast_from_rank_0(
+            started_ranks(), beginning, "folder of the pipeline named"
+        )
         if exists:
             check_same_pipeline(pipeline, Path(path))
             return resume_stages(Path(path), (), self.callback_of)

@@ -22,7 +22,8 @@ def report(
 ) -> None:
     """Write runs as one HTML file that needs neither server nor network.
 
-    It has curves, groups with every action, a token account, the recipe and the doctor's findings.
+    It has curves, groups with every response, a token account, the recipe and the doctor's
+    findings.
     """
     from grupo.report.html.build import write_html_report
 

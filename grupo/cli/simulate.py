@@ -94,14 +94,14 @@ def simulate(
         update_token=update_token,
         stale_token=stale_token,
         forward_token=forward_token,
-        decode_token=receive_token,
+        deserialize_token=receive_token,
         weight_transfer=weight_transfer,
         generation_slowdown=generation_slowdown,
     )
     lengths = measured_lengths(run)
     encode, decode = exchange_seconds()
     measured = costs_of_run(run, lengths, stale_run or (), contention, small_run)
-    costs = replace(measured, **{"encode_token": encode, "decode_token": decode} | given)
+    costs = replace(measured, **{"serialize_token": encode, "deserialize_token": decode} | given)
     if gradient_sum >= 0:
         costs = replace(costs, gradient_sum=gradient_sum)
     job = _job(run, lengths, length, max_length)
@@ -129,7 +129,7 @@ def _given_costs(**costs: float) -> dict[str, float]:
     """The costs that are not 0, which take the place of measured ones."""
     for name, value in costs.items():
         if value < 0:
-            name = "receive_token" if name == "decode_token" else name
+            name = "receive_token" if name == "deserialize_token" else name
             raise ConfigError(f"{name.replace('_', '-')}: {value}. Allowed: 0 or more.")
     return {name: value for name, value in costs.items() if value}
 
@@ -159,5 +159,5 @@ def _describe(costs: "Costs") -> str:
         f" {costs.stale_step:.3g} s more; a forward pass {costs.forward_token * 1e6:.3g} us"
         f" for each token; the batch {costs.batch_row * 1e6:.3g} us for each rollout; rewards"
         f" {costs.score:.3g} s; the sum of two ranks' gradients {costs.gradient_sum:.3g} s; a rank"
-        f" reads a token of the others in {costs.decode_token * 1e6:.3g} us."
+        f" reads a token of the others in {costs.deserialize_token * 1e6:.3g} us."
     )

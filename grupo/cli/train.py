@@ -81,7 +81,7 @@ def train(
         with_fields,
     )
     from grupo.config.validate import check_recipe
-    from grupo.distributed.exchange import of_rank_0
+    from grupo.distributed.exchange import broadcast_from_rank_0
     from grupo.distributed.start import started_ranks
     from grupo.training.run_dir import RECIPE, RunFolder, unused_folder
 
@@ -105,7 +105,7 @@ def train(
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
     beginning = [str(folder), resume_if_exists and (folder / RECIPE).exists()]
-    path, exists = of_rank_0(started_ranks(), beginning, "folder of the run named")
+    path, exists = broadcast_from_rank_0(started_ranks(), beginning, "folder of the run named")
     folder = Path(path)
     callback = make_callback(folder, verbose=verbose, **loggers)
     if not exists:
@@ -219,7 +219,7 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
 
 
 def _resume(folder: Path, callback: "Callback") -> None:
-    from grupo.training.trainer import resume as resume_training
+    from grupo.training.trainer import resume_training
 
     with _resume_hint(folder):
         _print_summary(folder, resume_training(folder, callback))

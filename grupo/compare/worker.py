@@ -14,10 +14,10 @@ def main(folder: str) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     from grupo.report.progress_bar import ProgressDisplay
-    from grupo.training.trainer import resume
+    from grupo.training.trainer import resume_training
 
     try:
-        resume(folder, ProgressDisplay(out))
+        resume_training(folder, ProgressDisplay(out))
     except Exception as error:
         if (code := exit_code(error)) == EXIT_UNEXPECTED:
             raise

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from grupo.algo.aggregation import ConstantLength
 from grupo.core.component import component_fields, is_component, walk
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import env_without_placement, single_action
+from grupo.core.interfaces import env_without_placement, single_response
 from grupo.envs import SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
@@ -53,7 +53,7 @@ def method_length(method: Method) -> int:
 def has_one_answer(recipe: Recipe) -> bool:
     """Whether a rollout is one answer, whose limit is the policy's."""
     sampler = recipe.method.sampler
-    is_plain = isinstance(sampler, GroupSampler) and sampler.turn_strategy is single_action
+    is_plain = isinstance(sampler, GroupSampler) and sampler.turn_strategy is single_response
     return is_plain and isinstance(env_without_placement(recipe.env), SingleTurn)
 
 

@@ -241,9 +241,9 @@ def _check_unfinished(recipe: Recipe) -> None:
 
 
 def _check_replay(recipe: Recipe) -> None:
-    """Raise if rollouts of a pool, whose tasks are not kept, would need another prompt."""
+    """Raise if rollouts of a replay buffer, whose tasks are not kept, would need another prompt."""
     reprompted = [model.name for model in recipe.aux_models if model.prompt_override]
-    if recipe.method.requires.pool and reprompted:
+    if recipe.method.requires.replay_buffer and reprompted:
         raise ConfigError(
             f"method.replay: {to_code(recipe.method.replay)}, and the auxiliary model"
             f" {reprompted[0]!r} reads another prompt, which a replayed rollout does not have."

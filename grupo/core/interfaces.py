@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from grupo.core.batch import Batch, Signals
 from grupo.core.demonstration import Demonstration
-from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
+from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
 
 
-class TokenScores(NamedTuple):
-    """Log-probability and entropy of each item of an action, in nats.
+class TokenLogprobs(NamedTuple):
+    """Log-probability and entropy of each item of a response, in nats.
 
     `max_entropy` is the largest entropy possible: the log of the vocabulary's size.
     """
@@ -40,8 +40,8 @@ class Actor(Protocol):
         """
         ...
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
-        """Generate the next action of `rollout`, in answer to `observation`."""
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
+        """Generate the next response of `rollout`, in answer to `observation`."""
         ...
 
     async def restart_context(
@@ -50,7 +50,7 @@ class Actor(Protocol):
         observation: Observation,
         suffix_tokens: int = 0,
         prefix_tokens: int = 0,
-    ) -> Action:
+    ) -> Response:
         """Generate from a new context: `observation` and a part of the items generated so far.
 
         Args:
@@ -63,8 +63,8 @@ class Actor(Protocol):
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
-    ) -> Action:
-        """The action of a policy that answers `text`: trained on, but not sampled."""
+    ) -> Response:
+        """The response of a policy that answers `text`: trained on, but not sampled."""
         ...
 
     def demonstrate(self, demonstration: Demonstration) -> Rollout:
@@ -74,23 +74,25 @@ class Actor(Protocol):
         """
         ...
 
-    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
-        """A forced beginning `text` of the next action: neither sampled nor trained on."""
+    async def prefill_forced(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Response:
+        """A forced beginning `text` of the next response: neither sampled nor trained on."""
         ...
 
     async def choose(
         self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
-    ) -> Action:
-        """A beginning of the next action, drawn among given texts, and learned.
+    ) -> Response:
+        """A beginning of the next response, drawn among given texts, and learned.
 
-        The action is `sampled` from the given distribution, and `off_context`: its `logp` belongs
-        to that distribution, and the ratio of the whole action is pi(text) / probability. A token's
-        log-probability is that of the given distribution after the text's tokens before it. The
-        engine generates nothing, so nothing is counted as generated.
+        The response is `sampled` from the given distribution, and `off_context`: its `logp` belongs
+        to that distribution, and the ratio of the whole response is pi(text) / probability. The
+        log-probability of a token is that of the given distribution after the text's tokens before
+        it. The engine generates nothing, so nothing is counted as generated.
 
         Args:
             rollout: The rollout so far.
-            observation: The observation that the action answers.
+            observation: The observation that the response answers.
             probabilities: Probability of each text, in the order in which one is drawn.
 
         Raises:
@@ -99,19 +101,19 @@ class Actor(Protocol):
         """
         ...
 
-    async def score(self, rollout: Rollout) -> TokenScores:
-        """Log-probabilities and entropies of the last action in its context; generates nothing.
+    async def logprobs(self, rollout: Rollout) -> TokenLogprobs:
+        """Log-probabilities and entropies of the last response in its context; generates nothing.
 
         Items beyond the model's context length are not scored.
         """
         ...
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
-        """The rollout with its last action cut after `num_items` items."""
+        """The rollout with its last response cut after `num_items` items."""
         ...
 
     def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
-        """The rollout with another prompt; its actions are marked as `off_context`."""
+        """The rollout with another prompt; its responses are marked as `off_context`."""
         ...
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
@@ -136,7 +138,7 @@ class Actor(Protocol):
         ...
 
     def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "Actor":
-        """The same policy with further stop conditions for the next action.
+        """The same policy with further stop conditions for the next response.
 
         Args:
             stop_strings: Generation stops after any of them; earlier text does not count.
@@ -145,7 +147,7 @@ class Actor(Protocol):
         ...
 
 
-class Scorer(Protocol):
+class SignalModel(Protocol):
     """A model that computes signals of a batch: the policy, a reference policy, a teacher."""
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
@@ -192,10 +194,10 @@ class ClosableSessions(Protocol):
 
 
 @runtime_checkable
-class EnvWithLosses(Protocol):
+class EnvWithLostReplies(Protocol):
     """An environment in use whose replies may be lost, with the process that computes them."""
 
-    def loss(self, task: Task, rollout: Rollout) -> str:
+    def lost_reply_cause(self, task: Task, rollout: Rollout) -> str:
         """Why a reply to the rollout, or to a beginning of it, was lost; "" if none was.
 
         A rollout whose reply is lost ends: it is scored as failed, or, in a group that a later
@@ -227,7 +229,7 @@ def open_env(env: EnvSpec) -> Env:
 
 
 class TurnStrategy(Protocol):
-    """How the policy answers one observation: with one action or several."""
+    """How the policy answers one observation: with one response or several."""
 
     async def __call__(
         self, actor: Actor, rollout: Rollout, observation: Observation, /
@@ -236,8 +238,8 @@ class TurnStrategy(Protocol):
         ...
 
 
-async def single_action(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-    """The default turn strategy: one action, generated up to its stop condition."""
+async def single_response(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
+    """The default turn strategy: one response, generated up to its stop condition."""
     return rollout.append_turn(observation, await actor(rollout, observation))
 
 
@@ -246,7 +248,7 @@ async def run_rollout(
     env: Env,
     actor: Actor,
     rollout: Rollout = Rollout(),
-    turn_strategy: TurnStrategy = single_action,
+    turn_strategy: TurnStrategy = single_response,
 ) -> Rollout:
     """Continue `rollout` until the environment ends it; the result is not scored yet."""
     while (observation := await env.reply(task, rollout)) is not None:

@@ -13,18 +13,18 @@ from grupo.core.controllers import Controller
 from grupo.core.ranges import NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
 
-Number = float | Schedule | Controller
-Positive = Annotated[Number, Gt(0)]
-NonNegative = Annotated[Number, Ge(0)]
-Fraction = Annotated[Number, Interval(ge=0, le=1)]
-PositiveFraction = Annotated[Number, Interval(gt=0, le=1)]
-OpenFraction = Annotated[Number, Interval(gt=0, lt=1)]
+NumberOrSchedule = float | Schedule | Controller
+Positive = Annotated[NumberOrSchedule, Gt(0)]
+NonNegative = Annotated[NumberOrSchedule, Ge(0)]
+Fraction = Annotated[NumberOrSchedule, Interval(ge=0, le=1)]
+PositiveFraction = Annotated[NumberOrSchedule, Interval(gt=0, le=1)]
+OpenFraction = Annotated[NumberOrSchedule, Interval(gt=0, lt=1)]
 
 __all__ = [
     "Fraction",
     "NonNegative",
     "NonNegativeInt",
-    "Number",
+    "NumberOrSchedule",
     "OpenFraction",
     "Positive",
     "PositiveFraction",

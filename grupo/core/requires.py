@@ -40,21 +40,21 @@ class Requires:
         heads: Auxiliary heads, which are trained beside the policy.
         replays: Rules by which the history keeps rollouts of a task, which are read in
             `task.replays`; it keeps those that any rule keeps.
-        pool: Number of credited rollouts of earlier steps that the run keeps for `Method.replay`.
+        replay_buffer: Number of stored rollouts of earlier steps that `Method.replay` chooses from.
         demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
         unfinished: Whether `task.unfinished` is read: rollouts are continued in later steps.
         current_heads: Whether generation reads the heads, and so may not run ahead of the updates.
         whole_batch: Whether the result for one group depends on the other groups of the batch.
         coupled_rows: Whether the loss of a row depends on the signals of other rows.
-        stop_gradient: Whether the gradient deliberately differs from the derivative of the loss.
+        surrogate_gradient: Whether the gradient deliberately differs from that of the loss.
         bounded_rewards: Reward terms, or "reward", that are labels or have a fixed range; only the
             property checks read this, and leave them as they are.
         reward_range: Smallest and largest reward that the component's absolute constants assume;
             None if it has none. Rewards of an environment that declares another range, and observed
             rewards outside of it, are errors.
 
-    >>> Requires(signals=["logp@ref"]) | Requires(recomputed_signals=["entropy"], pool=2)
-    Requires(signals=['logp@ref'], recomputed_signals=['entropy'], pool=2)
+    >>> Requires(signals=["logp@ref"]) | Requires(recomputed_signals=["entropy"], replay_buffer=2)
+    Requires(signals=['logp@ref'], recomputed_signals=['entropy'], replay_buffer=2)
     """
 
     signals: frozenset[str]
@@ -65,13 +65,13 @@ class Requires:
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
     replays: tuple[KeptRollouts, ...]
-    pool: int
+    replay_buffer: int
     demonstrations: int
     unfinished: bool
     current_heads: bool
     whole_batch: bool
     coupled_rows: bool
-    stop_gradient: bool
+    surrogate_gradient: bool
     bounded_rewards: frozenset[str]
     reward_range: RewardRange | None
 
@@ -86,13 +86,13 @@ class Requires:
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
         replays: Iterable[KeptRollouts] = (),
-        pool: int = 0,
+        replay_buffer: int = 0,
         demonstrations: int = 0,
         unfinished: bool = False,
         current_heads: bool = False,
         whole_batch: bool = False,
         coupled_rows: bool = False,
-        stop_gradient: bool = False,
+        surrogate_gradient: bool = False,
         bounded_rewards: Iterable[str] = (),
         reward_range: RewardRange | None = None,
     ) -> None:
@@ -105,13 +105,13 @@ class Requires:
             "columns": _names("columns", columns),
             "heads": _heads(heads),
             "replays": _kept_rollouts(replays),
-            "pool": _count("pool", pool),
+            "replay_buffer": _count("replay_buffer", replay_buffer),
             "demonstrations": _count("demonstrations", demonstrations),
             "unfinished": _flag("unfinished", unfinished),
             "current_heads": _flag("current_heads", current_heads),
             "whole_batch": _flag("whole_batch", whole_batch),
             "coupled_rows": _flag("coupled_rows", coupled_rows),
-            "stop_gradient": _flag("stop_gradient", stop_gradient),
+            "surrogate_gradient": _flag("surrogate_gradient", surrogate_gradient),
             "bounded_rewards": _names("bounded_rewards", bounded_rewards),
             "reward_range": _range("reward_range", reward_range),
         }
@@ -133,13 +133,13 @@ class Requires:
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
             replays=(*self.replays, *other.replays),
-            pool=max(self.pool, other.pool),
+            replay_buffer=max(self.replay_buffer, other.replay_buffer),
             demonstrations=max(self.demonstrations, other.demonstrations),
             unfinished=self.unfinished or other.unfinished,
             current_heads=self.current_heads or other.current_heads,
             whole_batch=self.whole_batch or other.whole_batch,
             coupled_rows=self.coupled_rows or other.coupled_rows,
-            stop_gradient=self.stop_gradient or other.stop_gradient,
+            surrogate_gradient=self.surrogate_gradient or other.surrogate_gradient,
             bounded_rewards=self.bounded_rewards | other.bounded_rewards,
             reward_range=_common_range(self.reward_range, other.reward_range),
         )

@@ -1,8 +1,8 @@
 """Schedules: numbers that change with the progress of a run.
 
 Progress is 0 at the first step and 1 after the last. A number that depends on a metric instead is a
-controller (`grupo.core.controllers`). A field of type `grupo.core.numbers.Number` takes either;
-`resolve_schedules` puts plain numbers in their place before each step.
+controller (`grupo.core.controllers`). A field of type `grupo.core.numbers.NumberOrSchedule` takes
+either; `resolve_schedules` puts plain numbers in their place before each step.
 """
 
 import math

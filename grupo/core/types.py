@@ -1,4 +1,4 @@
-"""Tasks, actions, rollouts and groups: the data of a run before it becomes a batch of tensors."""
+"""Tasks, responses, rollouts and groups: the data of a run before it becomes a batch of tensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -58,25 +58,26 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Action:
+class Response:
     """One answer of the policy within a rollout, with the log-probability of each of its items.
 
     Args:
         items: Tokens, denoising steps or latent thoughts, in order.
         logp: Log-probability of each item under the distribution that it was sampled from.
-        observation: The observation since the previous action, encoded as the policy read it.
-        text: The action as text.
+        observation: The observation since the previous response, encoded as the policy read it.
+        text: The response as text.
         finish_reason: Why generation stopped: "end" (end token), "stop" (a stop string) or
             "length" (the token limit).
-        sampled: The policy sampled the action. False for a recited or forced text; `logp` is
+        sampled: The policy sampled the response. False for a recited or forced text; `logp` is
             then 0, or the policy's own for a forced text that is trained on with a ratio.
-        in_loss: The action is trained on. False for a forced prefill.
+        in_loss: The response is trained on. False for a forced prefill.
         resets_context: The context starts anew with `observation`; earlier turns are not read.
-        off_context: The action was sampled in another context, at an earlier step, or from
+        off_context: The response was sampled in another context, at an earlier step, or from
             another distribution than the one it is trained in; `logp` belongs to the former.
-        rng_key: Key of the random stream that the action was sampled with.
-        policy_version: Training steps behind the weights that sampled the action (its first part).
-        later_parts: Of an action that was generated in several steps: the index of the first item
+        rng_key: Key of the random stream that the response was sampled with.
+        policy_version: Training steps behind the weights that sampled the response, or its first
+            part.
+        later_parts: Of a response that was generated in several steps: the index of the first item
             of each later part, and the training steps behind the weights that sampled it.
         image: A generated image, encoded by `grupo.storage.tensor_text`; "" for text.
     """
@@ -99,7 +100,7 @@ class Action:
     def item_versions(self) -> tuple[int, ...]:
         """Training steps behind the weights that sampled each item.
 
-        >>> Action((5, 6, 7), (0.0,) * 3, policy_version=2, later_parts=((1, 3),)).item_versions
+        >>> Response((5, 6, 7), (0.0,) * 3, policy_version=2, later_parts=((1, 3),)).item_versions
         (2, 3, 3)
         """
         starts = ((0, self.policy_version), *self.later_parts)
@@ -131,16 +132,16 @@ class Seat:
 
 @dataclass(frozen=True)
 class Rollout:
-    """One attempt at a task: its observations and actions in turn, and its reward.
+    """One attempt at a task: its observations and responses in turn, and its reward.
 
     Args:
-        turns: Pairs of an observation and the action that answers it.
+        turns: Pairs of an observation and the response that answers it.
         reward: The total reward; NaN before the rollout has been scored.
         reward_terms: The components of the reward, by name.
-        step_values: Numbers of the environment, one per item of the rollout's actions, by name:
+        step_values: Numbers of the environment, one per item of the rollout's responses, by name:
             step rewards, state ids, positions. A batch has them as the signals `step/<name>`.
         error: Why the rollout could not be scored; such a rollout has no reward.
-        source: Origin of the actions: "policy", "demonstration", or the name of an expert.
+        source: Origin of the responses: "policy", "demonstration", or the name of an expert.
         role: The policy that acts, where several are trained; "" is the first one.
         seat: The player whose attempt this is, in a game between rollouts; None in any other task.
         index: Position among the rollouts that its step generated; -1 for a rollout that has not
@@ -149,7 +150,7 @@ class Rollout:
             its reward is 0.
     """
 
-    turns: tuple[tuple[Observation, Action], ...] = ()
+    turns: tuple[tuple[Observation, Response], ...] = ()
     reward: float = float("nan")
     reward_terms: Mapping[str, float] = field(default_factory=dict)
     step_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -162,34 +163,34 @@ class Rollout:
 
     @property
     def text(self) -> str:
-        """The text of all actions, with the beginnings of answers that observations prefill."""
-        return "".join(turn_text(observation, action) for observation, action in self.turns)
+        """The text of all responses, with the beginnings of answers that observations prefill."""
+        return "".join(turn_text(observation, response) for observation, response in self.turns)
 
     @property
     def length(self) -> int:
-        """Number of items (tokens) in all actions."""
-        return sum(len(action.items) for _, action in self.turns)
+        """Number of items (tokens) in all responses."""
+        return sum(len(response.items) for _, response in self.turns)
 
     @property
     def context_length(self) -> int:
-        """Number of items in all actions and observations."""
-        return sum(len(action.observation) + len(action.items) for _, action in self.turns)
+        """Number of items in all responses and observations."""
+        return sum(len(response.observation) + len(response.items) for _, response in self.turns)
 
     @property
     def truncated(self) -> bool:
-        """True if the token limit ended the last action."""
+        """True if the token limit ended the last response."""
         return bool(self.turns) and self.turns[-1][1].finish_reason == "length"
 
     @property
     def contexts(self) -> "tuple[Rollout, ...]":
         """The turns of each context as a rollout of their own; each becomes a row of a batch."""
-        starts = [i for i, (_, action) in enumerate(self.turns) if action.resets_context and i]
+        starts = [i for i, (_, response) in enumerate(self.turns) if response.resets_context and i]
         bounds = pairwise([0, *starts, len(self.turns)])
         return tuple(replace(self, turns=self.turns[a:b]) for a, b in bounds)
 
-    def append_turn(self, observation: Observation, action: Action) -> "Rollout":
+    def append_turn(self, observation: Observation, response: Response) -> "Rollout":
         """The same rollout with one more turn."""
-        return replace(self, turns=(*self.turns, (observation, action)))
+        return replace(self, turns=(*self.turns, (observation, response)))
 
 
 def prefill_text(observation: Observation) -> str:
@@ -206,13 +207,14 @@ def prefill_text(observation: Observation) -> str:
     return "".join(str(part.get("text", "")) for part in parts)
 
 
-def turn_text(observation: Observation, action: Action) -> str:
-    """The answer of a turn: its prefilled beginning and the action's text.
+def turn_text(observation: Observation, response: Response) -> str:
+    """The answer of a turn: its prefilled beginning and the response's text.
 
-    An action that restarts the context reads the observation again: its beginning is there already.
+    A response that restarts the context reads the observation again, and its beginning is there
+    already.
     """
-    prefill = "" if action.resets_context else prefill_text(observation)
-    return prefill + action.text
+    prefill = "" if response.resets_context else prefill_text(observation)
+    return prefill + response.text
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class RewardResult:
     Args:
         reward: The total reward; NaN if scoring failed.
         reward_terms: The components of the reward, by name.
-        step_values: One number per item of the rollout's actions, by name; the signals
+        step_values: One number per item of the rollout's responses, by name; the signals
             `step/<name>` of a batch.
         error: Why scoring failed; "" if it succeeded.
     """

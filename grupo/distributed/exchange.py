@@ -98,7 +98,7 @@ def _parse(text: bytes, known: dict[str, Media]) -> Any:
     return json.loads(text, object_hook=restore)
 
 
-def of_rank_0(ranks: Ranks, value: Any, phase: str) -> Any:
+def broadcast_from_rank_0(ranks: Ranks, value: Any, phase: str) -> Any:
     """The JSON value of rank 0, such as a time, by which all ranks decide alike."""
     return exchange_json(ranks, value if ranks.rank == 0 else None, phase)[0]
 
@@ -150,7 +150,7 @@ def collective_passes(ranks: Ranks) -> Iterator[None]:
 
 
 @contextmanager
-def lost_ranks_named(ranks: Ranks) -> Iterator[None]:
+def name_lost_rank(ranks: Ranks) -> Iterator[None]:
     """Raise `RankLostError`, which names the rank, if torch cannot reach one in this block.
 
     Ranks do not meet before each of the collectives of sharded weights.

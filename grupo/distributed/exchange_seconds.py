@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.distributed.base import Channel
 from grupo.distributed.exchange import exchange_groups
 
@@ -60,4 +60,4 @@ def exchange_seconds(tokens: int = 500, rollouts: int = 32) -> tuple[float, floa
 def _random_rollout(rng: random.Random, tokens: int) -> Rollout:
     ids = tuple(rng.randrange(100_000) for _ in range(tokens))
     logp = tuple(-rng.random() for _ in ids)
-    return Rollout((("prompt", Action(ids, logp, text="word " * tokens)),), reward=1.0)
+    return Rollout((("prompt", Response(ids, logp, text="word " * tokens)),), reward=1.0)

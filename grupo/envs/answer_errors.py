@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs.timeouts import CallFailure, call_all_with_timeout
 
 
@@ -50,4 +50,4 @@ def _control_rollout(task: Task) -> Rollout:
     """A rollout whose text is the reference answer, or empty if the task has none."""
     reference = task.reference_answer
     text = "" if reference is None else str(reference)
-    return Rollout(((task.prompt, Action((), (), text=text)),))
+    return Rollout(((task.prompt, Response((), (), text=text)),))

@@ -9,8 +9,8 @@ from grupo.envs.single_turn import SingleTurn
 class ImageGeneration(SingleTurn):
     """The task's prompt, one image, and the rewards of `SingleTurn`.
 
-    A sampler may denoise the image in several actions; the environment answers each unfinished one
-    with an empty observation.
+    A sampler may denoise the image in several responses; the environment answers each unfinished
+    one with an empty observation.
     """
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:

@@ -1,4 +1,4 @@
-"""The environment of several turns: games and tools that answer every action of the policy."""
+"""The environment of several turns: games and tools that answer every response of the policy."""
 
 import asyncio
 from collections import Counter
@@ -123,7 +123,7 @@ class MultiTurnSessions:
 
     def _is_done(self, rollout: Rollout) -> bool:
         """True if the rollout has taken all its turns, or had no room for its last answer."""
-        no_room = any(not action.items for _, action in rollout.turns[-1:])
+        no_room = any(not response.items for _, response in rollout.turns[-1:])
         return no_room or len(turn_texts(rollout)) >= self.config.max_turns
 
     def _as_message(self, observation: Observation) -> Observation:
@@ -174,9 +174,9 @@ def turn_indices(rollout: Rollout) -> list[int]:
     """The turn that each token of the rollout belongs to; turns as in `turn_texts`."""
     turn_of_token: list[int] = []
     turn = -1
-    for observation, action in rollout.turns:
-        turn += bool(action.items and (observation or turn < 0))
-        turn_of_token += [turn] * len(action.items)
+    for observation, response in rollout.turns:
+        turn += bool(response.items and (observation or turn < 0))
+        turn_of_token += [turn] * len(response.items)
     return turn_of_token
 
 
@@ -196,7 +196,7 @@ def _at_turn_ends(
 
     A forced token at the end of a turn is masked in the loss, and would hide the reward.
     """
-    in_loss = [action.in_loss for _, action in rollout.turns for _ in action.items]
+    in_loss = [response.in_loss for _, response in rollout.turns for _ in response.items]
     last_tokens: dict[int, int] = {}
     for only_in_loss in (False, True):  # the second pass overwrites the first where it can
         for token, turn in enumerate(turn_of_token):

@@ -23,7 +23,7 @@ class ParsedReward:
     Args:
         score: The value.
         extra_terms: Further numbers that the reward function returned, by name.
-        step_values: Sequences that it returned, one number per item of the rollout's actions.
+        step_values: Sequences that it returned, one number per item of the rollout's responses.
         applies: False if the function returned None: the term is left out of the sum.
         error: Why there is no value; "" if there is one.
         answer_error: True if the score is that of an answer on which a working grader fails.
@@ -115,7 +115,7 @@ def _finite_numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _finite_sequences(values: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
-    """The entries that are sequences of finite numbers: step values of the rollout's actions."""
+    """The entries that are sequences of finite numbers: step values of the rollout's responses."""
     sequences = {}
     for name, value in values.items():
         try:

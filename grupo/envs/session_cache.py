@@ -102,19 +102,19 @@ def _has_failed(computation: asyncio.Task[SessionState]) -> bool:
 def turn_texts(rollout: Rollout) -> tuple[str, ...]:
     """The policy's texts turn by turn; a turn begins with an observation of the environment.
 
-    Consecutive actions without an observation between them are one turn. An action without tokens,
-    for which the context had no room, is no turn.
+    Consecutive responses without an observation between them are one turn. A response without
+    tokens, for which the context had no room, is no turn.
 
-    >>> from grupo.core.types import Action
-    >>> a, b = (Action((1,), (0.0,), text=text) for text in "ab")
+    >>> from grupo.core.types import Response
+    >>> a, b = (Response((1,), (0.0,), text=text) for text in "ab")
     >>> rollout = Rollout().append_turn("Go!", a).append_turn("", b).append_turn("Again!", a)
     >>> turn_texts(rollout)
     ('ab', 'a')
     """
     texts: list[str] = []
-    for observation, action in rollout.turns:
-        if action.items and (observation or not texts):
-            texts.append(turn_text(observation, action))
-        elif action.items:
-            texts[-1] += action.text
+    for observation, response in rollout.turns:
+        if response.items and (observation or not texts):
+            texts.append(turn_text(observation, response))
+        elif response.items:
+            texts[-1] += response.text
     return tuple(texts)

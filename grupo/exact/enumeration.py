@@ -8,7 +8,7 @@ from math import comb, factorial, prod
 
 from grupo.algo.filters import Filter
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.exact.environment import FiniteEnv
 
 Answers = tuple[int, ...]  # numbers of the answers of a group's rollouts
@@ -84,9 +84,9 @@ def _rollout(env: FiniteEnv, answer: int, index: int) -> Rollout:
     length = int(env.mask[answer].sum())
     items = tuple(env.tokens[answer, :length].tolist())
     logp = env.logits.log_softmax(-1)[env.table_rows[answer], env.tokens[answer]]
-    action = Action(items, tuple(logp[:length].tolist()))
+    response = Response(items, tuple(logp[:length].tolist()))
     reward = env.rewards[answer].item()
-    return Rollout((("", action),), reward, {"correct": reward}, index=index)
+    return Rollout((("", response),), reward, {"correct": reward}, index=index)
 
 
 def _answer_probabilities(env: FiniteEnv, task: int) -> Mapping[int, float]:

@@ -1,7 +1,7 @@
 """Which methods run on a finite environment, and what the others need."""
 
 from grupo.core.component import to_code, walk
-from grupo.core.interfaces import single_action
+from grupo.core.interfaces import single_response
 from grupo.exact.signals import is_available
 from grupo.method import Method
 from grupo.methods.clip_cov import DropHighCovariance
@@ -31,7 +31,7 @@ def obstacle(method: Method) -> str:
         "it reads replays, kept by": [_name(rule) for rule in requires.replays],
         "it reads the number of demonstrations": [str(requires.demonstrations)]
         * bool(requires.demonstrations),
-        "its rule of replay is": [_name(method.replay)] * bool(requires.pool),
+        "its rule of replay is": [_name(method.replay)] * bool(requires.replay_buffer),
         "it reads the reward term": requires.reward_terms - REWARD_TERMS,
         "it draws with the last bits of log-probabilities, which equal answers share:": [
             _name(part) for part in walk(method) if isinstance(part, PSEUDO_RANDOM)
@@ -49,10 +49,10 @@ def group_size_of(method: Method) -> int:
 
 
 def _other_sampler(sampler: Sampler) -> list[str]:
-    """The name of a sampler, or turn strategy, that does not generate one action per rollout."""
+    """The name of a sampler, or turn strategy, that does not generate one response per rollout."""
     if not isinstance(sampler, GroupSampler):
         return [_name(sampler)]
-    is_single = sampler.turn_strategy is single_action
+    is_single = sampler.turn_strategy is single_response
     return [] if is_single else [f"GroupSampler with {_name(sampler.turn_strategy)}"]
 
 

@@ -8,40 +8,11 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Number, PositiveFraction, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveFraction, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Unveiling Implicit Advantage Symmetry: Why GRPO Struggles with Exploration and "
-    "Difficulty Adaptation",
-    use="Rewards are 0 or 1, and entropy collapses before the hard tasks have been solved once.",
-    tags=("curriculum", "exploration", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("a-grae",),
-    source=Source(
-        "code",
-        "Yu7-code/A-GRAE, verl/trainer/ppo/core_algos.py and run_qwen2.5-math-7b-grpo-agrae.sh",
-    ),
-    plan=(
-        "run_qwen2.5-math-7b-grpo-agrae.sh: train batch 1024, minibatch 256 prompts: 4 updates per "
-        "step"
-    ),
-    missing=("The scripts that combine it with Dr. GRPO and with DAPO.",),
-    deviations=(
-        (
-            "The mean over answers is GRPO's; the scripts leave verl's defaults on, a token mean "
-            "and an entropy bonus of 0.001."
-        ),
-    ),
-    audit=(
-        "formula and constants compared with the advantage function of the authors' verl fork and "
-        "with its run scripts"
-    ),
-    shown=("docs/claims.md#difficulty",),
-)
 
 
 @component
@@ -56,7 +27,7 @@ class DifficultyWeightedAdvantage:
     """
 
     target_accuracy: PositiveFraction
-    eps: Number = 1e-6
+    eps: NumberOrSchedule = 1e-6
 
     requires = Requires(whole_batch=True, reward_range=(0.0, 1.0))
 
@@ -88,3 +59,33 @@ def a_grae(group_size: PositiveInt = 8, target_accuracy: PositiveFraction = 1.0)
         advantage=DifficultyWeightedAdvantage(target_accuracy),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Unveiling Implicit Advantage Symmetry: Why GRPO Struggles with Exploration and "
+    "Difficulty Adaptation",
+    use="Rewards are 0 or 1, and entropy collapses before the hard tasks have been solved once.",
+    tags=("curriculum", "exploration", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("a-grae",),
+    source=Source(
+        "code",
+        "Yu7-code/A-GRAE, verl/trainer/ppo/core_algos.py and run_qwen2.5-math-7b-grpo-agrae.sh",
+    ),
+    plan=(
+        "run_qwen2.5-math-7b-grpo-agrae.sh: train batch 1024, minibatch 256 prompts: 4 updates per "
+        "step"
+    ),
+    missing=("The scripts that combine it with Dr. GRPO and with DAPO.",),
+    deviations=(
+        (
+            "The mean over answers is GRPO's; the scripts leave verl's defaults on, a token mean "
+            "and an entropy bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "formula and constants compared with the advantage function of the authors' verl fork and "
+        "with its run scripts"
+    ),
+    shown=("docs/claims.md#difficulty",),
+)

@@ -10,36 +10,11 @@ from grupo.algo.advantages.intrinsic import ref_log_ratio
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Overconfident Errors Need Stronger Correction: Asymmetric Confidence Penalties for RL",
-    use="pass@1 grows and pass@k shrinks: the policy has become confident in some wrong answers.",
-    tags=("advantage", "exploration"),
-    checked=("golden", "properties", "run"),
-    catalogue=("ace-confidence",),
-    source=Source(
-        "third_party",
-        "the abstract (c, the decomposition) and an explainer page of howistudyai.com (softplus, "
-        "placing)",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("ACE on DAPO.",),
-    deviations=(
-        (
-            "Softplus is the phi that the ablation prefers; ReLU is OverconfidencePenalty(alpha, "
-            "torch.relu)."
-        ),
-    ),
-    audit=(
-        "c compared with the abstract, softplus and its placing with the explainer page and a "
-        "review of arxivlens.com; the value of alpha could not be opened"
-    ),
-)
 
 
 def softplus(c: Tensor) -> Tensor:
@@ -56,7 +31,7 @@ class OverconfidencePenalty:
         penalty_fn: phi, a function of c in nats.
     """
 
-    penalty_coef: Number
+    penalty_coef: NumberOrSchedule
     penalty_fn: Callable[[Tensor], Tensor] = softplus
 
     # log-probabilities of the reference, which is the policy before training
@@ -85,3 +60,29 @@ def ace(
         advantage=chain(Center(), ScaleByStd(), OverconfidencePenalty(penalty_coef)),
         loss=Clip(clip_eps, clip_eps),
     )
+
+
+PAPER = Paper(
+    title="Overconfident Errors Need Stronger Correction: Asymmetric Confidence Penalties for RL",
+    use="pass@1 grows and pass@k shrinks: the policy has become confident in some wrong answers.",
+    tags=("advantage", "exploration"),
+    checked=("golden", "properties", "run"),
+    catalogue=("ace-confidence",),
+    source=Source(
+        "third_party",
+        "the abstract (c, the decomposition) and an explainer page of howistudyai.com (softplus, "
+        "placing)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("ACE on DAPO.",),
+    deviations=(
+        (
+            "Softplus is the phi that the ablation prefers; ReLU is OverconfidencePenalty(alpha, "
+            "torch.relu)."
+        ),
+    ),
+    audit=(
+        "c compared with the abstract, softplus and its placing with the explainer page and a "
+        "review of arxivlens.com; the value of alpha could not be opened"
+    ),
+)

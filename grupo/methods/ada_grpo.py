@@ -8,40 +8,12 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Cosine
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="ARM: Adaptive Reasoning Model",
-    use="A model has several formats of reasoning, and GRPO keeps only the longest.",
-    tags=("length", "exploration", "reward"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("arm-ada-grpo",),
-    source=Source(
-        "code",
-        "TEAM-ARM/ARM, verl/verl/trainer/ppo/core_algos.py and verl/stage2_scripts/trainer/run.sh",
-    ),
-    plan=(
-        "stage2_scripts/trainer/run.sh: train batch 1024, minibatch 180 prompts: 6 updates per "
-        "step, the last one on a smaller minibatch"
-    ),
-    missing=("The SFT stage that teaches the four formats.",),
-    deviations=(
-        "The minibatches have equal sizes, those of the release 180 prompts and a rest of 124.",
-        (
-            "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
-            "and an entropy bonus of 0.001."
-        ),
-    ),
-    audit=(
-        "scale, schedule and constants compared with compute_ada_grpo_outcome_advantage and the "
-        "run script of the authors' verl fork"
-    ),
-)
 
 
 @component
@@ -55,7 +27,7 @@ class RarityScale:
         reward_term: name of the reward term that labels the format.
     """
 
-    rarity_coef: Number
+    rarity_coef: NumberOrSchedule
     reward_term: str = "mode"
 
     @property
@@ -93,3 +65,32 @@ def ada_grpo(
         loss=loss,
         updates=Updates(minibatches=6),
     )
+
+
+PAPER = Paper(
+    title="ARM: Adaptive Reasoning Model",
+    use="A model has several formats of reasoning, and GRPO keeps only the longest.",
+    tags=("length", "exploration", "reward"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("arm-ada-grpo",),
+    source=Source(
+        "code",
+        "TEAM-ARM/ARM, verl/verl/trainer/ppo/core_algos.py and verl/stage2_scripts/trainer/run.sh",
+    ),
+    plan=(
+        "stage2_scripts/trainer/run.sh: train batch 1024, minibatch 180 prompts: 6 updates per "
+        "step, the last one on a smaller minibatch"
+    ),
+    missing=("The SFT stage that teaches the four formats.",),
+    deviations=(
+        "The minibatches have equal sizes, those of the release 180 prompts and a rest of 124.",
+        (
+            "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
+            "and an entropy bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "scale, schedule and constants compared with compute_ada_grpo_outcome_advantage and the "
+        "run script of the authors' verl fork"
+    ),
+)

@@ -6,33 +6,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="AdaCoT: Pareto-Optimal Adaptive Chain-of-Thought Triggering via Reinforcement Learning",
-    use="The tasks that need thinking are labelled, and the model should think for those alone.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("adacot",),
-    source=Source(
-        "third_party",
-        "a public survey of rewards that quotes the reward and L_SLM; the abstract",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "The SFT stage with labels of the tasks that need thinking.",
-        "The critic: the paper trains by PPO.",
-    ),
-    deviations=("The reward applies to a group without a critic.",),
-    audit=(
-        "reward and selective loss masking compared with a public survey of rewards that quotes "
-        "both; the penalties' values could not be checked"
-    ),
-)
 
 REWARD_TERMS = ("think", "needed", "format")
 
@@ -50,9 +28,9 @@ class ThinkingTriggerPenalty:
         format_penalty: lost by a malformed answer.
     """
 
-    missed_penalty: Number
-    overuse_penalty: Number
-    format_penalty: Number
+    missed_penalty: NumberOrSchedule
+    overuse_penalty: NumberOrSchedule
+    format_penalty: NumberOrSchedule
 
     requires = Requires(reward_terms=REWARD_TERMS)
 
@@ -115,3 +93,26 @@ def adacot(
         ),
         aggregation=MaskDecisionTokens(),
     )
+
+
+PAPER = Paper(
+    title="AdaCoT: Pareto-Optimal Adaptive Chain-of-Thought Triggering via Reinforcement Learning",
+    use="The tasks that need thinking are labelled, and the model should think for those alone.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("adacot",),
+    source=Source(
+        "third_party",
+        "a public survey of rewards that quotes the reward and L_SLM; the abstract",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The SFT stage with labels of the tasks that need thinking.",
+        "The critic: the paper trains by PPO.",
+    ),
+    deviations=("The reward applies to a group without a critic.",),
+    audit=(
+        "reward and selective loss masking compared with a public survey of rewards that quotes "
+        "both; the penalties' values could not be checked"
+    ),
+)

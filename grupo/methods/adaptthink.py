@@ -6,37 +6,11 @@ from grupo.algo import ratios
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, OpenFraction, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, OpenFraction, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import ChosenStart, WithColumnTerm
-
-PAPER = Paper(
-    title="AdaptThink: Reasoning Models Can Learn When to Think",
-    use="The policy can answer with and without thinking, and should think on hard tasks only.",
-    tags=("length", "importance-sampling"),
-    checked=("golden", "properties", "run"),
-    catalogue=("adaptthink",),
-    source=Source(
-        "code",
-        "THU-KEG/AdaptThink: src/adapt_think_core_algos.py, adapt_think_reward_manager.py,"
-        " adapt_think_vllm_rollout.py, scripts/run_adapt_think_1.5b_deepscaler_16k_delta0.05_*.sh",
-    ),
-    plan="the script: train batch 128, minibatch 128: one update per step",
-    missing=("The shorter token limit of answers without thinking (4096 instead of 16384).",),
-    deviations=(
-        "The modes are drawn with probability no_think_prob, as in the paper's derivation; the"
-        " release generates exactly that share of each group.",
-    ),
-    audit="advantage, ratio, clip and constants compared with the three files and the script",
-    shown=(
-        "docs/guidance_shown/adaptthink.md#adaptthink-on-sums-of-digits",
-        "tests/methods/test_adaptthink.py::test_loss_of_an_answer_without_thinking_by_hand",
-        "tests/methods/test_adaptthink.py"
-        "::test_thinking_dies_out_where_it_does_not_pay_and_stays_where_it_does",
-    ),
-)
 
 
 @component
@@ -50,7 +24,7 @@ class NoThinkBonus:
         delta: the accuracy that thinking has to add.
     """
 
-    delta: Number
+    delta: NumberOrSchedule
 
     requires = Requires(reward_terms=("reference", "start"))
 
@@ -90,3 +64,30 @@ def adaptthink(
         advantage=NoThinkBonus(delta),
         loss=Clip(clip_eps, clip_eps, ratios.sequence),
     )
+
+
+PAPER = Paper(
+    title="AdaptThink: Reasoning Models Can Learn When to Think",
+    use="The policy can answer with and without thinking, and should think on hard tasks only.",
+    tags=("length", "importance-sampling"),
+    checked=("golden", "properties", "run"),
+    catalogue=("adaptthink",),
+    source=Source(
+        "code",
+        "THU-KEG/AdaptThink: src/adapt_think_core_algos.py, adapt_think_reward_manager.py,"
+        " adapt_think_vllm_rollout.py, scripts/run_adapt_think_1.5b_deepscaler_16k_delta0.05_*.sh",
+    ),
+    plan="the script: train batch 128, minibatch 128: one update per step",
+    missing=("The shorter token limit of answers without thinking (4096 instead of 16384).",),
+    deviations=(
+        "The modes are drawn with probability no_think_prob, as in the paper's derivation; the"
+        " release generates exactly that share of each group.",
+    ),
+    audit="advantage, ratio, clip and constants compared with the three files and the script",
+    shown=(
+        "docs/guidance_shown/adaptthink.md#adaptthink-on-sums-of-digits",
+        "tests/methods/test_adaptthink.py::test_loss_of_an_answer_without_thinking_by_hand",
+        "tests/methods/test_adaptthink.py"
+        "::test_thinking_dies_out_where_it_does_not_pay_and_stays_where_it_does",
+    ),
+)

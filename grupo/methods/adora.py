@@ -9,43 +9,11 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="ADORA: Training Reasoning Models with Dynamic Advantage Estimation on Reinforcement "
-    "Learning",
-    use="A policy reasons too little and should discover that longer reasoning helps.",
-    tags=("length", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("adora",),
-    source=Source(
-        "code",
-        "ShadeCloak/ADORA, ADORA/verl/trainer/ppo/core_algos.py and ADORA/ADORA.sh",
-    ),
-    plan="ADORA.sh: train batch 64, minibatch 32 prompts: 2 updates per step",
-    missing=(
-        (
-            "Weights other than the length rule: the paper allows any that the rollouts of a group "
-            "decide."
-        ),
-    ),
-    deviations=(
-        'An answer is correct above "correct" = 0.5, in the release above a score of 1.01.',
-        "The release for vision keeps w = 1 where no answer is correct: A is 0 there.",
-        (
-            "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
-            "and an entropy bonus of 0.001."
-        ),
-    ),
-    audit=(
-        "formula and constants compared with compute_grpo_outcome_advantage_ADORA and the run "
-        "script (lambda 0.1, length 3,900, group 16, KL 0.001)"
-    ),
-)
 
 
 @component
@@ -61,7 +29,7 @@ class LongCorrectGroupWeight:
     """
 
     max_length: PositiveInt
-    reduced_weight: Number
+    reduced_weight: NumberOrSchedule
 
     requires = Requires(reward_terms=("correct",))
 
@@ -99,3 +67,36 @@ def adora(
         loss=Clip() + kl_coef * KL(),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="ADORA: Training Reasoning Models with Dynamic Advantage Estimation on Reinforcement "
+    "Learning",
+    use="A policy reasons too little and should discover that longer reasoning helps.",
+    tags=("length", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("adora",),
+    source=Source(
+        "code",
+        "ShadeCloak/ADORA, ADORA/verl/trainer/ppo/core_algos.py and ADORA/ADORA.sh",
+    ),
+    plan="ADORA.sh: train batch 64, minibatch 32 prompts: 2 updates per step",
+    missing=(
+        (
+            "Weights other than the length rule: the paper allows any that the rollouts of a group "
+            "decide."
+        ),
+    ),
+    deviations=(
+        'An answer is correct above "correct" = 0.5, in the release above a score of 1.01.',
+        "The release for vision keeps w = 1 where no answer is correct: A is 0 there.",
+        (
+            "The mean over answers is GRPO's; the release leaves verl's defaults on, a token mean "
+            "and an entropy bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "formula and constants compared with compute_grpo_outcome_advantage_ADORA and the run "
+        "script (lambda 0.1, length 3,900, group 16, KL 0.001)"
+    ),
+)

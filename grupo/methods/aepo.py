@@ -9,42 +9,12 @@ from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.controllers import BangBang
-from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, MultiTemperature
 
-PAPER = Paper(
-    title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
-    "tuning",
-    use="Entropy must stay at a value that you choose.",
-    tags=("entropy", "exploration"),
-    checked=("golden", "properties", "run"),
-    catalogue=("aepo",),
-    source=Source(
-        "code",
-        "597358816/AEPO, verl/trainer/ray_trainer.py, examples/config.yaml and "
-        "examples/qwen-math-7b-AEPO.sh",
-    ),
-    plan="examples/config.yaml: rollout batch 512, global batch 128 prompts: 4 updates per step",
-    deviations=(
-        (
-            "The release samples a quarter of the prompts again and replaces at most 60 of its "
-            "2,560 rollouts (30 while the policy is cold) by good tempered ones; here every group "
-            "has tempered rollouts beside its own, so that their weight in the mean is larger."
-        ),
-        (
-            "The release recomputes the old log-probabilities of tempered rollouts at temperature "
-            "1 and keeps PPO's clip on them; here they have no ratio."
-        ),
-        "The dual clip of 3 of the release is left out.",
-    ),
-    audit=(
-        "temperatures, thresholds, weights and batch sizes compared with ray_trainer.py, config.py "
-        "and the run script"
-    ),
-)
 REQUIRES_TEMPERATURE_SCALED = Requires(reward_terms=("temperature_scaled",))
 
 
@@ -56,7 +26,7 @@ class TemperedRolloutWeight:
         tempered_coef: advantage of a good tempered rollout.
     """
 
-    tempered_coef: Number
+    tempered_coef: NumberOrSchedule
 
     requires = REQUIRES_TEMPERATURE_SCALED
 
@@ -117,3 +87,35 @@ def aepo(
         loss=WhereLoss(Clip(), IsUntempered()) + WhereLoss(Reinforce(), IsTempered()),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
+    "tuning",
+    use="Entropy must stay at a value that you choose.",
+    tags=("entropy", "exploration"),
+    checked=("golden", "properties", "run"),
+    catalogue=("aepo",),
+    source=Source(
+        "code",
+        "597358816/AEPO, verl/trainer/ray_trainer.py, examples/config.yaml and "
+        "examples/qwen-math-7b-AEPO.sh",
+    ),
+    plan="examples/config.yaml: rollout batch 512, global batch 128 prompts: 4 updates per step",
+    deviations=(
+        (
+            "The release samples a quarter of the prompts again and replaces at most 60 of its "
+            "2,560 rollouts (30 while the policy is cold) by good tempered ones; here every group "
+            "has tempered rollouts beside its own, so that their weight in the mean is larger."
+        ),
+        (
+            "The release recomputes the old log-probabilities of tempered rollouts at temperature "
+            "1 and keeps PPO's clip on them; here they have no ratio."
+        ),
+        "The dual clip of 3 of the release is left out.",
+    ),
+    audit=(
+        "temperatures, thresholds, weights and batch sizes compared with ray_trainer.py, config.py "
+        "and the run script"
+    ),
+)

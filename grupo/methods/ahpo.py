@@ -16,31 +16,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
-PAPER = Paper(
-    title="MM-HELIX: Boosting Multimodal Long-Chain Reflective Reasoning with Holistic Platform "
-    "and Adaptive Hybrid Policy Optimization",
-    use="Rewards are too rare for GRPO to make progress, and expert solutions exist.",
-    tags=("sft", "off-policy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("ahpo-mm-helix",),
-    source=Source(
-        "third_party",
-        "a note on the paper (en.papernotes.org); PhoenixZ810/MM-HELIX has generators only",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The threshold of the gate, which could not be found.",),
-    deviations=(
-        (
-            "The paper sums log pi over the expert solution; the mean over its tokens puts both "
-            "terms on one scale."
-        ),
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; the repository was "
-        "opened and has no training code"
-    ),
-)
-
 
 def ahpo(
     group_size: PositiveInt = 8, min_correct: PositiveInt = 1, clip_eps: NonNegative = 0.2
@@ -66,3 +41,29 @@ def ahpo(
         loss=SelectBySource(Clip(clip_eps, clip_eps), Reinforce()),
         aggregation=PerSourceMean(sequence_mean),
     )
+
+
+PAPER = Paper(
+    title="MM-HELIX: Boosting Multimodal Long-Chain Reflective Reasoning with Holistic Platform "
+    "and Adaptive Hybrid Policy Optimization",
+    use="Rewards are too rare for GRPO to make progress, and expert solutions exist.",
+    tags=("sft", "off-policy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("ahpo-mm-helix",),
+    source=Source(
+        "third_party",
+        "a note on the paper (en.papernotes.org); PhoenixZ810/MM-HELIX has generators only",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The threshold of the gate, which could not be found.",),
+    deviations=(
+        (
+            "The paper sums log pi over the expert solution; the mean over its tokens puts both "
+            "terms on one scale."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; the repository was "
+        "opened and has no training code"
+    ),
+)

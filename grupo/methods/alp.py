@@ -6,34 +6,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
-    " Reinforcement Learning",
-    use="Easy tasks should be answered briefly, hard ones at any length.",
-    tags=("length", "curriculum", "reward"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party", "public notes that quote the reward with beta and N; the abstract"
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        (
-            "N of beta / N is not known: it is 1, so that the penalty is small. Where all answers "
-            "are correct it is still the whole advantage."
-        ),
-    ),
-    audit=(
-        "formula compared with two public notes that quote it, of which one calls N the longest "
-        "trace and doubts its own copy, and with the abstract"
-    ),
-    shown=("docs/claims.md#padded",),
-)
 
 
 @component
@@ -45,7 +22,7 @@ class EaseScaledLengthPenalty:
         reward_term: name of the reward term that measures correctness.
     """
 
-    length_coef: Number
+    length_coef: NumberOrSchedule
     reward_term: str = "correct"
 
     @property
@@ -69,3 +46,27 @@ def alp(group_size: PositiveInt = 16, length_coef: NonNegative = 1e-7) -> Method
     """
     advantage = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
     return Method(sampler=GroupSampler(group_size), advantage=advantage)
+
+
+PAPER = Paper(
+    title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
+    " Reinforcement Learning",
+    use="Easy tasks should be answered briefly, hard ones at any length.",
+    tags=("length", "curriculum", "reward"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party", "public notes that quote the reward with beta and N; the abstract"
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "N of beta / N is not known: it is 1, so that the penalty is small. Where all answers "
+            "are correct it is still the whole advantage."
+        ),
+    ),
+    audit=(
+        "formula compared with two public notes that quote it, of which one calls N the longest "
+        "trace and doubts its own copy, and with the abstract"
+    ),
+    shown=("docs/claims.md#padded",),
+)

@@ -12,30 +12,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
-PAPER = Paper(
-    title="AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance",
-    use="Demonstrations and rewards are mixed in one stage, and entropy sets the proportion.",
-    tags=("sft", "entropy", "off-policy"),
-    checked=("golden", "properties", "run"),
-    example="amft(target_entropy=0.5)",
-    catalogue=("amft",),
-    source=Source("code", "TSYJ-He/AMFT, configs/main_config.yaml, src/trainer and src/controller"),
-    plan="src/trainer/amft_trainer.py: every iteration generates, and makes one update",
-    missing=(
-        "The critic of the release: a whitened reward is the advantage.",
-        (
-            "The meta-gradient that the paper adds to mu every 20 steps: it needs three separate "
-            "gradients of one step. The release has its sign wrong."
-        ),
-        "The SFT stage before, which sets the target entropy.",
-    ),
-    deviations=("The entropy bonus applies to policy rollouts alone.",),
-    audit=(
-        "loss, controller and constants compared with the released trainer, whose generation is a "
-        "placeholder"
-    ),
-)
-
 
 @component
 class IntegralController(Controller):
@@ -93,3 +69,28 @@ def amft(
         loss=MixSFT(mu, policy_loss, NLL()),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+PAPER = Paper(
+    title="AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance",
+    use="Demonstrations and rewards are mixed in one stage, and entropy sets the proportion.",
+    tags=("sft", "entropy", "off-policy"),
+    checked=("golden", "properties", "run"),
+    example="amft(target_entropy=0.5)",
+    catalogue=("amft",),
+    source=Source("code", "TSYJ-He/AMFT, configs/main_config.yaml, src/trainer and src/controller"),
+    plan="src/trainer/amft_trainer.py: every iteration generates, and makes one update",
+    missing=(
+        "The critic of the release: a whitened reward is the advantage.",
+        (
+            "The meta-gradient that the paper adds to mu every 20 steps: it needs three separate "
+            "gradients of one step. The release has its sign wrong."
+        ),
+        "The SFT stage before, which sets the target entropy.",
+    ),
+    deviations=("The entropy bonus applies to policy rollouts alone.",),
+    audit=(
+        "loss, controller and constants compared with the released trainer, whose generation is a "
+        "placeholder"
+    ),
+)

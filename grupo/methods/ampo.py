@@ -11,38 +11,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import Attempt, ComprehendedSolutions, GroupSampler, Rescue
 from grupo.rollouts.samplers.kept_answers import replace_last
 
-PAPER = Paper(
-    title="More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse "
-    "Exploration",
-    use="Some tasks are never solved, and several models have written solutions.",
-    tags=("off-policy", "sft"),
-    checked=("golden", "properties", "run"),
-    example="ampo(max_length=64)",
-    catalogue=("ampo",),
-    source=Source(
-        "code",
-        "SII-Enigma/AMPO: adaptive_mix_src/mix_core_alg.py, mix_dapo_trainer.py, "
-        "workers/reward_manager/prob.py, exp_scripts/train_ampo.sh",
-    ),
-    plan="train_ampo.sh: 128 prompts per step in minibatches of 64, 2 updates",
-    missing=("Injection with a fixed probability also where the policy succeeds.",),
-    deviations=(
-        "The last wrong rollouts are replaced, which are as good as random ones.",
-        "Solutions are scored by the environment; the script takes verified ones to be right.",
-        "The answer of a solution is where the reference answer stands last in its text.",
-    ),
-    audit=(
-        "condition, number of solutions, order by the mean probability of the answer, advantage "
-        "without standard deviation, shaping, dual clip, entropy bonus and plan compared with the "
-        "script, the loss and the catalogue's row of the trainer"
-    ),
-    shown=(
-        "docs/guidance_shown/hard_sums.md#results",
-        "tests/methods/test_ampo.py::test_solution_that_makes_the_answer_likelier_is_chosen",
-        "tests/methods/test_ampo.py::test_one_correct_rollout_keeps_all_solutions_away",
-    ),
-)
-
 
 def ampo(
     max_length: PositiveInt,
@@ -78,3 +46,36 @@ def ampo(
         aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="More Than One Teacher: Adaptive Multi-Guidance Policy Optimization for Diverse "
+    "Exploration",
+    use="Some tasks are never solved, and several models have written solutions.",
+    tags=("off-policy", "sft"),
+    checked=("golden", "properties", "run"),
+    example="ampo(max_length=64)",
+    catalogue=("ampo",),
+    source=Source(
+        "code",
+        "SII-Enigma/AMPO: adaptive_mix_src/mix_core_alg.py, mix_dapo_trainer.py, "
+        "workers/reward_manager/prob.py, exp_scripts/train_ampo.sh",
+    ),
+    plan="train_ampo.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=("Injection with a fixed probability also where the policy succeeds.",),
+    deviations=(
+        "The last wrong rollouts are replaced, which are as good as random ones.",
+        "Solutions are scored by the environment; the script takes verified ones to be right.",
+        "The answer of a solution is where the reference answer stands last in its text.",
+    ),
+    audit=(
+        "condition, number of solutions, order by the mean probability of the answer, advantage "
+        "without standard deviation, shaping, dual clip, entropy bonus and plan compared with the "
+        "script, the loss and the catalogue's row of the trainer"
+    ),
+    shown=(
+        "docs/guidance_shown/hard_sums.md#results",
+        "tests/methods/test_ampo.py::test_solution_that_makes_the_answer_likelier_is_chosen",
+        "tests/methods/test_ampo.py::test_one_correct_rollout_keeps_all_solutions_away",
+    ),
+)

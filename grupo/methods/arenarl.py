@@ -7,6 +7,25 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def arenarl(
+    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
+    """A = (r - mean(r)) / std(r) with r = 1 - place / (G - 1), the reward term "rank".
+
+    `grupo.rewards.pairwise.tournament_scores` computes it with 2 G - 2 comparisons by a judge.
+
+    Args:
+        group_size: G, rollouts per task.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
+    """
+    advantage = chain(UseRewardTerm("rank"), Center(), ScaleByStd())
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_low, clip_high)
+    )
+
+
 PAPER = Paper(
     title="ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
     use="Answers are open-ended, and a judge compares two answers better than it scores one.",
@@ -36,21 +55,3 @@ PAPER = Paper(
         "the run script"
     ),
 )
-
-
-def arenarl(
-    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
-) -> Method:
-    """A = (r - mean(r)) / std(r) with r = 1 - place / (G - 1), the reward term "rank".
-
-    `grupo.rewards.pairwise.tournament_scores` computes it with 2 G - 2 comparisons by a judge.
-
-    Args:
-        group_size: G, rollouts per task.
-        clip_low: ratios are at least 1 - clip_low.
-        clip_high: ratios are at most 1 + clip_high.
-    """
-    advantage = chain(UseRewardTerm("rank"), Center(), ScaleByStd())
-    return Method(
-        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_low, clip_high)
-    )

@@ -26,42 +26,6 @@ from grupo.core.units import RolloutSteps, Tokens
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Token-Level Entropy Shaping",
-    use="Answers reason too long on easy tasks and too little on hard ones.",
-    tags=("entropy", "length", "kl"),
-    checked=("golden", "properties", "run"),
-    catalogue=("ares-aepo",),
-    source=Source(
-        "code",
-        "shawn0728/ARES: examples/reward_function/aepo.py, verl/trainer/ray_trainer.py,"
-        " verl/workers/actor/dp_actor.py, verl/workers/rollout/vllm_rollout_spmd.py,"
-        " experiments/AEPO/config.yaml",
-    ),
-    plan="config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
-    missing=(
-        "The supervised first stage, whose traces grow with the difficulty of their task.",
-        "The weight 0.67 of the KL of incorrect rollouts on easy tasks with a high soft cost.",
-        "The list of trigger words, which is a file of the release; ids are an argument here.",
-    ),
-    deviations=(
-        "alpha follows N minus the target of the step before: the release subtracts the rounded"
-        " mean of N from the mean of N itself, so that its alpha follows rounding errors.",
-        "Entropies are of the whole vocabulary, in the release of 10 tokens and one for the rest.",
-        "The threshold is 0 in the first step, in the release measured by a validation; answers"
-        " without a complete window do not count towards it.",
-        "A trigger is the generated token, in the release the likeliest token at its place.",
-        "The interval of beta counts rollout steps, in the release micro-batches.",
-        "No group is dropped: with the reward of triggers hardly any is outside of the release's"
-        " bounds of the mean reward, 0.01 and 0.99.",
-    ),
-    audit="reward, targets, alpha, threshold and beta compared with the files named above",
-    shown=(
-        "docs/guidance_shown/ares.md#ares-on-sums-of-three-difficulties",
-        "tests/methods/test_ares.py::test_correct_easy_rollout_with_too_many_triggers",
-    ),
-)
-
 
 @component
 class MeanDrift(Controller):
@@ -166,3 +130,40 @@ def ares(
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Token-Level Entropy Shaping",
+    use="Answers reason too long on easy tasks and too little on hard ones.",
+    tags=("entropy", "length", "kl"),
+    checked=("golden", "properties", "run"),
+    catalogue=("ares-aepo",),
+    source=Source(
+        "code",
+        "shawn0728/ARES: examples/reward_function/aepo.py, verl/trainer/ray_trainer.py,"
+        " verl/workers/actor/dp_actor.py, verl/workers/rollout/vllm_rollout_spmd.py,"
+        " experiments/AEPO/config.yaml",
+    ),
+    plan="config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
+    missing=(
+        "The supervised first stage, whose traces grow with the difficulty of their task.",
+        "The weight 0.67 of the KL of incorrect rollouts on easy tasks with a high soft cost.",
+        "The list of trigger words, which is a file of the release; ids are an argument here.",
+    ),
+    deviations=(
+        "alpha follows N minus the target of the step before: the release subtracts the rounded"
+        " mean of N from the mean of N itself, so that its alpha follows rounding errors.",
+        "Entropies are of the whole vocabulary, in the release of 10 tokens and one for the rest.",
+        "The threshold is 0 in the first step, in the release measured by a validation; answers"
+        " without a complete window do not count towards it.",
+        "A trigger is the generated token, in the release the likeliest token at its place.",
+        "The interval of beta counts rollout steps, in the release micro-batches.",
+        "No group is dropped: with the reward of triggers hardly any is outside of the release's"
+        " bounds of the mean reward, 0.01 and 0.99.",
+    ),
+    audit="reward, targets, alpha, threshold and beta compared with the files named above",
+    shown=(
+        "docs/guidance_shown/ares.md#ares-on-sums-of-three-difficulties",
+        "tests/methods/test_ares.py::test_correct_easy_rollout_with_too_many_triggers",
+    ),
+)

@@ -15,39 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import EntropyBranching
 
-PAPER = Paper(
-    title="Agentic Reinforced Policy Optimization",
-    use="The rollouts of agents differ most in their reaction to a tool's result.",
-    tags=("agents", "tree", "entropy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("arpo-agentic",),
-    source=Source(
-        "code",
-        "dongguanting/ARPO, ARPO/scripts/ARPO_7B_Reasoning_1node.sh and vllm_rollout_with_tools.py",
-    ),
-    plan="ARPO_7B_Reasoning_1node.sh: train batch 128, minibatch 16 prompts: 8 updates per step",
-    missing=(
-        (
-            "The reward of the release: -1 for a wrong format, else token F1, and +0.1 where both "
-            "tools were used."
-        ),
-    ),
-    deviations=(
-        (
-            "A branching point is judged by the entropy of the tokens after a tool's result, as in "
-            "the paper; the release takes that of the turn before."
-        ),
-        (
-            "The entropy is that of the vocabulary, in the release that of a token's ten likeliest "
-            "words."
-        ),
-    ),
-    audit=(
-        "group, initial rollouts, branches, probabilities and batch sizes compared with the run "
-        "script, the rest with the catalogue's row of the rollout worker"
-    ),
-)
-
 
 @component
 class SharedNodeMean:
@@ -91,3 +58,37 @@ def arpo_agentic(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="Agentic Reinforced Policy Optimization",
+    use="The rollouts of agents differ most in their reaction to a tool's result.",
+    tags=("agents", "tree", "entropy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("arpo-agentic",),
+    source=Source(
+        "code",
+        "dongguanting/ARPO, ARPO/scripts/ARPO_7B_Reasoning_1node.sh and vllm_rollout_with_tools.py",
+    ),
+    plan="ARPO_7B_Reasoning_1node.sh: train batch 128, minibatch 16 prompts: 8 updates per step",
+    missing=(
+        (
+            "The reward of the release: -1 for a wrong format, else token F1, and +0.1 where both "
+            "tools were used."
+        ),
+    ),
+    deviations=(
+        (
+            "A branching point is judged by the entropy of the tokens after a tool's result, as in "
+            "the paper; the release takes that of the turn before."
+        ),
+        (
+            "The entropy is that of the vocabulary, in the release that of a token's ten likeliest "
+            "words."
+        ),
+    ),
+    audit=(
+        "group, initial rollouts, branches, probabilities and batch sizes compared with the run "
+        "script, the rest with the catalogue's row of the rollout worker"
+    ),
+)

@@ -20,34 +20,6 @@ from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="ARPO:End-to-End Policy Optimization for GUI Agents with Experience Replay",
-    use="Rewards are sparse, tasks recur, and whole groups fail at tasks that were solved before.",
-    tags=("agents", "off-policy", "multimodal"),
-    checked=("golden", "properties", "run"),
-    catalogue=("arpo-gui-replay",),
-    source=Source(
-        "code",
-        "dvlab-research/ARPO (commit 7489ae3): verl/trainer/replay_buffer.py, apply_replay of"
-        " ray_trainer.py, core_algos.py, examples/osworld_full_arpo.sh",
-    ),
-    plan="osworld_full_arpo.sh: 16 tasks of 8 rollouts, minibatches of 8 tasks: 2 updates per step",
-    missing=(
-        "OSWorld, its screenshots and its checker; the reward of the release is that of the task"
-        " + 0.5 format, format -1 where the last action could not be parsed, else 0.",
-        "The choice of tasks: `grupo survey` and `Selected` keep those that are solved sometimes.",
-    ),
-    deviations=("Rollouts that could not be scored are left out before the first is replaced.",),
-    audit=(
-        "condition, draw, place, order of replay and storage, capacity, ratio, advantage, clip and"
-        " batch sizes compared with the release, which differs from the catalogue's row in two"
-        " points: it divides by the standard deviation of n - 1, so that one success among 8 has"
-        " +2.4749 and the others -0.3536, where the row has +2.6458 and -0.3780; and it computes"
-        " log-probabilities anew after the replay, where the row keeps the stored ones"
-    ),
-    shown=("docs/guidance_shown/arpo.md#a-known-success-in-failed-groups",),
-)
-
 
 @component
 class ReplaceFirstIfFailed:
@@ -62,8 +34,8 @@ class ReplaceFirstIfFailed:
         max_std: standard deviation from which on a group has not failed.
         max_mean: mean from which on a group has not failed.
 
-    >>> from grupo.core.types import Action, Rollout, Task
-    >>> won, lost = (Rollout((("?", Action((1,), (-0.5,))),), x, {"task": x}) for x in (1.0, 0.0))
+    >>> from grupo.core.types import Response, Rollout, Task
+    >>> won, lost = (Rollout((("?", Response((1,), (-0.5,))),), x, {"task": x}) for x in (1.0, 0.0))
     >>> group = Group(Task("k", "?", replays=(won,)), (lost, lost))
     >>> (replayed,) = ReplaceFirstIfFailed(NewestAbove(8, "task", 0.1))([group])
     >>> replayed.rewards, [rollout.source for rollout in replayed.rollouts]
@@ -138,3 +110,32 @@ def arpo_gui_replay(
         loss=RatioToCurrent(Clip(clip_low, clip_high, CappedRatio(dual_clip))),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="ARPO:End-to-End Policy Optimization for GUI Agents with Experience Replay",
+    use="Rewards are sparse, tasks recur, and whole groups fail at tasks that were solved before.",
+    tags=("agents", "off-policy", "multimodal"),
+    checked=("golden", "properties", "run"),
+    catalogue=("arpo-gui-replay",),
+    source=Source(
+        "code",
+        "dvlab-research/ARPO (commit 7489ae3): verl/trainer/replay_buffer.py, apply_replay of"
+        " ray_trainer.py, core_algos.py, examples/osworld_full_arpo.sh",
+    ),
+    plan="osworld_full_arpo.sh: 16 tasks of 8 rollouts, minibatches of 8 tasks: 2 updates per step",
+    missing=(
+        "OSWorld, its screenshots and its checker; the reward of the release is that of the task"
+        " + 0.5 format, format -1 where the last action could not be parsed, else 0.",
+        "The choice of tasks: `grupo survey` and `Selected` keep those that are solved sometimes.",
+    ),
+    deviations=("Rollouts that could not be scored are left out before the first is replaced.",),
+    audit=(
+        "condition, draw, place, order of replay and storage, capacity, ratio, advantage, clip and"
+        " batch sizes compared with the release, which differs from the catalogue's row in two"
+        " points: it divides by the standard deviation of n - 1, so that one success among 8 has"
+        " +2.4749 and the others -0.3536, where the row has +2.6458 and -0.3780; and it computes"
+        " log-probabilities anew after the replay, where the row keeps the stored ones"
+    ),
+    shown=("docs/guidance_shown/arpo.md#a-known-success-in-failed-groups",),
+)

@@ -10,33 +10,6 @@ from grupo.core.schedules import Switch
 from grupo.method import Method
 from grupo.rollouts.samplers import BetaBins, EarlyPruning
 
-PAPER = Paper(
-    title="Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
-    use="Generation dominates the cost, and the beginning of an answer predicts its outcome.",
-    tags=("filtering",),
-    checked=("golden", "properties", "run"),
-    catalogue=("arrol",),
-    source=Source("abstract", "the abstract and public summaries; Hsu1023/ARRoL has no code"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("Votes weighted by h at test time.",),
-    deviations=(
-        "The choice of the subset, the constants of the posterior and the warm-up are ours.",
-        (
-            "The quality head is linear; a summary of the paper has a perceptron on the last "
-            "hidden state."
-        ),
-    ),
-    audit=(
-        "compared with the abstract and with the catalogue's row; the repository was opened and "
-        "has a README only"
-    ),
-    shown=(
-        "tests/methods/test_arrol_balance.py"
-        "::test_survivors_have_more_variance_and_balance_than_a_random_subset",
-        "docs/comparisons/samplers.md#summary",
-    ),
-)
-
 
 def arrol(
     group_size: PositiveInt = 16,
@@ -72,3 +45,31 @@ def arrol(
         advantage=chain(CountByBin(len(posterior.bins)), Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + QualityLoss(),
     )
+
+
+PAPER = Paper(
+    title="Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
+    use="Generation dominates the cost, and the beginning of an answer predicts its outcome.",
+    tags=("filtering",),
+    checked=("golden", "properties", "run"),
+    catalogue=("arrol",),
+    source=Source("abstract", "the abstract and public summaries; Hsu1023/ARRoL has no code"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("Votes weighted by h at test time.",),
+    deviations=(
+        "The choice of the subset, the constants of the posterior and the warm-up are ours.",
+        (
+            "The quality head is linear; a summary of the paper has a perceptron on the last "
+            "hidden state."
+        ),
+    ),
+    audit=(
+        "compared with the abstract and with the catalogue's row; the repository was opened and "
+        "has a README only"
+    ),
+    shown=(
+        "tests/methods/test_arrol_balance.py"
+        "::test_survivors_have_more_variance_and_balance_than_a_random_subset",
+        "docs/comparisons/samplers.md#summary",
+    ),
+)

@@ -13,35 +13,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="ASPO: Asymmetric Importance Sampling Policy Optimization",
-    use="Entropy collapses because tokens that are both likely and good get the largest updates.",
-    tags=("importance-sampling", "clipping", "entropy"),
-    equals_grpo_when="there is one update per step",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "wizard-III/Archer2.0, verl/trainer/ppo/core_algos.py and "
-        "scripts/train/run_archer2.0_qwen2.5_1.5b_math.sh",
-    ),
-    plan=(
-        "run_archer2.0_qwen2.5_1.5b_math.sh: train batch 64, minibatch 16 prompts, 3 epochs: 12 "
-        "updates per step"
-    ),
-    missing=("An overlong penalty over the last 16 tokens.",),
-    deviations=(
-        (
-            "The clip of 0.4 and the KL of 0.001 for tokens of high or low entropy belong to "
-            "Archer and are left out."
-        ),
-    ),
-    audit=(
-        "weights, masks and the cap of 3 compared with compute_policy_loss_archer, batch sizes "
-        "with the run script"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
-
 
 @component
 class InverseRatioForPositive:
@@ -90,3 +61,33 @@ def aspo_ratio(
         aggregation=token_mean,
         updates=Updates(epochs=3, minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="ASPO: Asymmetric Importance Sampling Policy Optimization",
+    use="Entropy collapses because tokens that are both likely and good get the largest updates.",
+    tags=("importance-sampling", "clipping", "entropy"),
+    equals_grpo_when="there is one update per step",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "wizard-III/Archer2.0, verl/trainer/ppo/core_algos.py and "
+        "scripts/train/run_archer2.0_qwen2.5_1.5b_math.sh",
+    ),
+    plan=(
+        "run_archer2.0_qwen2.5_1.5b_math.sh: train batch 64, minibatch 16 prompts, 3 epochs: 12 "
+        "updates per step"
+    ),
+    missing=("An overlong penalty over the last 16 tokens.",),
+    deviations=(
+        (
+            "The clip of 0.4 and the KL of 0.001 for tokens of high or low entropy belong to "
+            "Archer and are left out."
+        ),
+    ),
+    audit=(
+        "weights, masks and the cap of 3 compared with compute_policy_loss_archer, batch sizes "
+        "with the run script"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

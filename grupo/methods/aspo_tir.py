@@ -7,25 +7,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Understanding Tool-Integrated Reasoning",
-    use="The policy calls its tool only to check what it has already computed.",
-    tags=("agents", "advantage"),
-    checked=("golden", "properties", "run"),
-    catalogue=("aspo-tir",),
-    source=Source("third_party", "an implementation for verl by other people (apply_aspo_shaping)"),
-    plan="not stated in any source that was opened; one update per step",
-    audit=(
-        "compared with the catalogue's row of that implementation; the paper's equation could not "
-        "be opened"
-    ),
-)
 
 
 @component
@@ -41,8 +27,8 @@ class EarlyToolBonus:
         max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
     """
 
-    bias_coef: Number
-    max_bias_fraction: Number
+    bias_coef: NumberOrSchedule
+    max_bias_fraction: NumberOrSchedule
 
     requires = Requires(reward_terms=("correct", "first_call"))
 
@@ -58,7 +44,9 @@ class EarlyToolBonus:
 
 
 def aspo_tir(
-    group_size: PositiveInt = 8, bias_coef: Number = -2.0, max_bias_fraction: NonNegative = 0.7
+    group_size: PositiveInt = 8,
+    bias_coef: NumberOrSchedule = -2.0,
+    max_bias_fraction: NonNegative = 0.7,
 ) -> Method:
     """GRPO whose advantage of correct rollouts grows or shrinks by the position of the first call.
 
@@ -74,3 +62,18 @@ def aspo_tir(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), EarlyToolBonus(bias_coef, max_bias_fraction)),
     )
+
+
+PAPER = Paper(
+    title="Understanding Tool-Integrated Reasoning",
+    use="The policy calls its tool only to check what it has already computed.",
+    tags=("agents", "advantage"),
+    checked=("golden", "properties", "run"),
+    catalogue=("aspo-tir",),
+    source=Source("third_party", "an implementation for verl by other people (apply_aspo_shaping)"),
+    plan="not stated in any source that was opened; one update per step",
+    audit=(
+        "compared with the catalogue's row of that implementation; the paper's equation could not "
+        "be opened"
+    ),
+)

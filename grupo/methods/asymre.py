@@ -7,10 +7,44 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
+
+
+@component
+class AddConstant:
+    """x + constant.
+
+    Args:
+        constant: added to every advantage.
+    """
+
+    constant: NumberOrSchedule
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x + self.constant
+
+
+def asymre(group_size: PositiveInt = 8, baseline_margin: NonNegative = 0.1) -> Method:
+    """-(r - V) log pi of whole answers, V = mean(r) - baseline_margin, without ratio or clip.
+
+    With V below the expected reward off-policy REINFORCE improves the policy; at or above it, it
+    may collapse.
+
+    Args:
+        group_size: rollouts per task (paper, by public notes: 8).
+        baseline_margin: minus the paper's delta V (by public notes 0.1: all runs at delta V = 0
+            collapse).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), AddConstant(baseline_margin)),
+        loss=Reinforce(),
+        aggregation=token_sum,
+    )
+
 
 PAPER = Paper(
     title="Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and "
@@ -34,36 +68,3 @@ PAPER = Paper(
         "and the group of 8 with two public notes on sections 5.2 and 5.3"
     ),
 )
-
-
-@component
-class AddConstant:
-    """x + constant.
-
-    Args:
-        constant: added to every advantage.
-    """
-
-    constant: Number
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x + self.constant
-
-
-def asymre(group_size: PositiveInt = 8, baseline_margin: NonNegative = 0.1) -> Method:
-    """-(r - V) log pi of whole answers, V = mean(r) - baseline_margin, without ratio or clip.
-
-    With V below the expected reward off-policy REINFORCE improves the policy; at or above it, it
-    may collapse.
-
-    Args:
-        group_size: rollouts per task (paper, by public notes: 8).
-        baseline_margin: minus the paper's delta V (by public notes 0.1: all runs at delta V = 0
-            collapse).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), AddConstant(baseline_margin)),
-        loss=Reinforce(),
-        aggregation=token_sum,
-    )

@@ -8,46 +8,11 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Learning When to Think: Shaping Adaptive Reasoning in R1-Style Models via Multi-Stage"
-    " RL",
-    use="A reasoning model thinks about every task, and should skip thinking on easy ones.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("autothink",),
-    source=Source(
-        "code",
-        "TU2021/AutoThink, verl/verl/trainer/main_ppo.py, deepscaler/rewards/math_reward.py and "
-        "scripts/train",
-    ),
-    plan=(
-        "train_stage1.sh: train batch 128, minibatch 64 prompts: 2 updates per step; stages 2 and "
-        "3 have 64 and 64, one update"
-    ),
-    missing=(
-        "The stages as a pipeline: each is a recipe of its own here.",
-        (
-            "The release lowers the reward of a wrong answer without thinking to -2 where it "
-            "repeats itself or has a word of 120 letters."
-        ),
-    ),
-    deviations=(
-        (
-            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
-            "bonus of 0.001."
-        ),
-    ),
-    audit=(
-        "rewards, targets, slope, length terms and batch sizes compared with the reward manager "
-        "and the scripts of the three stages"
-    ),
-)
 
 REWARD_TERMS = ("correct", "think", "format")
 
@@ -68,8 +33,8 @@ class BalancedModeReward:
     """
 
     mode_fraction: Fraction
-    length_coef: Number
-    slope: Number = 2.0
+    length_coef: NumberOrSchedule
+    slope: NumberOrSchedule = 2.0
 
     # the terms are true above 1/2; the shares of the modes are those of the batch
     requires = Requires(reward_terms=REWARD_TERMS, whole_batch=True)
@@ -111,3 +76,39 @@ def autothink(
         advantage=chain(BalancedModeReward(mode_fraction, length_coef), Center(), ScaleByStd()),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Learning When to Think: Shaping Adaptive Reasoning in R1-Style Models via Multi-Stage"
+    " RL",
+    use="A reasoning model thinks about every task, and should skip thinking on easy ones.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("autothink",),
+    source=Source(
+        "code",
+        "TU2021/AutoThink, verl/verl/trainer/main_ppo.py, deepscaler/rewards/math_reward.py and "
+        "scripts/train",
+    ),
+    plan=(
+        "train_stage1.sh: train batch 128, minibatch 64 prompts: 2 updates per step; stages 2 and "
+        "3 have 64 and 64, one update"
+    ),
+    missing=(
+        "The stages as a pipeline: each is a recipe of its own here.",
+        (
+            "The release lowers the reward of a wrong answer without thinking to -2 where it "
+            "repeats itself or has a word of 120 letters."
+        ),
+    ),
+    deviations=(
+        (
+            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
+            "bonus of 0.001."
+        ),
+    ),
+    audit=(
+        "rewards, targets, slope, length terms and batch sizes compared with the reward manager "
+        "and the scripts of the three stages"
+    ),
+)

@@ -8,6 +8,27 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def bapo(group_size: PositiveInt = 16, positive_share: Fraction = 0.5) -> Method:
+    """PPO's clip with bounds searched for each minibatch.
+
+    The lower bound moves from 0.6 to 0.9, then the upper from 1.2 to 3, until tokens with A > 0
+    contribute positive_share of the sum of |clipped r A|. A = (r - mean(r)) / std(r).
+
+    A step makes 8 updates: 2 passes over 4 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' example script: 16).
+        positive_share: share of the loss that positive tokens must reach.
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=AdaptiveClip(positive_share=positive_share),
+        aggregation=token_mean,
+        updates=Updates(epochs=2, minibatches=4),
+    )
+
+
 PAPER = Paper(
     title="BAPO: Stabilizing Off-Policy Reinforcement Learning for LLMs via Balanced Policy "
     "Optimization with Adaptive Clipping",
@@ -37,23 +58,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#reuse",),
 )
-
-
-def bapo(group_size: PositiveInt = 16, positive_share: Fraction = 0.5) -> Method:
-    """PPO's clip with bounds searched for each minibatch.
-
-    The lower bound moves from 0.6 to 0.9, then the upper from 1.2 to 3, until tokens with A > 0
-    contribute positive_share of the sum of |clipped r A|. A = (r - mean(r)) / std(r).
-
-    A step makes 8 updates: 2 passes over 4 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' example script: 16).
-        positive_share: share of the loss that positive tokens must reach.
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=AdaptiveClip(positive_share=positive_share),
-        aggregation=token_mean,
-        updates=Updates(epochs=2, minibatches=4),
-    )

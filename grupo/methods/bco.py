@@ -8,20 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
-PAPER = Paper(
-    title="Binary Classifier Optimization for Large Language Model Alignment",
-    use="Answers have a label, thumbs up or down, and are no pairs.",
-    tags=("preferences",),
-    trl="DPOConfig(loss_type='bco_pair'), without the shift in TRL 1.16",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'bco_pair'"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    missing=("Weights by the density ratio of chosen and rejected prompts.",),
-    deviations=("The shift is the mean of the batch; the paper's is a moving average of batches.",),
-    audit="without the shift: loss and gradient compared with numbers that TRL 1.16 computed",
-    shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
-)
-
 
 def bco(beta: Positive = 0.1) -> Method:
     """loss = mean over groups of l(h(w) - d) + l(d - h(l)), l(z) = -log sigmoid(beta z).
@@ -37,3 +23,18 @@ def bco(beta: Positive = 0.1) -> Method:
     chosen, rejected = Logistic(beta), NegatedLogistic(beta)
     loss = LabelledScore(LogRatio(), chosen, rejected, BatchMeanShift())
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
+PAPER = Paper(
+    title="Binary Classifier Optimization for Large Language Model Alignment",
+    use="Answers have a label, thumbs up or down, and are no pairs.",
+    tags=("preferences",),
+    trl="DPOConfig(loss_type='bco_pair'), without the shift in TRL 1.16",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'bco_pair'"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    missing=("Weights by the density ratio of chosen and rejected prompts.",),
+    deviations=("The shift is the mean of the batch; the paper's is a moving average of batches.",),
+    audit="without the shift: loss and gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
+)

@@ -8,36 +8,11 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="BNPO: Beta Normalization Policy Optimization",
-    use="Rewards are 0 or 1, and the mix of easy and hard prompts shifts during training.",
-    tags=("advantage", "curriculum"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("bnpo",),
-    source=Source(
-        "code",
-        "changyi7231/BNPO, recipe/bnpo/src/bnpo_ray_trainer.py and recipe/bnpo/run.sh",
-    ),
-    plan="recipe/bnpo/run.sh: train batch 32, minibatch 32 prompts, 1 epoch: one update per step",
-    missing=(
-        (
-            "Advantage decomposition for several rewards (use_advantage_decomposition, off in the "
-            "script)."
-        ),
-        "The dual clip of 10, which never acts at one update per step.",
-    ),
-    audit=(
-        "formula, constants, clips, aggregation and batch sizes compared with "
-        "compute_bnpo_outcome_advantage and the run script"
-    ),
-    shown=("docs/claims.md#difficulty",),
-)
 
 
 @component
@@ -51,7 +26,7 @@ class BetaNormalise:
         max_scale: largest factor.
     """
 
-    max_scale: Number = 1e6
+    max_scale: NumberOrSchedule = 1e6
 
     # the distribution of p is that of all groups
     # the reward: a Beta density has no value outside [0, 1]
@@ -93,3 +68,29 @@ def bnpo(
         loss=Clip(clip_low, clip_high),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="BNPO: Beta Normalization Policy Optimization",
+    use="Rewards are 0 or 1, and the mix of easy and hard prompts shifts during training.",
+    tags=("advantage", "curriculum"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("bnpo",),
+    source=Source(
+        "code",
+        "changyi7231/BNPO, recipe/bnpo/src/bnpo_ray_trainer.py and recipe/bnpo/run.sh",
+    ),
+    plan="recipe/bnpo/run.sh: train batch 32, minibatch 32 prompts, 1 epoch: one update per step",
+    missing=(
+        (
+            "Advantage decomposition for several rewards (use_advantage_decomposition, off in the "
+            "script)."
+        ),
+        "The dual clip of 10, which never acts at one update per step.",
+    ),
+    audit=(
+        "formula, constants, clips, aggregation and batch sizes compared with "
+        "compute_bnpo_outcome_advantage and the run script"
+    ),
+    shown=("docs/claims.md#difficulty",),
+)

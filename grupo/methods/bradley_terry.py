@@ -14,22 +14,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
-PAPER = Paper(
-    title="Training language models to follow instructions with human feedback",
-    use="There are pairs of a better and a worse answer, and later runs need a reward.",
-    tags=("preferences", "reward"),
-    trl="RewardTrainer",
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "eq. 1"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    deviations=(
-        "The score is read in the state before the last token, the end token, not after it.",
-        "A task with several answers on either side: its best against its worst ones, which share"
-        " their place; the paper takes all pairs of a prompt.",
-    ),
-    audit="loss compared with eq. 1 of the paper",
-)
-
 
 @component
 class HeadAtEnd:
@@ -68,3 +52,20 @@ def bradley_terry(head: FeatureHead = DeepHead("score")) -> Method:
     """
     loss = Preference(HeadAtEnd(head), Logistic(beta=1.0))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
+PAPER = Paper(
+    title="Training language models to follow instructions with human feedback",
+    use="There are pairs of a better and a worse answer, and later runs need a reward.",
+    tags=("preferences", "reward"),
+    trl="RewardTrainer",
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 1"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    deviations=(
+        "The score is read in the state before the last token, the end token, not after it.",
+        "A task with several answers on either side: its best against its worst ones, which share"
+        " their place; the paper takes all pairs of a prompt.",
+    ),
+    audit="loss compared with eq. 1 of the paper",
+)

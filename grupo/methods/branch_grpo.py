@@ -8,6 +8,40 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import SplitTree
 
+
+def branch_grpo(
+    split_steps: tuple[NonNegativeInt, ...] = (0, 3, 6, 9),
+    clip_eps: NonNegative = 1e-3,
+    *,
+    max_advantage: NonNegative = 5.0,
+    sibling_correlation: NonNegative = 0.0,
+    logp_coef: NonNegative = 0.0,
+    masks: tuple[ActionMaskFn, ...] = (),
+) -> Method:
+    """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.
+
+    loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), R = pi / old. All steps that lead to a
+    node have its A; a step counts once, however many leaves share it.
+
+    Args:
+        split_steps: denoising steps before which the tree splits in two (released run of 20 steps).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        max_advantage: A is clamped to [-max_advantage, max_advantage].
+        sibling_correlation: correlation of the siblings' noises at a split.
+        logp_coef: in v a leaf has the weight exp(logp_coef log p(leaf | node)).
+        masks: a step counts if all masks hold: `BestOfSiblings()` and `TopBottomLeaves(4)` prune
+            the width, `OutsideWindow(9, 4)` the depth.
+    """
+    return Method(
+        sampler=SplitTree(split_steps, sibling_correlation=sibling_correlation),
+        advantage=chain(
+            NormalizePerDepth(logp_coef=logp_coef), ClampAdvantage(-max_advantage, max_advantage)
+        ),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=DedupTokenMean(masks),
+    )
+
+
 PAPER = Paper(
     title="BranchGRPO: Stable and Efficient GRPO with Structured Branching in Diffusion Models",
     use="Generating images dominates the cost, and each denoising step needs its own advantage.",
@@ -51,36 +85,3 @@ PAPER = Paper(
         "train_branchgrpo_flux.py and its script"
     ),
 )
-
-
-def branch_grpo(
-    split_steps: tuple[NonNegativeInt, ...] = (0, 3, 6, 9),
-    clip_eps: NonNegative = 1e-3,
-    *,
-    max_advantage: NonNegative = 5.0,
-    sibling_correlation: NonNegative = 0.0,
-    logp_coef: NonNegative = 0.0,
-    masks: tuple[ActionMaskFn, ...] = (),
-) -> Method:
-    """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.
-
-    loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), R = pi / old. All steps that lead to a
-    node have its A; a step counts once, however many leaves share it.
-
-    Args:
-        split_steps: denoising steps before which the tree splits in two (released run of 20 steps).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        max_advantage: A is clamped to [-max_advantage, max_advantage].
-        sibling_correlation: correlation of the siblings' noises at a split.
-        logp_coef: in v a leaf has the weight exp(logp_coef log p(leaf | node)).
-        masks: a step counts if all masks hold: `BestOfSiblings()` and `TopBottomLeaves(4)` prune
-            the width, `OutsideWindow(9, 4)` the depth.
-    """
-    return Method(
-        sampler=SplitTree(split_steps, sibling_correlation=sibling_correlation),
-        advantage=chain(
-            NormalizePerDepth(logp_coef=logp_coef), ClampAdvantage(-max_advantage, max_advantage)
-        ),
-        loss=Clip(clip_eps, clip_eps),
-        aggregation=DedupTokenMean(masks),
-    )

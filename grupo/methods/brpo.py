@@ -9,30 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import AnytimeBudgets
 
-PAPER = Paper(
-    title="Optimizing Anytime Reasoning via Budget Relative Policy Optimization",
-    use="Answers must be good wherever thinking is cut off.",
-    tags=("length", "process-reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("brpo-anytime",),
-    source=Source(
-        "code",
-        "sail-sg/AnytimeReasoner, verl/verl/trainer/ppo/brpo.py, run_experiments.sh and "
-        "run_1.5b_8k.sh",
-    ),
-    plan="run_1.5b_8k.sh: train batch 64, minibatch 32 prompts: 2 updates per step",
-    deviations=(
-        (
-            "Token sums are divided by the largest length of a trace and its answers, in the "
-            "release by the number of padded positions of the batch."
-        ),
-    ),
-    audit=(
-        "formulas compared with compute_cot_advantage and compute_summary_advantage of brpo.py, "
-        "group, budgets, answers, prior and batch sizes with the scripts"
-    ),
-)
-
 
 def brpo(
     traces: PositiveInt = 8,
@@ -66,3 +42,28 @@ def brpo(
         aggregation=ConstantLength(max(1, token_budgets[-1] // answers_per_trace + answer_tokens)),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Optimizing Anytime Reasoning via Budget Relative Policy Optimization",
+    use="Answers must be good wherever thinking is cut off.",
+    tags=("length", "process-reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("brpo-anytime",),
+    source=Source(
+        "code",
+        "sail-sg/AnytimeReasoner, verl/verl/trainer/ppo/brpo.py, run_experiments.sh and "
+        "run_1.5b_8k.sh",
+    ),
+    plan="run_1.5b_8k.sh: train batch 64, minibatch 32 prompts: 2 updates per step",
+    deviations=(
+        (
+            "Token sums are divided by the largest length of a trace and its answers, in the "
+            "release by the number of padded positions of the batch."
+        ),
+    ),
+    audit=(
+        "formulas compared with compute_cot_advantage and compute_summary_advantage of brpo.py, "
+        "group, budgets, answers, prior and batch sizes with the scripts"
+    ),
+)

@@ -10,31 +10,12 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.numbers import Fraction, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import CosineRestarts
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
-    use="Entropy or length matters, but it is unknown whether more or less of it is better.",
-    tags=("advantage", "entropy"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("canon",),
-    source=Source("code", "biuboomc/CANON: scripts/setups.sh, verl/trainer/ppo/core_algos.py"),
-    plan="setups.sh: batch of 512 prompts, minibatches of 32: 16 updates per step.",
-    missing=("The variant whose halves are drawn at random.",),
-    deviations=(
-        "Equal metrics at the median share the places of both halves; the released code splits"
-        " them by their order in the batch.",
-        "The warm-up of the cosine schedules is a line through the middle of each step; the"
-        " released code is at most two of its 150 steps ahead.",
-    ),
-    audit="Formula, schedules, clip, group size and update plan compared with the repository at"
-    " 7d6f814; advantages agree with its code on a reference batch.",
-)
 
 
 @component
@@ -50,8 +31,8 @@ class ConditionalAdvantage:
 
     between_weight: Fraction
     metric: AdvantageEstimator = MeanSignal("entropy")
-    low_scale: Number = 1.0
-    high_scale: Number = 1.0
+    low_scale: NumberOrSchedule = 1.0
+    high_scale: NumberOrSchedule = 1.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         mu = self.between_weight
@@ -117,3 +98,23 @@ def canon(
         aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
+    use="Entropy or length matters, but it is unknown whether more or less of it is better.",
+    tags=("advantage", "entropy"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("canon",),
+    source=Source("code", "biuboomc/CANON: scripts/setups.sh, verl/trainer/ppo/core_algos.py"),
+    plan="setups.sh: batch of 512 prompts, minibatches of 32: 16 updates per step.",
+    missing=("The variant whose halves are drawn at random.",),
+    deviations=(
+        "Equal metrics at the median share the places of both halves; the released code splits"
+        " them by their order in the batch.",
+        "The warm-up of the cosine schedules is a line through the middle of each step; the"
+        " released code is at most two of its 150 steps ahead.",
+    ),
+    audit="Formula, schedules, clip, group size and update plan compared with the repository at"
+    " 7d6f814; advantages agree with its code on a reference batch.",
+)

@@ -8,35 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
-    "Reinforcement Learning",
-    use="Entropy should be controlled by the gradient of clipped tokens of either sign.",
-    tags=("clipping", "entropy"),
-    equals_grpo_when="there is one update per step",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "Kwai-Klear/CE-GPPO, recipe/dapo/7B_perf_run_gppo_v1_beta1_075_beta2_1_ours_math.sh",
-    ),
-    plan=(
-        "7B_perf_run_gppo_v1_beta1_075_beta2_1_ours_math.sh: train batch 128, minibatch 16 "
-        "prompts: 8 updates per step"
-    ),
-    missing=(
-        (
-            "The group filter of the scripts, which generate 256 groups and train on 128 of those "
-            "whose accuracies differ."
-        ),
-        "The dual clip of 10.",
-    ),
-    audit=(
-        "loss, constants and batch sizes compared with compute_gppo_loss_general_beta and the 7B "
-        "and 1.5B scripts"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
-
 
 def ce_gppo(
     group_size: PositiveInt = 8,
@@ -66,3 +37,33 @@ def ce_gppo(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
+    "Reinforcement Learning",
+    use="Entropy should be controlled by the gradient of clipped tokens of either sign.",
+    tags=("clipping", "entropy"),
+    equals_grpo_when="there is one update per step",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "Kwai-Klear/CE-GPPO, recipe/dapo/7B_perf_run_gppo_v1_beta1_075_beta2_1_ours_math.sh",
+    ),
+    plan=(
+        "7B_perf_run_gppo_v1_beta1_075_beta2_1_ours_math.sh: train batch 128, minibatch 16 "
+        "prompts: 8 updates per step"
+    ),
+    missing=(
+        (
+            "The group filter of the scripts, which generate 256 groups and train on 128 of those "
+            "whose accuracies differ."
+        ),
+        "The dual clip of 10.",
+    ),
+    audit=(
+        "loss, constants and batch sizes compared with compute_gppo_loss_general_beta and the 7B "
+        "and 1.5B scripts"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

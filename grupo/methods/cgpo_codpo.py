@@ -14,22 +14,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
-    use="Most groups contain both feasible and infeasible answers.",
-    tags=("preferences", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("cgpo",),
-    source=Source("third_party", "TRL's draft of a CGPOTrainer, which cites eq. 14 and 18"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The mixture of tasks, each with its own judges and optimizer.",),
-    deviations=("Answers of equal reward share their place.",),
-    audit=(
-        "formula and constants compared with the catalogue's row of TRL's draft; the paper could "
-        "not be opened"
-    ),
-)
-
 
 def cgpo_codpo(
     group_size: PositiveInt = 4, beta: Positive = 0.1, nll_coef: NonNegative = 5.0
@@ -50,3 +34,20 @@ def cgpo_codpo(
     return Method(
         sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean
     )
+
+
+PAPER = Paper(
+    title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
+    use="Most groups contain both feasible and infeasible answers.",
+    tags=("preferences", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("cgpo",),
+    source=Source("third_party", "TRL's draft of a CGPOTrainer, which cites eq. 14 and 18"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The mixture of tasks, each with its own judges and optimizer.",),
+    deviations=("Answers of equal reward share their place.",),
+    audit=(
+        "formula and constants compared with the catalogue's row of TRL's draft; the paper could "
+        "not be opened"
+    ),
+)

@@ -15,19 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
-    use="The reward model can be hacked, and rules or judges detect it.",
-    tags=("reward", "kl"),
-    checked=("golden", "properties", "run"),
-    catalogue=("cgpo",),
-    source=Source("paper", "eq. 12, as reviews quote it; TRL's draft of a CGPOTrainer"),
-    plan="TRL's draft: one update per step",
-    missing=("Several tasks, each with judges and a reward model of its own.",),
-    deviations=("max_kl is our choice: neither paper nor draft gives a default.",),
-    audit="sums and constants compared with eq. 12 and with TRL's draft, which sums log-probs",
-)
-
 
 @component
 class CenterBatch:
@@ -57,3 +44,17 @@ def cgpo_crpg(group_size: PositiveInt = 4, max_kl: Positive = 10.0) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
+    use="The reward model can be hacked, and rules or judges detect it.",
+    tags=("reward", "kl"),
+    checked=("golden", "properties", "run"),
+    catalogue=("cgpo",),
+    source=Source("paper", "eq. 12, as reviews quote it; TRL's draft of a CGPOTrainer"),
+    plan="TRL's draft: one update per step",
+    missing=("Several tasks, each with judges and a reward model of its own.",),
+    deviations=("max_kl is our choice: neither paper nor draft gives a default.",),
+    audit="sums and constants compared with eq. 12 and with TRL's draft, which sums log-probs",
+)

@@ -9,6 +9,26 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def cgpo_crraft(group_size: PositiveInt = 4, max_kl: NonNegative = 10.0) -> Method:
+    """loss = -R log pi(y) of the group's best y, R = F 1[k <= max_kl] sigmoid(r - r_ref).
+
+    The mean is over all rollouts, of which one in a group counts.
+    k = log pi_old(y) - log pi_ref(y).
+    Reward terms: "feasible", F, and "baseline", r_ref.
+
+    Args:
+        group_size: rollouts per task.
+        max_kl: largest k of an answer that counts, in nats (KL_max; our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(CalibratedReward(), KLGated(max_kl), best_of_group),
+        loss=Reinforce(),
+        aggregation=token_sum,
+    )
+
+
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="CRPG is unstable: imitation of the best feasible answer changes the policy less.",
@@ -29,22 +49,3 @@ PAPER = Paper(
         "sum over the sequence with the paper"
     ),
 )
-
-
-def cgpo_crraft(group_size: PositiveInt = 4, max_kl: NonNegative = 10.0) -> Method:
-    """loss = -R log pi(y) of the group's best y, R = F 1[k <= max_kl] sigmoid(r - r_ref).
-
-    The mean is over all rollouts, of which one in a group counts.
-    k = log pi_old(y) - log pi_ref(y).
-    Reward terms: "feasible", F, and "baseline", r_ref.
-
-    Args:
-        group_size: rollouts per task.
-        max_kl: largest k of an answer that counts, in nats (KL_max; our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(CalibratedReward(), KLGated(max_kl), best_of_group),
-        loss=Reinforce(),
-        aggregation=token_sum,
-    )

@@ -13,29 +13,6 @@ from grupo.core.schedules import Schedule
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
-PAPER = Paper(
-    title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
-    "Reinforcement Learning via Dynamic Weighting",
-    use="One stage that moves from SFT to RL should replace SFT followed by RL.",
-    tags=("sft", "off-policy"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "modelscope/Trinity-RFT, examples/mix_chord/mix_chord.yaml and chord_policy_loss.py; "
-        "ms-swift, examples/train/grpo/internal/chord.sh",
-    ),
-    plan=(
-        "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
-        "per step"
-    ),
-    missing=("A warm-up of mu from 0, which chord-mu does not use.",),
-    deviations=("mu decays over the whole run; in both scripts over 200 steps.",),
-    audit=(
-        "loss, schedule and constants of chord-mu compared with the authors' Trinity-RFT and with "
-        "ms-swift's script"
-    ),
-)
-
 
 @component
 class CosineDecay(Schedule):
@@ -83,3 +60,27 @@ def chord_mu(
         loss=MixSFT(mu, Clip(clip_eps, clip_eps), NLL()),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+PAPER = Paper(
+    title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
+    "Reinforcement Learning via Dynamic Weighting",
+    use="One stage that moves from SFT to RL should replace SFT followed by RL.",
+    tags=("sft", "off-policy"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "modelscope/Trinity-RFT, examples/mix_chord/mix_chord.yaml and chord_policy_loss.py; "
+        "ms-swift, examples/train/grpo/internal/chord.sh",
+    ),
+    plan=(
+        "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
+        "per step"
+    ),
+    missing=("A warm-up of mu from 0, which chord-mu does not use.",),
+    deviations=("mu decays over the whole run; in both scripts over 200 steps.",),
+    audit=(
+        "loss, schedule and constants of chord-mu compared with the authors' Trinity-RFT and with "
+        "ms-swift's script"
+    ),
+)

@@ -9,29 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
-PAPER = Paper(
-    title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
-    "Reinforcement Learning via Dynamic Weighting",
-    use="Demonstrations have another style, and the policy should keep its own.",
-    tags=("sft", "off-policy"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "modelscope/Trinity-RFT, examples/mix_chord/mix_chord.yaml and chord_policy_loss.py",
-    ),
-    plan=(
-        "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
-        "per step"
-    ),
-    deviations=(
-        (
-            "p (1 - p) is a constant of the gradient, as in the authors' code; ms-swift let a "
-            "gradient through until its PR 6952."
-        ),
-    ),
-    audit="loss, weight and constants of chord-phi compared with the authors' Trinity-RFT",
-)
-
 
 def uncertainty_weight(pi: Signals, batch: Batch) -> PerAction:
     """p (1 - p), (N, T): largest at p = 1/2, 0 for certain and for impossible tokens."""
@@ -57,3 +34,27 @@ def chord_phi(
         loss=MixSFT(sft_weight, Clip(clip_eps, clip_eps), WeightedReinforce(uncertainty_weight)),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+PAPER = Paper(
+    title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
+    "Reinforcement Learning via Dynamic Weighting",
+    use="Demonstrations have another style, and the policy should keep its own.",
+    tags=("sft", "off-policy"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "modelscope/Trinity-RFT, examples/mix_chord/mix_chord.yaml and chord_policy_loss.py",
+    ),
+    plan=(
+        "mix_chord.yaml: 256 rollouts and 64 demonstrations in one minibatch of 320: one update "
+        "per step"
+    ),
+    deviations=(
+        (
+            "p (1 - p) is a constant of the gradient, as in the authors' code; ms-swift let a "
+            "gradient through until its PR 6952."
+        ),
+    ),
+    audit="loss, weight and constants of chord-phi compared with the authors' Trinity-RFT",
+)

@@ -9,6 +9,30 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def cispo(
+    group_size: PositiveInt = 16, clip_high: NonNegative = 4.0, clip_low: NonNegative = 1.0
+) -> Method:
+    """loss = mean over all tokens of -sg(clip(r, 1 - clip_low, 1 + clip_high)) A log pi.
+
+    A = (r - mean(r)) / std(r). With clip_low = 1 there is no lower bound.
+
+    A step makes 16 updates, one on each of 16 minibatches.
+
+    Args:
+        group_size: rollouts per task (ScaleRL, arXiv:2510.13786: 16).
+        clip_high: weights are at most 1 + clip_high (ScaleRL: 4; the paper tunes it and does not
+            give the value).
+        clip_low: weights are at least 1 - clip_low (paper: no lower bound).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)),
+        aggregation=token_mean,
+        updates=Updates(minibatches=16),
+    )
+
+
 PAPER = Paper(
     title="MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     use="Rare words such as 'however' are clipped away although reasoning depends on them.",
@@ -35,26 +59,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#reuse",),
 )
-
-
-def cispo(
-    group_size: PositiveInt = 16, clip_high: NonNegative = 4.0, clip_low: NonNegative = 1.0
-) -> Method:
-    """loss = mean over all tokens of -sg(clip(r, 1 - clip_low, 1 + clip_high)) A log pi.
-
-    A = (r - mean(r)) / std(r). With clip_low = 1 there is no lower bound.
-
-    A step makes 16 updates, one on each of 16 minibatches.
-
-    Args:
-        group_size: rollouts per task (ScaleRL, arXiv:2510.13786: 16).
-        clip_high: weights are at most 1 + clip_high (ScaleRL: 4; the paper tunes it and does not
-            give the value).
-        clip_low: weights are at least 1 - clip_low (paper: no lower bound).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)),
-        aggregation=token_mean,
-        updates=Updates(minibatches=16),
-    )

@@ -6,48 +6,11 @@ from grupo.algo.losses.entropy_aware import logp_advantage_covariance
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-    use="Entropy collapses early, and an entropy bonus is too coarse.",
-    tags=("entropy", "clipping", "filtering"),
-    verl="loss_mode='clip_cov' (unseeded draw, covariance of the micro-batch, PPO's clip excluded)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "PRIME-RL/Entropy-Mechanism-of-RL, recipe/dapo/7b_clip_cov.sh and "
-        "verl/trainer/ppo/core_algos.py",
-    ),
-    plan="recipe/dapo/7b_clip_cov.sh: train batch 256, minibatch 32 prompts: 8 updates per step",
-    missing=(
-        (
-            "Dynamic sampling of the scripts: groups of equal accuracy are refilled in up to 10 "
-            "rounds."
-        ),
-        "The dual clip of 10.",
-    ),
-    deviations=(
-        (
-            "The draw uses the bits of the old log-probability, in the release the global random "
-            "generator."
-        ),
-        "ceil(n share) tokens are dropped, in the release max(1, floor(n share)).",
-        (
-            "The covariance is that of the minibatch, in the release of the micro-batch, where "
-            "tokens that PPO's clip stops are left out."
-        ),
-    ),
-    audit=(
-        "loss, constants, clips and batch sizes compared with compute_policy_loss_clip_cov and the "
-        "scripts for 7B and 32B; arithmetic with verl 0.9.1"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
 
 
 @component
@@ -61,8 +24,8 @@ class DropHighCovariance:
     """
 
     drop_fraction: Fraction
-    min_covariance: Number
-    max_covariance: Number
+    min_covariance: NumberOrSchedule
+    max_covariance: NumberOrSchedule
 
     # the covariance uses means of the minibatch
     requires = Requires(coupled_rows=True, whole_batch=True)
@@ -108,3 +71,41 @@ def clip_cov(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
+    use="Entropy collapses early, and an entropy bonus is too coarse.",
+    tags=("entropy", "clipping", "filtering"),
+    verl="loss_mode='clip_cov' (unseeded draw, covariance of the micro-batch, PPO's clip excluded)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "PRIME-RL/Entropy-Mechanism-of-RL, recipe/dapo/7b_clip_cov.sh and "
+        "verl/trainer/ppo/core_algos.py",
+    ),
+    plan="recipe/dapo/7b_clip_cov.sh: train batch 256, minibatch 32 prompts: 8 updates per step",
+    missing=(
+        (
+            "Dynamic sampling of the scripts: groups of equal accuracy are refilled in up to 10 "
+            "rounds."
+        ),
+        "The dual clip of 10.",
+    ),
+    deviations=(
+        (
+            "The draw uses the bits of the old log-probability, in the release the global random "
+            "generator."
+        ),
+        "ceil(n share) tokens are dropped, in the release max(1, floor(n share)).",
+        (
+            "The covariance is that of the minibatch, in the release of the micro-batch, where "
+            "tokens that PPO's clip stops are left out."
+        ),
+    ),
+    audit=(
+        "loss, constants, clips and batch sizes compared with compute_policy_loss_clip_cov and the "
+        "scripts for 7B and 32B; arithmetic with verl 0.9.1"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

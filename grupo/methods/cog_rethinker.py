@@ -20,30 +20,6 @@ from grupo.rollouts.samplers import (
 from grupo.rollouts.samplers.kept_answers import replace_all
 from grupo.rollouts.samplers.recited_rescues import RECITED
 
-PAPER = Paper(
-    title="Cog-Rethinker: Hierarchical Metacognitive Reinforcement Learning for LLM Reasoning",
-    use="Many groups are all wrong, and the policy solves more with another prompt.",
-    tags=("hints", "sft"),
-    checked=("golden", "properties", "run"),
-    catalogue=("cog-rethinker",),
-    source=Source("abstract", "arXiv:2510.15979, abstract; the catalogue's row; no equation seen"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "DAPO's refilling, .replace(curriculum=DynamicSampling(...)), and its length penalty.",
-    ),
-    deviations=(
-        "Both stages show solved tasks of one buffer, not decompositions and corrections.",
-        "The texts of the prompts, the number of demonstrations and sft_coef are our choice.",
-        "Groups without different rewards are kept for the imitation of their copies alone.",
-    ),
-    audit="stages, their condition and the imitation compared with the abstract and the row",
-    shown=(
-        "docs/guidance_shown/rescue_sums.md#results",
-        "tests/methods/test_cog_rethinker.py::test_only_the_unsolved_prompt_is_asked_again",
-        "tests/rollouts/test_demonstration_buffer.py"
-        "::test_most_similar_solved_tasks_are_shown_and_never_the_task_itself",
-    ),
-)
 DECOMPOSED, CORRECTED = "decomposed", "corrected"  # sources of the rollouts of the two stages
 DECOMPOSE = "\n\nSplit the problem into parts, solve each of them, then give the final answer."
 CORRECT = "\n\nAn answer that is wrong: {attempt}\n\nFind the mistake, and answer again."
@@ -92,3 +68,29 @@ def cog_rethinker(
         loss=SelectBySource(Clip(clip_low, clip_high), sft_coef * NLL()),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+PAPER = Paper(
+    title="Cog-Rethinker: Hierarchical Metacognitive Reinforcement Learning for LLM Reasoning",
+    use="Many groups are all wrong, and the policy solves more with another prompt.",
+    tags=("hints", "sft"),
+    checked=("golden", "properties", "run"),
+    catalogue=("cog-rethinker",),
+    source=Source("abstract", "arXiv:2510.15979, abstract; the catalogue's row; no equation seen"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "DAPO's refilling, .replace(curriculum=DynamicSampling(...)), and its length penalty.",
+    ),
+    deviations=(
+        "Both stages show solved tasks of one buffer, not decompositions and corrections.",
+        "The texts of the prompts, the number of demonstrations and sft_coef are our choice.",
+        "Groups without different rewards are kept for the imitation of their copies alone.",
+    ),
+    audit="stages, their condition and the imitation compared with the abstract and the row",
+    shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
+        "tests/methods/test_cog_rethinker.py::test_only_the_unsolved_prompt_is_asked_again",
+        "tests/rollouts/test_demonstration_buffer.py"
+        "::test_most_similar_solved_tasks_are_shown_and_never_the_task_itself",
+    ),
+)

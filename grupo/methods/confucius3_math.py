@@ -8,42 +8,12 @@ from grupo.algo.losses import Clip, Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
-    "Mathematics Learning",
-    use="In a long run the entropy drifts up or down, and tasks differ widely in difficulty.",
-    tags=("entropy", "curriculum"),
-    checked=("golden", "properties", "run"),
-    catalogue=("confucius3-math",),
-    source=Source(
-        "paper",
-        "sections 6.1 to 6.3, eq. 1 to 3, table 2 (netease-youdao/Confucius3-Math, "
-        "Confucius3-Math.pdf)",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "Recent sample recovery, which keeps spare valid groups for the next step.",
-        (
-            "The stages with contexts of 4K, 8K and 16K tokens; hardness weights and dynamic "
-            "sampling begin in the second."
-        ),
-    ),
-    deviations=(
-        "Group, clip and rounds of generation are DAPO's: the report does not give them.",
-        "The sum over tokens is divided by their number.",
-    ),
-    audit=(
-        "formulas and constants compared with the catalogue's row of the report; the repository "
-        "was opened and has no training code"
-    ),
-)
 
 
 def hardness_weighted_advantage(x: Tensor, batch: Batch) -> Tensor:
@@ -63,7 +33,7 @@ class EntropyTargetLoss(Loss):
         target_entropy: in nats.
     """
 
-    target_entropy: Number
+    target_entropy: NumberOrSchedule
 
     requires = Requires(recomputed_signals=("entropy",), whole_batch=True, coupled_rows=True)
 
@@ -94,3 +64,34 @@ def confucius3_math(
         loss=Clip(0.2, 0.28) + entropy_coef * EntropyTargetLoss(target_entropy),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
+    "Mathematics Learning",
+    use="In a long run the entropy drifts up or down, and tasks differ widely in difficulty.",
+    tags=("entropy", "curriculum"),
+    checked=("golden", "properties", "run"),
+    catalogue=("confucius3-math",),
+    source=Source(
+        "paper",
+        "sections 6.1 to 6.3, eq. 1 to 3, table 2 (netease-youdao/Confucius3-Math, "
+        "Confucius3-Math.pdf)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "Recent sample recovery, which keeps spare valid groups for the next step.",
+        (
+            "The stages with contexts of 4K, 8K and 16K tokens; hardness weights and dynamic "
+            "sampling begin in the second."
+        ),
+    ),
+    deviations=(
+        "Group, clip and rounds of generation are DAPO's: the report does not give them.",
+        "The sum over tokens is divided by their number.",
+    ),
+    audit=(
+        "formulas and constants compared with the catalogue's row of the report; the repository "
+        "was opened and has no training code"
+    ),
+)

@@ -11,25 +11,11 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="COPO: Consistency-Aware Policy Optimization",
-    use="Most groups are all correct or all incorrect and have no advantage of their own.",
-    tags=("advantage", "entropy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("copo",),
-    source=Source("code", "run_copo.sh, README and the policy loss (soft-with-zero)"),
-    plan="run_copo.sh: 16 updates per step",
-    missing=("The dual clip at 3 of the released losses.",),
-    deviations=("The consistency factor is off, as in run_copo.sh; the paper has it.",),
-    audit="loss, gate of each rollout and constants compared with the released code",
-    shown=("docs/claims.md#modes",),
-)
 
 
 def answer_entropy(batch: Batch) -> Tensor:
@@ -50,7 +36,7 @@ class BetweenGroups:
         consistency_coef: weight of the entropy of the group's answers; 0 ignores it.
     """
 
-    consistency_coef: Number = 0.0
+    consistency_coef: NumberOrSchedule = 0.0
 
     requires = Requires(reward_terms=("cluster",), whole_batch=True)
 
@@ -81,8 +67,8 @@ class BlendedClip(Loss):
 
     surrogate: Clip
     within: AdvantageEstimator
-    entropy_slope: Number
-    entropy_midpoint: Number
+    entropy_slope: NumberOrSchedule
+    entropy_midpoint: NumberOrSchedule
 
     # a reward of exactly 0 means that the answer is incorrect
     requires = Requires(reward_terms=("cluster",), bounded_rewards=("reward",))
@@ -126,3 +112,18 @@ def copo(
         loss=BlendedClip(Clip(clip_eps, clip_eps), within, entropy_slope, entropy_midpoint),
         updates=Updates(minibatches=minibatches),
     )
+
+
+PAPER = Paper(
+    title="COPO: Consistency-Aware Policy Optimization",
+    use="Most groups are all correct or all incorrect and have no advantage of their own.",
+    tags=("advantage", "entropy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("copo",),
+    source=Source("code", "run_copo.sh, README and the policy loss (soft-with-zero)"),
+    plan="run_copo.sh: 16 updates per step",
+    missing=("The dual clip at 3 of the released losses.",),
+    deviations=("The consistency factor is off, as in run_copo.sh; the paper has it.",),
+    audit="loss, gate of each rollout and constants compared with the released code",
+    shown=("docs/claims.md#modes",),
+)

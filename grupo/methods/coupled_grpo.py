@@ -12,29 +12,6 @@ from grupo.core.units import RolloutSteps
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DiffuCoder: Understanding and Improving Masked Diffusion Models for Code Generation",
-    use="A masked diffusion model unmasks in any order, and can afford three forward passes.",
-    tags=("diffusion", "advantage"),
-    checked=("golden", "properties", "run"),
-    catalogue=("coupled-grpo",),
-    source=Source(
-        "code",
-        "apple/ml-diffucoder, recipes/config_coupled_code.yaml and src/open_r1/coupled_grpo.py",
-    ),
-    plan="config_coupled_code.yaml: num_iterations 2: 2 updates per step on the same rollouts",
-    deviations=(
-        (
-            "A mask is drawn for a step and each answer has its own masking ratio; in the release "
-            "a mask is drawn for each of the two passes, with one ratio for the batch."
-        ),
-    ),
-    audit=(
-        "loss, advantages and constants compared with coupled_grpo.py and the configuration, the "
-        "reference with TRL's SyncRefModelCallback and its default of ref_model_mixup_alpha"
-    ),
-)
-
 
 def coupled_grpo(
     group_size: PositiveInt = 10,
@@ -74,3 +51,27 @@ def coupled_grpo(
         updates=Updates(epochs=epochs),
         reference=ReferenceUpdate(ref_update_rate, ref_update_every),
     )
+
+
+PAPER = Paper(
+    title="DiffuCoder: Understanding and Improving Masked Diffusion Models for Code Generation",
+    use="A masked diffusion model unmasks in any order, and can afford three forward passes.",
+    tags=("diffusion", "advantage"),
+    checked=("golden", "properties", "run"),
+    catalogue=("coupled-grpo",),
+    source=Source(
+        "code",
+        "apple/ml-diffucoder, recipes/config_coupled_code.yaml and src/open_r1/coupled_grpo.py",
+    ),
+    plan="config_coupled_code.yaml: num_iterations 2: 2 updates per step on the same rollouts",
+    deviations=(
+        (
+            "A mask is drawn for a step and each answer has its own masking ratio; in the release "
+            "a mask is drawn for each of the two passes, with one ratio for the batch."
+        ),
+    ),
+    audit=(
+        "loss, advantages and constants compared with coupled_grpo.py and the configuration, the "
+        "reference with TRL's SyncRefModelCallback and its default of ref_model_mixup_alpha"
+    ),
+)

@@ -11,41 +11,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="CPPO: Accelerating the Training of Group Relative Policy Optimization-Based"
-    " Reasoning Models",
-    use="Most rollouts of a group are alike, and the few that differ should decide the update.",
-    tags=("filtering",),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "lzhxmu/CPPO, scripts/CPPO_gsm.sh, recipes/gsm8k/Qwen2.5-1.5B-Instruct.yaml and "
-        "src/open_r1/grpo_trainer_gsm.py",
-    ),
-    plan=(
-        "Qwen2.5-1.5B-Instruct.yaml: num_iterations 2; gsm8k_cppo.sh for verl: ppo_epochs 2: 2 "
-        "updates per step"
-    ),
-    missing=(
-        (
-            "Dynamic completion allocation: the places of pruned answers are filled with answers "
-            "to further prompts."
-        ),
-    ),
-    deviations=(
-        "Each row of a rollout counts separately.",
-        "Pruned rows still have a forward pass, at weight 0; `pods` avoids it.",
-        (
-            "The release prunes over the rows of a device, not of a group, and takes the mean over "
-            "tokens."
-        ),
-    ),
-    audit=(
-        "pruning, KL, group and iterations compared with the scripts and recipes for TRL and verl"
-    ),
-    shown=("docs/claims.md#difficulty",),
-)
-
 
 @component
 class TopAdvantageMean:
@@ -102,3 +67,39 @@ def cppo(
         aggregation=TopAdvantageMean(prune_fraction),
         updates=Updates(epochs=2),
     )
+
+
+PAPER = Paper(
+    title="CPPO: Accelerating the Training of Group Relative Policy Optimization-Based"
+    " Reasoning Models",
+    use="Most rollouts of a group are alike, and the few that differ should decide the update.",
+    tags=("filtering",),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "lzhxmu/CPPO, scripts/CPPO_gsm.sh, recipes/gsm8k/Qwen2.5-1.5B-Instruct.yaml and "
+        "src/open_r1/grpo_trainer_gsm.py",
+    ),
+    plan=(
+        "Qwen2.5-1.5B-Instruct.yaml: num_iterations 2; gsm8k_cppo.sh for verl: ppo_epochs 2: 2 "
+        "updates per step"
+    ),
+    missing=(
+        (
+            "Dynamic completion allocation: the places of pruned answers are filled with answers "
+            "to further prompts."
+        ),
+    ),
+    deviations=(
+        "Each row of a rollout counts separately.",
+        "Pruned rows still have a forward pass, at weight 0; `pods` avoids it.",
+        (
+            "The release prunes over the rows of a device, not of a group, and takes the mean over "
+            "tokens."
+        ),
+    ),
+    audit=(
+        "pruning, KL, group and iterations compared with the scripts and recipes for TRL and verl"
+    ),
+    shown=("docs/claims.md#difficulty",),
+)

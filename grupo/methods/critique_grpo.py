@@ -10,31 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, with_critique
 
-PAPER = Paper(
-    title="Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",
-    use="The model fails alone and succeeds after a critique of its answer.",
-    tags=("hints", "off-policy"),
-    checked=("golden", "properties", "run"),
-    example="critique_grpo(max_length=64)",
-    catalogue=("critique-grpo",),
-    source=Source(
-        "code",
-        "zhangxy-2019/critique-GRPO, verl/verl/critique_grpo/critique_core_algos.py and "
-        "examples/grpo_trainer/run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh",
-    ),
-    plan=(
-        "run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh: train batch 128, minibatch "
-        "64 prompts: 2 updates per step"
-    ),
-    missing=("Critiques of a stronger model: with_critique(..., critique=yours).",),
-    deviations=("The best second attempt is kept; the release keeps any where none is correct.",),
-    audit=(
-        "loss, shaping, entropy bonus, group and batch sizes compared with the loss and the run "
-        "script, whose clip and token mean are off"
-    ),
-    shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
-)
-
 
 def critique_grpo(
     max_length: PositiveInt,
@@ -66,3 +41,29 @@ def critique_grpo(
         aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",
+    use="The model fails alone and succeeds after a critique of its answer.",
+    tags=("hints", "off-policy"),
+    checked=("golden", "properties", "run"),
+    example="critique_grpo(max_length=64)",
+    catalogue=("critique-grpo",),
+    source=Source(
+        "code",
+        "zhangxy-2019/critique-GRPO, verl/verl/critique_grpo/critique_core_algos.py and "
+        "examples/grpo_trainer/run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh",
+    ),
+    plan=(
+        "run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh: train batch 128, minibatch "
+        "64 prompts: 2 updates per step"
+    ),
+    missing=("Critiques of a stronger model: with_critique(..., critique=yours).",),
+    deviations=("The best second attempt is kept; the release keeps any where none is correct.",),
+    audit=(
+        "loss, shaping, entropy bonus, group and batch sizes compared with the loss and the run "
+        "script, whose clip and token mean are off"
+    ),
+    shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
+)

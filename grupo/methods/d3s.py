@@ -13,29 +13,6 @@ from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient "
-    "Policy Optimization",
-    use="Groups are large, and most of their rollouts and tokens contribute little.",
-    tags=("filtering", "entropy", "curriculum"),
-    checked=("golden", "properties", "run"),
-    catalogue=("d3s",),
-    source=Source(
-        "third_party",
-        "two public notes on the paper, one of them zhaoyang97/Paper-Notes (ICLR 2026)",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The variant that selects within each group (D3S-I).",),
-    deviations=(
-        "The start of both schedules and the mean over kept tokens are our choice.",
-        "The whole batch of the paper is the minibatch here.",
-    ),
-    audit=(
-        "selection of rollouts and tokens and the linear schedule compared with a public note; the "
-        "constants could not be found"
-    ),
-)
-
 
 @component
 class TopAdvantageTokens:
@@ -87,3 +64,27 @@ def d3s(
     schedules = (Linear(rollout_fraction, 1.0), Linear(token_fraction, 1.0))
     aggregation = TopAdvantageTokens(*schedules)
     return Method(sampler=GroupSampler(group_size), aggregation=aggregation)
+
+
+PAPER = Paper(
+    title="Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient "
+    "Policy Optimization",
+    use="Groups are large, and most of their rollouts and tokens contribute little.",
+    tags=("filtering", "entropy", "curriculum"),
+    checked=("golden", "properties", "run"),
+    catalogue=("d3s",),
+    source=Source(
+        "third_party",
+        "two public notes on the paper, one of them zhaoyang97/Paper-Notes (ICLR 2026)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The variant that selects within each group (D3S-I).",),
+    deviations=(
+        "The start of both schedules and the mean over kept tokens are our choice.",
+        "The whole batch of the paper is the minibatch here.",
+    ),
+    audit=(
+        "selection of rollouts and tokens and the linear schedule compared with a public note; the "
+        "constants could not be found"
+    ),
+)

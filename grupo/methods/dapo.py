@@ -17,25 +17,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
-    use="Answers are long, many tasks are solved by all rollouts or none, and entropy collapses.",
-    tags=("clipping", "filtering", "aggregation", "length"),
-    trl="loss_type='dapo', epsilon_high=0.28, mask_truncated_completions; no dynamic sampling",
-    verl="the recipe dapo: clip_ratio_high=0.28, loss_agg_mode='token-mean', filter_groups, "
-    "overlong_buffer",
-    checked=("golden", "properties", "run"),
-    example="dapo(max_length=64, overlong_buffer=16)",
-    source=Source("code", "eq. 8 to 13 of the paper; verl's recipe/dapo/run_dapo_qwen2.5_32b.sh"),
-    plan="section 4.1 and run_dapo_qwen2.5_32b.sh: 512 prompts, minibatch 32: 16 updates per step",
-    missing=("The dual clip of 10 of the script.",),
-    audit=(
-        "formulas as cited in the file; constants and batch sizes compared with "
-        "run_dapo_qwen2.5_32b.sh"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
-
 
 def dapo(
     max_length: PositiveInt,
@@ -76,3 +57,23 @@ def dapo(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
+    use="Answers are long, many tasks are solved by all rollouts or none, and entropy collapses.",
+    tags=("clipping", "filtering", "aggregation", "length"),
+    trl="loss_type='dapo', epsilon_high=0.28, mask_truncated_completions; no dynamic sampling",
+    verl="the recipe dapo: clip_ratio_high=0.28, loss_agg_mode='token-mean', filter_groups, "
+    "overlong_buffer",
+    checked=("golden", "properties", "run"),
+    example="dapo(max_length=64, overlong_buffer=16)",
+    source=Source("code", "eq. 8 to 13 of the paper; verl's recipe/dapo/run_dapo_qwen2.5_32b.sh"),
+    plan="section 4.1 and run_dapo_qwen2.5_32b.sh: 512 prompts, minibatch 32: 16 updates per step",
+    missing=("The dual clip of 10 of the script.",),
+    audit=(
+        "formulas as cited in the file; constants and batch sizes compared with "
+        "run_dapo_qwen2.5_32b.sh"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

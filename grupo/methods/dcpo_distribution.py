@@ -10,31 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
-    use="Entropy should stay near a value, without samples from another distribution.",
-    tags=("entropy", "exploration"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("dcpo-distribution",),
-    source=Source(
-        "code",
-        "597358816/DCPO, verl/trainer/ray_trainer.py, examples/config.yaml and "
-        "examples/qwen-math-7b-DCPO.sh",
-    ),
-    plan="examples/config.yaml: rollout batch 512, global batch 128 prompts: 4 updates per step",
-    missing=("The dual clip of 3 of the release.",),
-    deviations=(
-        (
-            "Where no rollout is correct the release divides by 0; here a is 0. The entropy is 0 "
-            "before the first update, as released."
-        ),
-    ),
-    audit=(
-        "bonus, thresholds, temperatures and batch sizes compared with ray_trainer.py and "
-        "config.yaml"
-    ),
-)
-
 
 def dcpo_distribution(
     group_size: PositiveInt = 5, target_entropy: NonNegative = 0.25, clip_eps: NonNegative = 0.2
@@ -60,3 +35,29 @@ def dcpo_distribution(
         loss=Clip(clip_eps, clip_eps),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
+    use="Entropy should stay near a value, without samples from another distribution.",
+    tags=("entropy", "exploration"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("dcpo-distribution",),
+    source=Source(
+        "code",
+        "597358816/DCPO, verl/trainer/ray_trainer.py, examples/config.yaml and "
+        "examples/qwen-math-7b-DCPO.sh",
+    ),
+    plan="examples/config.yaml: rollout batch 512, global batch 128 prompts: 4 updates per step",
+    missing=("The dual clip of 3 of the release.",),
+    deviations=(
+        (
+            "Where no rollout is correct the release divides by 0; here a is 0. The entropy is 0 "
+            "before the first update, as released."
+        ),
+    ),
+    audit=(
+        "bonus, thresholds, temperatures and batch sizes compared with ray_trainer.py and "
+        "config.yaml"
+    ),
+)

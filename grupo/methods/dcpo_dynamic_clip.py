@@ -10,39 +10,12 @@ from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="DCPO: Dynamic Clipping Policy Optimization",
-    use="Tasks recur, many groups have equal rewards, and rare tokens are clipped away.",
-    tags=("clipping", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "lime-RL/DCPO, README.md, recipe/dcpo/run_dcpo.sh, run_base.sh and "
-        "verl/trainer/ppo/core_algos.py",
-    ),
-    plan=(
-        "run_base.sh: train batch 512, minibatch 32 prompts: 16 updates per step (run_dcpo.sh: "
-        "minibatch 8 for each node)"
-    ),
-    deviations=(
-        (
-            "Clip constants and cap are those of the README, which gives the paper's; the scripts "
-            "have 0.2 and 0.28."
-        ),
-    ),
-    audit=(
-        "bounds, cap and loss compared with core_algos.py, smoothed advantages with the README, "
-        "batch sizes with the scripts"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
 
 
 @component
@@ -76,7 +49,7 @@ class SmoothStandardise:
         eps: added to the standard deviations.
     """
 
-    eps: Number = 1e-6
+    eps: NumberOrSchedule = 1e-6
 
     requires = Requires(task_folds=(GroupStatistics(),))
 
@@ -128,3 +101,31 @@ def dcpo_dynamic_clip(
         aggregation=group_sum,
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="DCPO: Dynamic Clipping Policy Optimization",
+    use="Tasks recur, many groups have equal rewards, and rare tokens are clipped away.",
+    tags=("clipping", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "lime-RL/DCPO, README.md, recipe/dcpo/run_dcpo.sh, run_base.sh and "
+        "verl/trainer/ppo/core_algos.py",
+    ),
+    plan=(
+        "run_base.sh: train batch 512, minibatch 32 prompts: 16 updates per step (run_dcpo.sh: "
+        "minibatch 8 for each node)"
+    ),
+    deviations=(
+        (
+            "Clip constants and cap are those of the README, which gives the paper's; the scripts "
+            "have 0.2 and 0.28."
+        ),
+    ),
+    audit=(
+        "bounds, cap and loss compared with core_algos.py, smoothed advantages with the README, "
+        "batch sizes with the scripts"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

@@ -9,28 +9,6 @@ from grupo.core.units import RolloutSteps
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DeepSeek-R1: Incentivizing Reasoning Capability in LLMs via Reinforcement Learning",
-    use="A strong base model, rule-based rewards, and thousands of steps of training.",
-    tags=("kl", "clipping"),
-    trl="loss_type='grpo', epsilon=10, beta=0.001, sync_ref_model=True, ref_model_mixup_alpha=1",
-    verl="clip_ratio_low=clip_ratio_high=10 (clip_ratio alone has no effect), a huge clip_ratio_c, "
-    "use_kl_loss=True, kl_loss_coef=0.001, 'seq-mean-token-mean'; the reference stays",
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "sections 2 and B.4 (R1-Zero) and B.3.2 (R1's first stage)"),
-    plan="R1-Zero: rollouts of 8,192 answers, minibatches of 512: 16 updates per step",
-    missing=(
-        "The cold start, rejection sampling and later stages of R1.",
-        "The reward for the consistency of the language, of R1's first stage.",
-    ),
-    deviations=(
-        "The formula is printed for whole answers; tokens are averaged here, as in GRPO's paper. "
-        "A clip per answer would be Clip(10, 10, ratios.sequence).",
-    ),
-    audit="constants and the unit of the reference's interval compared with the paper's account of"
-    " R1-Zero: 400 optimizer steps of 512 answers are 25 rollout steps of 8,192",
-)
-
 
 def deepseek_r1(
     group_size: PositiveInt = 16,
@@ -58,3 +36,26 @@ def deepseek_r1(
         updates=Updates(minibatches=minibatches),
         reference=ReferenceUpdate(rate=1.0, every=ref_update_every),
     )
+
+
+PAPER = Paper(
+    title="DeepSeek-R1: Incentivizing Reasoning Capability in LLMs via Reinforcement Learning",
+    use="A strong base model, rule-based rewards, and thousands of steps of training.",
+    tags=("kl", "clipping"),
+    trl="loss_type='grpo', epsilon=10, beta=0.001, sync_ref_model=True, ref_model_mixup_alpha=1",
+    verl="clip_ratio_low=clip_ratio_high=10 (clip_ratio alone has no effect), a huge clip_ratio_c, "
+    "use_kl_loss=True, kl_loss_coef=0.001, 'seq-mean-token-mean'; the reference stays",
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "sections 2 and B.4 (R1-Zero) and B.3.2 (R1's first stage)"),
+    plan="R1-Zero: rollouts of 8,192 answers, minibatches of 512: 16 updates per step",
+    missing=(
+        "The cold start, rejection sampling and later stages of R1.",
+        "The reward for the consistency of the language, of R1's first stage.",
+    ),
+    deviations=(
+        "The formula is printed for whole answers; tokens are averaged here, as in GRPO's paper. "
+        "A clip per answer would be Clip(10, 10, ratios.sequence).",
+    ),
+    audit="constants and the unit of the reference's interval compared with the paper's account of"
+    " R1-Zero: 400 optimizer steps of 512 answers are 25 rollout steps of 8,192",
+)

@@ -9,29 +9,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import ChunkedThinking
 
-PAPER = Paper(
-    title="The Markovian Thinker",
-    use="Thinking is far longer than an affordable context.",
-    tags=("length", "importance-sampling"),
-    checked=("golden", "properties", "run"),
-    catalogue=("delethink",),
-    source=Source(
-        "code",
-        "McGill-NLP/the-markovian-thinker, "
-        "verl/trainer/config/r1d-1.5b_deepscaler_delethink_24k.yaml",
-    ),
-    plan=(
-        "r1d-1.5b_deepscaler_delethink_24k.yaml: fixed_num_optim_steps 2: 2 updates per step, "
-        "whatever the number of rows"
-    ),
-    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
-    audit=(
-        "chunks, carried tokens, clips, cap, aggregation and updates compared with the "
-        "configuration of the released run"
-    ),
-    shown=("tests/methods/test_toys.py::test_chunked_training_counts_beyond_first_chunk",),
-)
-
 
 def delethink(
     group_size: PositiveInt = 8,
@@ -68,3 +45,27 @@ def delethink(
         aggregation=rollout_mean,
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="The Markovian Thinker",
+    use="Thinking is far longer than an affordable context.",
+    tags=("length", "importance-sampling"),
+    checked=("golden", "properties", "run"),
+    catalogue=("delethink",),
+    source=Source(
+        "code",
+        "McGill-NLP/the-markovian-thinker, "
+        "verl/trainer/config/r1d-1.5b_deepscaler_delethink_24k.yaml",
+    ),
+    plan=(
+        "r1d-1.5b_deepscaler_delethink_24k.yaml: fixed_num_optim_steps 2: 2 updates per step, "
+        "whatever the number of rows"
+    ),
+    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
+    audit=(
+        "chunks, carried tokens, clips, cap, aggregation and updates compared with the "
+        "configuration of the released run"
+    ),
+    shown=("tests/methods/test_toys.py::test_chunked_training_counts_beyond_first_chunk",),
+)

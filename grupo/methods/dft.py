@@ -8,23 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
 
-PAPER = Paper(
-    title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "
-    "Rectification",
-    use="Supervised fine-tuning forgets more than it learns.",
-    tags=("sft",),
-    trl="SFTConfig(loss_type='dft')",
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "code",
-        "yongliang-wu/DFT, verl/verl/trainer/fsdp_dft_trainer.py and verl/train_dft.sh",
-    ),
-    plan="train_dft.sh: one pass over the demonstrations, batch 256: one update per step",
-    audit=(
-        "weight and mean over tokens compared with fsdp_dft_trainer.py, the batch with its script"
-    ),
-)
-
 
 def probability(pi: Signals, batch: Batch) -> PerAction:
     """Probability of each action under the policy, (N, T)."""
@@ -44,3 +27,21 @@ def dft() -> Method:
         loss=WeightedReinforce(probability),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "
+    "Rectification",
+    use="Supervised fine-tuning forgets more than it learns.",
+    tags=("sft",),
+    trl="SFTConfig(loss_type='dft')",
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        "yongliang-wu/DFT, verl/verl/trainer/fsdp_dft_trainer.py and verl/train_dft.sh",
+    ),
+    plan="train_dft.sh: one pass over the demonstrations, batch 256: one update per step",
+    audit=(
+        "weight and mean over tokens compared with fsdp_dft_trainer.py, the batch with its script"
+    ),
+)

@@ -8,35 +8,11 @@ from grupo.algo.losses import Loss
 from grupo.algo.losses.entropy_aware import minmax_entropy
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",
-    use="GRPO's token ratios are too noisy and GSPO's sequence ratios too coarse.",
-    tags=("importance-sampling", "clipping", "entropy"),
-    equals_grpo_when="there is one update per step",
-    checked=("golden", "properties", "run"),
-    catalogue=("dhpo",),
-    source=Source("abstract", "the abstract and a public reading record of one line"),
-    plan=(
-        "not stated in any source that was opened; one update per step, at which the clips never "
-        "act"
-    ),
-    deviations=(
-        (
-            "The scale of the entropy to [0, 1] over the row, the clips of GRPO and GSPO, the "
-            "outer minimum and the token mean are our choice."
-        ),
-    ),
-    audit=(
-        "compared with the abstract and with the catalogue's row; public notes on the paper repeat "
-        "the abstract"
-    ),
-)
 
 
 @component
@@ -55,10 +31,10 @@ class HybridRatioClip(Loss):
 
     token_clip: tuple[NonNegative, NonNegative] = (0.2, 0.28)
     sequence_clip: tuple[NonNegative, NonNegative] = (3e-4, 4e-4)
-    base_weight: Number = 0.0
-    entropy_weight: Number = 1.0
+    base_weight: NumberOrSchedule = 0.0
+    entropy_weight: NumberOrSchedule = 1.0
 
-    requires = Requires(recomputed_signals=("entropy",), stop_gradient=True)
+    requires = Requires(recomputed_signals=("entropy",), surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         w = self.base_weight + self.entropy_weight * minmax_entropy(pi.entropy, batch)
@@ -87,3 +63,28 @@ def dhpo(
     """
     loss = HybridRatioClip(base_weight=base_weight, entropy_weight=entropy_weight)
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
+
+
+PAPER = Paper(
+    title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",
+    use="GRPO's token ratios are too noisy and GSPO's sequence ratios too coarse.",
+    tags=("importance-sampling", "clipping", "entropy"),
+    equals_grpo_when="there is one update per step",
+    checked=("golden", "properties", "run"),
+    catalogue=("dhpo",),
+    source=Source("abstract", "the abstract and a public reading record of one line"),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which the clips never "
+        "act"
+    ),
+    deviations=(
+        (
+            "The scale of the entropy to [0, 1] over the row, the clips of GRPO and GSPO, the "
+            "outer minimum and the token mean are our choice."
+        ),
+    ),
+    audit=(
+        "compared with the abstract and with the catalogue's row; public notes on the paper repeat "
+        "the abstract"
+    ),
+)

@@ -9,32 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",
-    use="Rewards are correct or not, and very easy and very hard tasks should count in full.",
-    tags=("advantage", "curriculum"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("disco",),
-    source=Source(
-        "code",
-        "Optimization-AI/DisCO, verl/verl/trainer/ppo/core_algos.py and "
-        "scripts/train/run_disco_logL_1.5b_8k.sh",
-    ),
-    plan="run_disco_logL_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
-    deviations=(
-        "An answer is correct if its reward is positive, in the release if it is 1.",
-        (
-            "The score is the log-likelihood; the ratio score of the paper is "
-            "DiscriminativeLoss(mean_ratio, tau=1.0)."
-        ),
-    ),
-    audit=(
-        "score, trust region (ppo_kl_type kl), constants and batch sizes compared with "
-        "compute_policy_loss_disco_logL and the script"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
-
 
 def disco(
     group_size: PositiveInt = 8,
@@ -63,3 +37,30 @@ def disco(
         aggregation=group_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",
+    use="Rewards are correct or not, and very easy and very hard tasks should count in full.",
+    tags=("advantage", "curriculum"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("disco",),
+    source=Source(
+        "code",
+        "Optimization-AI/DisCO, verl/verl/trainer/ppo/core_algos.py and "
+        "scripts/train/run_disco_logL_1.5b_8k.sh",
+    ),
+    plan="run_disco_logL_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
+    deviations=(
+        "An answer is correct if its reward is positive, in the release if it is 1.",
+        (
+            "The score is the log-likelihood; the ratio score of the paper is "
+            "DiscriminativeLoss(mean_ratio, tau=1.0)."
+        ),
+    ),
+    audit=(
+        "score, trust region (ppo_kl_type kl), constants and batch sizes compared with "
+        "compute_policy_loss_disco_logL and the script"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

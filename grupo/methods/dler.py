@@ -21,27 +21,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DLER: Doing Length pEnalty Right - Incentivizing More Intelligence per Token via"
-    " Reinforcement Learning",
-    use="Answers are correct but far too long, and length penalties have reduced accuracy.",
-    tags=("length", "filtering", "advantage", "clipping"),
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "eq. 3, sections 3.1 to 3.5 and 4.1, table 4"),
-    plan="Table 4, and NVlabs/DLER dler_slurm.sh: batch of 512 prompts, minibatches of 64, one"
-    " epoch: 8 updates per step.",
-    missing=("The merge of trained with original weights (for policies trained on other data).",),
-    deviations=(
-        "A step ends after 10 rounds of generation, as in DAPO's script; section 3.3 refills until"
-        " the batch is full.",
-        "Dynamic sampling is on, as in table 4; the released script has it off.",
-        "A correctness ratio equal to a threshold of difficulty-aware DLER counts as the easier"
-        " side; section 3.5 does not decide it.",
-    ),
-    audit="Formula and constants compared with the full text and with dler_slurm.sh.",
-    shown=("docs/claims.md#padded",),
-)
-
 
 @component
 class TruncationLengths:
@@ -163,3 +142,25 @@ def difficulty_aware_dler(
         filter=KeepInformativeWithinLength(lengths),
         advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
     )
+
+
+PAPER = Paper(
+    title="DLER: Doing Length pEnalty Right - Incentivizing More Intelligence per Token via"
+    " Reinforcement Learning",
+    use="Answers are correct but far too long, and length penalties have reduced accuracy.",
+    tags=("length", "filtering", "advantage", "clipping"),
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 3, sections 3.1 to 3.5 and 4.1, table 4"),
+    plan="Table 4, and NVlabs/DLER dler_slurm.sh: batch of 512 prompts, minibatches of 64, one"
+    " epoch: 8 updates per step.",
+    missing=("The merge of trained with original weights (for policies trained on other data).",),
+    deviations=(
+        "A step ends after 10 rounds of generation, as in DAPO's script; section 3.3 refills until"
+        " the batch is full.",
+        "Dynamic sampling is on, as in table 4; the released script has it off.",
+        "A correctness ratio equal to a threshold of difficulty-aware DLER counts as the easier"
+        " side; section 3.5 does not decide it.",
+    ),
+    audit="Formula and constants compared with the full text and with dler_slurm.sh.",
+    shown=("docs/claims.md#padded",),
+)

@@ -8,18 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
-PAPER = Paper(
-    title="Direct Preference Optimization: Your Language Model is Secretly a Reward Model",
-    use="Pairs of a better and a worse answer exist, and a reward does not.",
-    tags=("preferences",),
-    trl="DPOConfig(loss_type='sigmoid')",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'sigmoid'"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    audit="loss and gradient compared with numbers that TRL 1.16 computed",
-    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
-)
-
 
 def dpo(beta: Positive = 0.1) -> Method:
     """loss = mean over pairs of -log sigmoid(beta (h(chosen) - h(rejected))), h = log(pi / pi_ref).
@@ -32,3 +20,16 @@ def dpo(beta: Positive = 0.1) -> Method:
     """
     loss = Preference(LogRatio(), Logistic(beta))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
+PAPER = Paper(
+    title="Direct Preference Optimization: Your Language Model is Secretly a Reward Model",
+    use="Pairs of a better and a worse answer exist, and a reward does not.",
+    tags=("preferences",),
+    trl="DPOConfig(loss_type='sigmoid')",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'sigmoid'"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    audit="loss and gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
+)

@@ -8,46 +8,11 @@ from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio, RatioTo
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Rethinking the Trust Region in LLM Reinforcement Learning",
-    use="Ratio clips restrict rare tokens and free common ones; engines disagree on rare ones.",
-    tags=("clipping", "off-policy"),
-    equals_grpo_when="there is one update per step and the engine's log-probabilities are "
-    "the trainer's",
-    verl="loss_mode='dppo_tv'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "verl-project/verl, examples/dppo_trainer/run_qwen30b_dppo.sh (by the authors); "
-        "sail-sg/Stable-RL, verl/trainer/ppo/core_algos.py",
-    ),
-    plan="run_qwen30b_dppo.sh: train batch 256, minibatch 32 prompts: 8 updates per step",
-    missing=(
-        "The divergence of the k likeliest tokens (dppo_topk_tv and dppo_topk_kl of Stable-RL).",
-        "A trust region around the recomputed old policy, an ablation of the release.",
-    ),
-    deviations=(
-        (
-            "Advantages are divided by the standard deviation and the loss is a token mean; the "
-            "authors' script recommends Dr. GRPO's, without std and over one constant."
-        ),
-        (
-            "Weights are capped at 20, verl's documented default; the authors' script switches the "
-            "cap off."
-        ),
-    ),
-    audit=(
-        "mask, thresholds, group and batch sizes compared with Stable-RL's mask function and the "
-        "authors' script; arithmetic with verl 0.9.1"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
 
 
 @component
@@ -63,8 +28,8 @@ class BinaryTVTrustRegion:
         cap: largest weight.
     """
 
-    threshold_low: Number = 0.15
-    threshold_high: Number = 0.15
+    threshold_low: NumberOrSchedule = 0.15
+    threshold_high: NumberOrSchedule = 0.15
     cap: Positive = 20.0
 
     requires = Requires(signals=("logp@sampler",))
@@ -102,3 +67,39 @@ def dppo_tv(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="Rethinking the Trust Region in LLM Reinforcement Learning",
+    use="Ratio clips restrict rare tokens and free common ones; engines disagree on rare ones.",
+    tags=("clipping", "off-policy"),
+    equals_grpo_when="there is one update per step and the engine's log-probabilities are "
+    "the trainer's",
+    verl="loss_mode='dppo_tv'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "verl-project/verl, examples/dppo_trainer/run_qwen30b_dppo.sh (by the authors); "
+        "sail-sg/Stable-RL, verl/trainer/ppo/core_algos.py",
+    ),
+    plan="run_qwen30b_dppo.sh: train batch 256, minibatch 32 prompts: 8 updates per step",
+    missing=(
+        "The divergence of the k likeliest tokens (dppo_topk_tv and dppo_topk_kl of Stable-RL).",
+        "A trust region around the recomputed old policy, an ablation of the release.",
+    ),
+    deviations=(
+        (
+            "Advantages are divided by the standard deviation and the loss is a token mean; the "
+            "authors' script recommends Dr. GRPO's, without std and over one constant."
+        ),
+        (
+            "Weights are capped at 20, verl's documented default; the authors' script switches the "
+            "cap off."
+        ),
+    ),
+    audit=(
+        "mask, thresholds, group and batch sizes compared with Stable-RL's mask function and the "
+        "authors' script; arithmetic with verl 0.9.1"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

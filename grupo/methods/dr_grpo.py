@@ -9,31 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Understanding R1-Zero-Like Training: A Critical Perspective",
-    use="Answers get longer without getting better, or very easy and hard tasks dominate.",
-    tags=("advantage", "aggregation", "length"),
-    trl="loss_type='dr_grpo', scale_rewards='none' (the constant is max_completion_length)",
-    verl="norm_adv_by_std_in_grpo=False, loss_agg_mode='seq-mean-token-sum-norm' with a "
-    "loss_scale_factor (without one it divides by the padded width)",
-    checked=("golden", "properties", "reference", "run"),
-    example="dr_grpo(max_length=64)",
-    source=Source(
-        "code",
-        "section 3.2 and listing 1 of the paper; sail-sg/understand-r1-zero, "
-        "examples/qwen2.5-math-7b.sh",
-    ),
-    plan=(
-        "examples/qwen2.5-math-7b.sh: 128 prompts of 8 answers, train batch 128 answers, 1 epoch: "
-        "8 updates per step"
-    ),
-    audit=(
-        "arithmetic compared with TRL 1.16 and verl 0.9.1; group and batch sizes with the scripts "
-        "and with the learner of sail-sg/oat"
-    ),
-    shown=("docs/claims.md#padded",),
-)
-
 
 def dr_grpo(
     max_length: PositiveInt, group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2
@@ -58,3 +33,29 @@ def dr_grpo(
         aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="Understanding R1-Zero-Like Training: A Critical Perspective",
+    use="Answers get longer without getting better, or very easy and hard tasks dominate.",
+    tags=("advantage", "aggregation", "length"),
+    trl="loss_type='dr_grpo', scale_rewards='none' (the constant is max_completion_length)",
+    verl="norm_adv_by_std_in_grpo=False, loss_agg_mode='seq-mean-token-sum-norm' with a "
+    "loss_scale_factor (without one it divides by the padded width)",
+    checked=("golden", "properties", "reference", "run"),
+    example="dr_grpo(max_length=64)",
+    source=Source(
+        "code",
+        "section 3.2 and listing 1 of the paper; sail-sg/understand-r1-zero, "
+        "examples/qwen2.5-math-7b.sh",
+    ),
+    plan=(
+        "examples/qwen2.5-math-7b.sh: 128 prompts of 8 answers, train batch 128 answers, 1 epoch: "
+        "8 updates per step"
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1; group and batch sizes with the scripts "
+        "and with the learner of sail-sg/oat"
+    ),
+    shown=("docs/claims.md#padded",),
+)

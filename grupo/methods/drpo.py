@@ -14,32 +14,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",
-    use="Answers are too long, and a length reward within GRPO penalises correct answers.",
-    tags=("length", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    example="drpo(max_length=64)",
-    catalogue=("drpo-decoupled",),
-    source=Source(
-        "code",
-        "Optimization-AI/DRPO, verl/verl/trainer/ppo/core_algos.py and "
-        "scripts/train/run_drpo_1.5b_8k.sh",
-    ),
-    plan="run_drpo_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
-    deviations=(
-        (
-            "w is normalised among correct answers alone, as released, so its constant factor "
-            "cancels and is left out."
-        ),
-    ),
-    audit=(
-        "weights, score, trust region, constants and batch sizes compared with "
-        "compute_policy_loss_drpo and the script"
-    ),
-    shown=("docs/claims.md#padded",),
-)
-
 
 @component
 class LengthWeight:
@@ -91,3 +65,30 @@ def drpo(
         aggregation=group_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",
+    use="Answers are too long, and a length reward within GRPO penalises correct answers.",
+    tags=("length", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    example="drpo(max_length=64)",
+    catalogue=("drpo-decoupled",),
+    source=Source(
+        "code",
+        "Optimization-AI/DRPO, verl/verl/trainer/ppo/core_algos.py and "
+        "scripts/train/run_drpo_1.5b_8k.sh",
+    ),
+    plan="run_drpo_1.5b_8k.sh: train batch 128, minibatch 32 prompts: 4 updates per step",
+    deviations=(
+        (
+            "w is normalised among correct answers alone, as released, so its constant factor "
+            "cancels and is left out."
+        ),
+    ),
+    audit=(
+        "weights, score, trust region, constants and batch sizes compared with "
+        "compute_policy_loss_drpo and the script"
+    ),
+    shown=("docs/claims.md#padded",),
+)

@@ -7,6 +7,26 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def dual_clip(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, dual_clip: Positive = 3.0
+) -> Method:
+    """PPO's clipped loss, at most -dual_clip A where A < 0.
+
+    loss = -max(min(r A, clip(r, 1 - clip_eps, 1 + clip_eps) A), dual_clip A) where A < 0, PPO's
+    elsewhere. This is PPO's clip of min(r, dual_clip), because where A > 0 the cap lies above
+    1 + clip_eps. A = (r - mean(r)) / std(r) and the mean over answers are GRPO's.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        dual_clip: c of the paper (3, as we remember it).
+    """
+    return Method(
+        sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps, CappedRatio(dual_clip))
+    )
+
+
 PAPER = Paper(
     title="Mastering Complex Control in MOBA Games with Deep Reinforcement Learning",
     use="Rollouts are stale, and tokens with A < 0 that became likelier make the loss explode.",
@@ -27,22 +47,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#reuse",),
 )
-
-
-def dual_clip(
-    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, dual_clip: Positive = 3.0
-) -> Method:
-    """PPO's clipped loss, at most -dual_clip A where A < 0.
-
-    loss = -max(min(r A, clip(r, 1 - clip_eps, 1 + clip_eps) A), dual_clip A) where A < 0, PPO's
-    elsewhere. This is PPO's clip of min(r, dual_clip), because where A > 0 the cap lies above
-    1 + clip_eps. A = (r - mean(r)) / std(r) and the mean over answers are GRPO's.
-
-    Args:
-        group_size: rollouts per task.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        dual_clip: c of the paper (3, as we remember it).
-    """
-    return Method(
-        sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps, CappedRatio(dual_clip))
-    )

@@ -10,30 +10,11 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
-    use="The questions were built from known entities, and most groups have no correct answer.",
-    tags=("agents", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("e-grpo-entity",),
-    source=Source(
-        "paper",
-        "eq. 4 to 6 of the paper, its ablation of alpha and its treatment of errors and of length",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The SFT stage before, of 11,000 examples.",),
-    deviations=("The paper uses clip-higher without its numbers: DAPO's are taken.",),
-    audit=(
-        "compared with the catalogue's row, which was written from a copy of the paper's text; "
-        "Alibaba-NLP/DeepResearch was opened and has no such code"
-    ),
-)
 
 REWARD_TERMS = ("correct", "entities", "format", "overlong")
 
@@ -49,7 +30,7 @@ class EntityReward:
         entity_coef: largest reward of a wrong answer.
     """
 
-    entity_coef: Number
+    entity_coef: NumberOrSchedule
 
     requires = Requires(reward_terms=REWARD_TERMS)
 
@@ -96,3 +77,23 @@ def e_grpo(
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
+    use="The questions were built from known entities, and most groups have no correct answer.",
+    tags=("agents", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("e-grpo-entity",),
+    source=Source(
+        "paper",
+        "eq. 4 to 6 of the paper, its ablation of alpha and its treatment of errors and of length",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The SFT stage before, of 11,000 examples.",),
+    deviations=("The paper uses clip-higher without its numbers: DAPO's are taken.",),
+    audit=(
+        "compared with the catalogue's row, which was written from a copy of the paper's text; "
+        "Alibaba-NLP/DeepResearch was opened and has no such code"
+    ),
+)

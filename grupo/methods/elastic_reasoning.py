@@ -8,30 +8,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import ThinkingBudget
 
-PAPER = Paper(
-    title="Scalable Chain of Thoughts via Elastic Reasoning",
-    use="Answers must fit a token budget, and truncated thinking loses them.",
-    tags=("length",),
-    checked=("golden", "properties", "run"),
-    catalogue=("elastic-reasoning",),
-    source=Source(
-        "code",
-        "SalesforceAIResearch/Elastic-Reasoning, scripts/e1-math/e1_math_1.5b_1k_1k.sh and "
-        "vllm_rollout.py",
-    ),
-    plan="e1_math_1.5b_1k_1k.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
-    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
-    deviations=(
-        "A forced `think_end` is masked; the release trains on it like on sampled tokens.",
-        (
-            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
-            "bonus of 0.001."
-        ),
-    ),
-    audit="budgets, KL, group and batch sizes compared with the script",
-    shown=("tests/methods/test_toys.py::test_budgeted_training_answers_within_budget",),
-)
-
 
 def elastic_reasoning(
     group_size: PositiveInt = 8,
@@ -61,3 +37,28 @@ def elastic_reasoning(
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Scalable Chain of Thoughts via Elastic Reasoning",
+    use="Answers must fit a token budget, and truncated thinking loses them.",
+    tags=("length",),
+    checked=("golden", "properties", "run"),
+    catalogue=("elastic-reasoning",),
+    source=Source(
+        "code",
+        "SalesforceAIResearch/Elastic-Reasoning, scripts/e1-math/e1_math_1.5b_1k_1k.sh and "
+        "vllm_rollout.py",
+    ),
+    plan="e1_math_1.5b_1k_1k.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
+    missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
+    deviations=(
+        "A forced `think_end` is masked; the release trains on it like on sampled tokens.",
+        (
+            "The mean over answers is GRPO's; the release has a token mean and verl's entropy "
+            "bonus of 0.001."
+        ),
+    ),
+    audit="budgets, KL, group and batch sizes compared with the script",
+    shown=("tests/methods/test_toys.py::test_budgeted_training_answers_within_budget",),
+)

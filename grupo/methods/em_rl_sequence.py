@@ -10,21 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
-    use="No verifier exists, and a few ways to the answer should stay, not one.",
-    tags=("unsupervised", "entropy"),
-    checked=("golden", "properties"),
-    source=Source("paper", "eq. 3, table 1 and section 3.3 of the paper"),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=("The estimator of the KL, k3, is our choice.",),
-    audit=(
-        "formula compared with the file's own account; shivamag125/EM_PT was opened and has no "
-        "training code"
-    ),
-    shown=("docs/claims.md#unlabelled",),
-)
-
 
 def em_rl_sequence(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) -> Method:
     """A_i = r_i - mean of the others, r = sum_t log pi(a_t|s_t), the rollout's log-probability (eq.
@@ -42,3 +27,19 @@ def em_rl_sequence(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) ->
         loss=Reinforce() + kl_coef * KL(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
+    use="No verifier exists, and a few ways to the answer should stay, not one.",
+    tags=("unsupervised", "entropy"),
+    checked=("golden", "properties"),
+    source=Source("paper", "eq. 3, table 1 and section 3.3 of the paper"),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=("The estimator of the KL, k3, is our choice.",),
+    audit=(
+        "formula compared with the file's own account; shivamag125/EM_PT was opened and has no "
+        "training code"
+    ),
+    shown=("docs/claims.md#unlabelled",),
+)

@@ -10,21 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
-    use="No verifier exists, and long reasoning loses its way.",
-    tags=("unsupervised", "entropy"),
-    checked=("golden", "properties"),
-    source=Source("paper", "eq. 4, table 1 and section 3.3 of the paper"),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=("The estimator of the KL, k3, is our choice.",),
-    audit=(
-        "formula compared with the file's own account; shivamag125/EM_PT was opened and has no "
-        "training code"
-    ),
-    shown=("docs/claims.md#unlabelled",),
-)
-
 
 def em_rl_token(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) -> Method:
     """A_i = r_i - mean of the others, r = -sum_t H(pi(.|s_t)) (eq. 4).
@@ -41,3 +26,19 @@ def em_rl_token(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.001) -> Me
         loss=Reinforce() + kl_coef * KL(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
+    use="No verifier exists, and long reasoning loses its way.",
+    tags=("unsupervised", "entropy"),
+    checked=("golden", "properties"),
+    source=Source("paper", "eq. 4, table 1 and section 3.3 of the paper"),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=("The estimator of the KL, k3, is our choice.",),
+    audit=(
+        "formula compared with the file's own account; shivamag125/EM_PT was opened and has no "
+        "training code"
+    ),
+    shown=("docs/claims.md#unlabelled",),
+)

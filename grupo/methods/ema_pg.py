@@ -9,36 +9,6 @@ from grupo.core.units import RolloutSteps
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "
-    "KL",
-    use="A fixed reference slows a long run, and training without a reference is unstable.",
-    tags=("kl",),
-    trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "code",
-        "LunjunZhang/ema-pg, math/examples/deepscaler/train_deepscaler_8k_ema_pg.sh and "
-        "verl/trainer/ppo/ray_trainer.py",
-    ),
-    plan="train_deepscaler_8k_ema_pg.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
-    missing=(
-        "Truncated answers are masked in the script.",
-        "The importance weight of the KL term (use_kl_iw of the search script).",
-    ),
-    deviations=(
-        (
-            "The paper's KL is exact on the k likeliest tokens with a sampled tail, unbiased for "
-            "every k; here k is the vocabulary. The DeepScaleR script has k3."
-        ),
-        "Rate and KL estimator are those of mathematics; the search script has a rate of 0.1.",
-    ),
-    audit=(
-        "clip, KL weight, rate and period of the reference (in rollout steps), aggregation and "
-        "batch sizes compared with the DeepScaleR script and the trainer"
-    ),
-)
-
 
 def ema_pg(
     group_size: PositiveInt = 8,
@@ -69,3 +39,34 @@ def ema_pg(
         reference=ReferenceUpdate(ref_update_rate, ref_update_every),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "
+    "KL",
+    use="A fixed reference slows a long run, and training without a reference is unstable.",
+    tags=("kl",),
+    trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        "LunjunZhang/ema-pg, math/examples/deepscaler/train_deepscaler_8k_ema_pg.sh and "
+        "verl/trainer/ppo/ray_trainer.py",
+    ),
+    plan="train_deepscaler_8k_ema_pg.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
+    missing=(
+        "Truncated answers are masked in the script.",
+        "The importance weight of the KL term (use_kl_iw of the search script).",
+    ),
+    deviations=(
+        (
+            "The paper's KL is exact on the k likeliest tokens with a sampled tail, unbiased for "
+            "every k; here k is the vocabulary. The DeepScaleR script has k3."
+        ),
+        "Rate and KL estimator are those of mathematics; the search script has a rate of 0.1.",
+    ),
+    audit=(
+        "clip, KL weight, rate and period of the reference (in rollout steps), aggregation and "
+        "batch sizes compared with the DeepScaleR script and the trainer"
+    ),
+)

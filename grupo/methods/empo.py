@@ -9,47 +9,11 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import check_field, component
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
-    " Incentivization",
-    use="There are no reference answers, and answers can be clustered by their meaning.",
-    tags=("unsupervised", "entropy"),
-    checked=("golden", "properties", "reference"),
-    catalogue=("empo",),
-    source=Source(
-        "code",
-        "QingyangZhang/EMPO, trl/recipes/Qwen2.5/rl/config_EMPO_NM_COT_20K_1.5B.yaml and "
-        "trl/src/open_r1/rewards.py",
-    ),
-    plan=(
-        "config_EMPO_NM_COT_20K_1.5B.yaml: 7 answers to each of 16 prompts in one optimizer step: "
-        "one update per step"
-    ),
-    missing=(
-        "The verl variant: groups of 16, GSPO's ratio and clips, 8 updates per step.",
-        (
-            "The rewards of free text: -0.5 for an answer that cannot be parsed, 0 for a copy of "
-            "the question."
-        ),
-    ),
-    deviations=(
-        (
-            "The paper keeps questions with d_low < H < d_high; the TRL code drops only groups "
-            "whose answers all differ (max_entropy = 1), the verl code those with max p < 1/4."
-        ),
-    ),
-    audit=(
-        "reward and entropy threshold compared with get_empo_math_reward, group, KL and batch "
-        "sizes with the configuration"
-    ),
-    shown=("docs/claims.md#unlabelled",),
-)
 
 
 @component
@@ -67,8 +31,8 @@ class ClusterFrequency:
     """
 
     reward_term: str = "cluster"
-    min_entropy: Number = 0.0
-    max_entropy: Number = 1.0
+    min_entropy: NumberOrSchedule = 0.0
+    max_entropy: NumberOrSchedule = 1.0
 
     def __post_init__(self) -> None:
         low, high = self.min_entropy, self.max_entropy
@@ -113,3 +77,40 @@ def empo(
     return Method(
         sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
     )
+
+
+PAPER = Paper(
+    title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
+    " Incentivization",
+    use="There are no reference answers, and answers can be clustered by their meaning.",
+    tags=("unsupervised", "entropy"),
+    checked=("golden", "properties", "reference"),
+    catalogue=("empo",),
+    source=Source(
+        "code",
+        "QingyangZhang/EMPO, trl/recipes/Qwen2.5/rl/config_EMPO_NM_COT_20K_1.5B.yaml and "
+        "trl/src/open_r1/rewards.py",
+    ),
+    plan=(
+        "config_EMPO_NM_COT_20K_1.5B.yaml: 7 answers to each of 16 prompts in one optimizer step: "
+        "one update per step"
+    ),
+    missing=(
+        "The verl variant: groups of 16, GSPO's ratio and clips, 8 updates per step.",
+        (
+            "The rewards of free text: -0.5 for an answer that cannot be parsed, 0 for a copy of "
+            "the question."
+        ),
+    ),
+    deviations=(
+        (
+            "The paper keeps questions with d_low < H < d_high; the TRL code drops only groups "
+            "whose answers all differ (max_entropy = 1), the verl code those with max p < 1/4."
+        ),
+    ),
+    audit=(
+        "reward and entropy threshold compared with get_empo_math_reward, group, KL and batch "
+        "sizes with the configuration"
+    ),
+    shown=("docs/claims.md#unlabelled",),
+)

@@ -7,29 +7,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.core.batch import Batch, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Reasoning with Exploration: An Entropy Perspective",
-    use="Pass@k matters, and reasoning becomes short and certain too early.",
-    tags=("entropy", "exploration", "advantage"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "a public survey of rewards that quotes the bonus; implementations for verl with alpha 0.4 "
-        "and kappa 2",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    audit=(
-        "formula compared with a public survey that quotes it, constants with two implementations "
-        "by other people"
-    ),
-    shown=("docs/claims.md#modes",),
-)
 
 
 @component
@@ -41,7 +23,7 @@ class AddEntropy:
         advantage_divisor: the bonus is at most |x| / advantage_divisor (kappa in the paper).
     """
 
-    entropy_coef: Number = 0.4
+    entropy_coef: NumberOrSchedule = 0.4
     advantage_divisor: Positive = 2.0
 
     # the policy's entropy when it sampled
@@ -70,3 +52,22 @@ def entropy_advantage(
     """
     advantage = chain(Center(), ScaleByStd(), AddEntropy(entropy_coef, advantage_divisor))
     return Method(sampler=GroupSampler(group_size), advantage=advantage, aggregation=token_mean)
+
+
+PAPER = Paper(
+    title="Reasoning with Exploration: An Entropy Perspective",
+    use="Pass@k matters, and reasoning becomes short and certain too early.",
+    tags=("entropy", "exploration", "advantage"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "a public survey of rewards that quotes the bonus; implementations for verl with alpha 0.4 "
+        "and kappa 2",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    audit=(
+        "formula compared with a public survey that quotes it, constants with two implementations "
+        "by other people"
+    ),
+    shown=("docs/claims.md#modes",),
+)

@@ -12,34 +12,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via RL",
-    use="In dialogues and negotiations, a judge can name the decisive turns afterwards.",
-    tags=("process-reward", "agents"),
-    checked=("golden", "properties", "run"),
-    catalogue=("epo-strategic",),
-    source=Source(
-        "code",
-        "AlibabaResearch/DAMO-ConvAI, EPO/LLaMA-Factory/src/llamafactory/train/sft/trainer.py and "
-        "examples/train_epo",
-    ),
-    plan=(
-        "llama3_sotopia_pi_rl.yaml: an SFT trainer, 3 passes over episodes that were collected "
-        "before; one update per step here"
-    ),
-    missing=(
-        "The frozen agent that acts on the strategy, and self-play that collects new episodes.",
-    ),
-    deviations=(
-        "Episodes are sampled from the policy at every step; the release collects them once.",
-        "The scale of the judge's scores belongs to the environment.",
-    ),
-    audit=(
-        "loss compared with reward_weighted_loss of the released trainer, group and discount with "
-        "its data form"
-    ),
-)
-
 
 @component
 class TurnScores:
@@ -74,3 +46,32 @@ def epo(group_size: PositiveInt = 1, gamma: Fraction = 0.0) -> Method:
         loss=Reinforce(),
         aggregation=rollout_turn_mean,
     )
+
+
+PAPER = Paper(
+    title="EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via RL",
+    use="In dialogues and negotiations, a judge can name the decisive turns afterwards.",
+    tags=("process-reward", "agents"),
+    checked=("golden", "properties", "run"),
+    catalogue=("epo-strategic",),
+    source=Source(
+        "code",
+        "AlibabaResearch/DAMO-ConvAI, EPO/LLaMA-Factory/src/llamafactory/train/sft/trainer.py and "
+        "examples/train_epo",
+    ),
+    plan=(
+        "llama3_sotopia_pi_rl.yaml: an SFT trainer, 3 passes over episodes that were collected "
+        "before; one update per step here"
+    ),
+    missing=(
+        "The frozen agent that acts on the strategy, and self-play that collects new episodes.",
+    ),
+    deviations=(
+        "Episodes are sampled from the policy at every step; the release collects them once.",
+        "The scale of the judge's scores belongs to the environment.",
+    ),
+    audit=(
+        "loss compared with reward_weighted_loss of the released trainer, group and discount with "
+        "its data form"
+    ),
+)

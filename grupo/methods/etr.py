@@ -6,35 +6,11 @@ from grupo.algo.losses import ClipWithin
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
-    use="Rewards are 0 or 1, and clear signals should move the policy further.",
-    tags=("clipping",),
-    equals_grpo_when="there is one update per step",
-    checked=("golden", "properties", "run"),
-    catalogue=("etr",),
-    source=Source("abstract", "the abstract"),
-    plan=(
-        "not stated in any source that was opened; one update per step, at which the clip never "
-        "acts"
-    ),
-    deviations=(
-        (
-            "The abstract gives what the width depends on and in which direction; the form and "
-            "every constant are our choice."
-        ),
-    ),
-    audit=(
-        "compared with the abstract and with the catalogue's row; public notes on the paper repeat "
-        "the abstract"
-    ),
-)
 
 
 @component
@@ -52,8 +28,8 @@ class ElasticClipBounds:
     """
 
     clip_eps: NonNegative = 0.2
-    advantage_coef: Number = 0.5
-    variance_coef: Number = 0.5
+    advantage_coef: NumberOrSchedule = 0.5
+    variance_coef: NumberOrSchedule = 0.5
 
     requires = Requires(reward_range=(0.0, 1.0))
 
@@ -85,3 +61,28 @@ def etr(
         sampler=GroupSampler(group_size),
         loss=ClipWithin(ElasticClipBounds(clip_eps, advantage_coef, variance_coef)),
     )
+
+
+PAPER = Paper(
+    title="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
+    use="Rewards are 0 or 1, and clear signals should move the policy further.",
+    tags=("clipping",),
+    equals_grpo_when="there is one update per step",
+    checked=("golden", "properties", "run"),
+    catalogue=("etr",),
+    source=Source("abstract", "the abstract"),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which the clip never "
+        "acts"
+    ),
+    deviations=(
+        (
+            "The abstract gives what the width depends on and in which direction; the form and "
+            "every constant are our choice."
+        ),
+    ),
+    audit=(
+        "compared with the abstract and with the catalogue's row; public notes on the paper repeat "
+        "the abstract"
+    ),
+)

@@ -17,26 +17,6 @@ from grupo.rollouts.samplers import (
 )
 from grupo.rollouts.samplers.rescue import every_group
 
-PAPER = Paper(
-    title="ExPO: Unlocking Hard Reasoning with Self-Explanation-Guided Reinforcement Learning",
-    use="Many tasks are never solved, and only their answers are known.",
-    tags=("hints", "sft"),
-    checked=("golden", "properties", "run"),
-    catalogue=("expo-self-explanation",),
-    source=Source("third_party", "a public note on the paper, as the catalogue's row quotes it"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "ExP-DPO, pairs of an explanation and an own answer.",
-        "The term in groups without a success alone: Rescue(..., when=AllIncorrect()).",
-    ),
-    deviations=("The weight beta, its linear decay to 0 and the prompt are our choice.",),
-    audit="added term and its decay compared with the note that the catalogue's row quotes",
-    shown=(
-        "tests/methods/test_expo_self_explanation.py"
-        "::test_group_of_failures_has_exactly_beta_times_the_gradient_of_imitation",
-    ),
-)
-
 
 def expo_self_explanation(
     group_size: PositiveInt = 8,
@@ -58,7 +38,7 @@ def expo_self_explanation(
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     attempt = Attempt(
-        Explanations(num_explanations), trained_under=RecitedExplanation(), source="explanation"
+        Explanations(num_explanations), reprompt=RecitedExplanation(), source="explanation"
     )
     return Method(
         sampler=Rescue(GroupSampler(group_size), (attempt,), every_group),
@@ -66,3 +46,24 @@ def expo_self_explanation(
         loss=SelectBySource(Clip(clip_eps, clip_eps), Linear(beta, 0.0) * NLL()),
         aggregation=PerSourceMean(sequence_mean),
     )
+
+
+PAPER = Paper(
+    title="ExPO: Unlocking Hard Reasoning with Self-Explanation-Guided Reinforcement Learning",
+    use="Many tasks are never solved, and only their answers are known.",
+    tags=("hints", "sft"),
+    checked=("golden", "properties", "run"),
+    catalogue=("expo-self-explanation",),
+    source=Source("third_party", "a public note on the paper, as the catalogue's row quotes it"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "ExP-DPO, pairs of an explanation and an own answer.",
+        "The term in groups without a success alone: Rescue(..., when=AllIncorrect()).",
+    ),
+    deviations=("The weight beta, its linear decay to 0 and the prompt are our choice.",),
+    audit="added term and its decay compared with the note that the catalogue's row quotes",
+    shown=(
+        "tests/methods/test_expo_self_explanation.py"
+        "::test_group_of_failures_has_exactly_beta_times_the_gradient_of_imitation",
+    ),
+)

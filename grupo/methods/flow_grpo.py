@@ -8,36 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Flow-GRPO: Training Flow Matching Models via Online RL",
-    use="A flow-matching model generates images, and a reward model scores them.",
-    tags=("diffusion", "multimodal"),
-    checked=("golden", "properties", "run"),
-    source=Source("code", "yifan123/flow_grpo, config/grpo.py and config/base.py"),
-    plan=(
-        "config/grpo.py: gradient accumulation over half of the batches of a step: 2 updates per "
-        "step"
-    ),
-    missing=(
-        "An exponential moving average of the weights (train.ema).",
-        "The scripts do not train on the last denoising step (timestep_fraction 0.99 of 10 steps).",
-    ),
-    deviations=(
-        (
-            "Advantages are divided by the standard deviation of the group, as in the paper; the "
-            "scripts take that of all rewards of a step."
-        ),
-        (
-            "The KL is over the variance of the step, sigma^2 dt, as in the paper's closed form; "
-            "the scripts' is over sigma^2."
-        ),
-    ),
-    audit=(
-        "group, clips, KL weight and updates compared with the SD 3.5 configurations; arithmetic "
-        "with flow_grpo (848 cases with TRL and verl)"
-    ),
-)
-
 
 def flow_grpo(
     group_size: PositiveInt = 24,
@@ -71,3 +41,34 @@ def flow_grpo(
         loss=loss + kl_coef * ReverseKL(),
         updates=Updates(minibatches=minibatches),
     )
+
+
+PAPER = Paper(
+    title="Flow-GRPO: Training Flow Matching Models via Online RL",
+    use="A flow-matching model generates images, and a reward model scores them.",
+    tags=("diffusion", "multimodal"),
+    checked=("golden", "properties", "run"),
+    source=Source("code", "yifan123/flow_grpo, config/grpo.py and config/base.py"),
+    plan=(
+        "config/grpo.py: gradient accumulation over half of the batches of a step: 2 updates per "
+        "step"
+    ),
+    missing=(
+        "An exponential moving average of the weights (train.ema).",
+        "The scripts do not train on the last denoising step (timestep_fraction 0.99 of 10 steps).",
+    ),
+    deviations=(
+        (
+            "Advantages are divided by the standard deviation of the group, as in the paper; the "
+            "scripts take that of all rewards of a step."
+        ),
+        (
+            "The KL is over the variance of the step, sigma^2 dt, as in the paper's closed form; "
+            "the scripts' is over sigma^2."
+        ),
+    ),
+    audit=(
+        "group, clips, KL weight and updates compared with the SD 3.5 configurations; arithmetic "
+        "with flow_grpo (848 cases with TRL and verl)"
+    ),
+)

@@ -15,34 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="FlowRL: Matching Reward Distributions for LLM Reasoning",
-    use="Many different good answers are wanted, not one mode of the reward.",
-    tags=("exploration", "kl"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "Xuekai-Zhu/FlowRL, verl@FlowRL/verl/workers/actor/dp_actor.py and "
-        "command/training/math/flowrl_7B_math.sh",
-    ),
-    plan="flowrl_7B_math.sh: train batch 512, minibatch 32 prompts: 16 updates per step",
-    deviations=(
-        (
-            "The release computes the clip of w but multiplies by the raw w; the recipe for verl "
-            "caps w at 10."
-        ),
-        (
-            "log Z is a linear head on the last state of the task, in the release three layers on "
-            "the mean of its states."
-        ),
-    ),
-    audit=(
-        "loss, constants, group and batch sizes compared with compute_flowrl_objective and the "
-        "scripts for 7B and 32B"
-    ),
-    shown=("docs/claims.md#modes",),
-)
-
 
 @component
 class FlowBalanceLoss(Loss):
@@ -61,7 +33,7 @@ class FlowBalanceLoss(Loss):
     requires = Requires(
         signals=("logp@ref",),
         recomputed_signals=("log_partition",),
-        stop_gradient=True,
+        surrogate_gradient=True,
         heads=(LinearHead("log_partition"),),
     )
 
@@ -93,3 +65,32 @@ def flowrl(
         loss=FlowBalanceLoss(reward_scale, clip_eps),
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="FlowRL: Matching Reward Distributions for LLM Reasoning",
+    use="Many different good answers are wanted, not one mode of the reward.",
+    tags=("exploration", "kl"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "Xuekai-Zhu/FlowRL, verl@FlowRL/verl/workers/actor/dp_actor.py and "
+        "command/training/math/flowrl_7B_math.sh",
+    ),
+    plan="flowrl_7B_math.sh: train batch 512, minibatch 32 prompts: 16 updates per step",
+    deviations=(
+        (
+            "The release computes the clip of w but multiplies by the raw w; the recipe for verl "
+            "caps w at 10."
+        ),
+        (
+            "log Z is a linear head on the last state of the task, in the release three layers on "
+            "the mean of its states."
+        ),
+    ),
+    audit=(
+        "loss, constants, group and batch sizes compared with compute_flowrl_objective and the "
+        "scripts for 7B and 32B"
+    ),
+    shown=("docs/claims.md#modes",),
+)

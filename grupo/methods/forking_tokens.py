@@ -17,28 +17,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective Reinforcement "
-    "Learning for LLM Reasoning",
-    use="Chains of thought are long and the model is 8B or larger: gains grew with size.",
-    tags=("entropy", "filtering"),
-    trl="top_entropy_quantile=0.2 (threshold over all processes' tokens of the micro-batch)",
-    checked=("golden", "properties", "run"),
-    example="forking_tokens(max_length=64, overlong_buffer=16)",
-    source=Source(
-        "third_party", "reviews of the paper: 20 % of the tokens of a batch, on DAPO's recipe"
-    ),
-    plan="DAPO's recipe: batch of 512 prompts, minibatches of 32: 16 updates per step (DAPO,"
-    " section 4.1).",
-    deviations=(
-        "The entropy is that before the step's updates, for all minibatches of the step.",
-        "A step ends after 10 rounds of generation, as in DAPO's script.",
-    ),
-    audit="Fraction, threshold and recipe compared with two reviews of the paper and with DAPO's;"
-    " neither paper nor code could be opened.",
-    shown=("docs/claims.md#keys",),
-)
-
 
 def forking_tokens(
     max_length: PositiveInt,
@@ -77,3 +55,26 @@ def forking_tokens(
         aggregation=TopEntropyMask(top_entropy_fraction, token_mean),
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective Reinforcement "
+    "Learning for LLM Reasoning",
+    use="Chains of thought are long and the model is 8B or larger: gains grew with size.",
+    tags=("entropy", "filtering"),
+    trl="top_entropy_quantile=0.2 (threshold over all processes' tokens of the micro-batch)",
+    checked=("golden", "properties", "run"),
+    example="forking_tokens(max_length=64, overlong_buffer=16)",
+    source=Source(
+        "third_party", "reviews of the paper: 20 % of the tokens of a batch, on DAPO's recipe"
+    ),
+    plan="DAPO's recipe: batch of 512 prompts, minibatches of 32: 16 updates per step (DAPO,"
+    " section 4.1).",
+    deviations=(
+        "The entropy is that before the step's updates, for all minibatches of the step.",
+        "A step ends after 10 rounds of generation, as in DAPO's script.",
+    ),
+    audit="Fraction, threshold and recipe compared with two reviews of the paper and with DAPO's;"
+    " neither paper nor code could be opened.",
+    shown=("docs/claims.md#keys",),
+)

@@ -7,41 +7,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Surrogate Signals from Format and Length: Reinforcement Learning for Solving"
-    " Mathematical Problems without Ground Truth Answers",
-    use="Mathematics without reference answers, from a base model that has yet to learn the "
-    "format.",
-    tags=("unsupervised", "length", "reward"),
-    checked=("golden", "properties", "reference"),
-    catalogue=("format-length-surrogate",),
-    source=Source(
-        "code",
-        "eq. 2 and 5 of the paper; insightLLM/rl-without-gt, "
-        "rl/verl/lib/src/rewards/math_reward.py and run_grpo_math_7b.sh",
-    ),
-    plan="run_grpo_math_7b.sh: train batch 128, minibatch 128 prompts: one update per step",
-    deviations=(
-        (
-            "The released reward averages two checks for f, thinking block and answer, and gives "
-            "min(0, l) where the answer fails; here eq. 5 is followed."
-        ),
-        (
-            "Clip 0.2 is verl's default; its entropy bonus of 0.001, which the script leaves on, "
-            "is left out."
-        ),
-    ),
-    audit=(
-        "length reward, KL, group, limit and batch sizes compared with length_reward_func_v3 and "
-        "the script"
-    ),
-)
 
 
 @component
@@ -58,7 +28,7 @@ class FormatLengthReward:
     """
 
     max_length: PositiveInt
-    peak_fraction: Number = 0.5
+    peak_fraction: NumberOrSchedule = 0.5
     reward_term: str = "format"
 
     @property
@@ -97,3 +67,34 @@ def format_length(
         advantage=chain(FormatLengthReward(max_length, peak_fraction), Center(), ScaleByStd()),
         loss=Clip() + kl_coef * KL(),
     )
+
+
+PAPER = Paper(
+    title="Surrogate Signals from Format and Length: Reinforcement Learning for Solving"
+    " Mathematical Problems without Ground Truth Answers",
+    use="Mathematics without reference answers, from a base model that has yet to learn the "
+    "format.",
+    tags=("unsupervised", "length", "reward"),
+    checked=("golden", "properties", "reference"),
+    catalogue=("format-length-surrogate",),
+    source=Source(
+        "code",
+        "eq. 2 and 5 of the paper; insightLLM/rl-without-gt, "
+        "rl/verl/lib/src/rewards/math_reward.py and run_grpo_math_7b.sh",
+    ),
+    plan="run_grpo_math_7b.sh: train batch 128, minibatch 128 prompts: one update per step",
+    deviations=(
+        (
+            "The released reward averages two checks for f, thinking block and answer, and gives "
+            "min(0, l) where the answer fails; here eq. 5 is followed."
+        ),
+        (
+            "Clip 0.2 is verl's default; its entropy bonus of 0.001, which the script leaves on, "
+            "is left out."
+        ),
+    ),
+    audit=(
+        "length reward, KL, group, limit and batch sizes compared with length_reward_func_v3 and "
+        "the script"
+    ),
+)

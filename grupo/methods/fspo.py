@@ -11,26 +11,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Clip Your Sequences Fairly: Enforcing Length Fairness for Sequence-Level RL",
-    use="Sequence ratios of long (or short) answers are clipped more often than others.",
-    tags=("clipping", "importance-sampling", "length"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "the abstract of version 2 and an implementation by other people that cites eq. 3 to 5",
-    ),
-    plan=(
-        "not stated in any source that was opened; one update per step, at which the clip never "
-        "acts"
-    ),
-    missing=("The KL drift by which version 1 shifts the band.",),
-    audit=(
-        "band, ratio and minimum compared with an implementation by other people that cites eq. 3 "
-        "to 5 and with the abstracts"
-    ),
-)
-
 
 @component
 class RootLengthBounds:
@@ -60,3 +40,24 @@ def fspo(group_size: PositiveInt = 8, clip_width: NonNegative = 0.03) -> Method:
         sampler=GroupSampler(group_size),
         loss=ClipWithin(RootLengthBounds(clip_width), ratios.product),
     )
+
+
+PAPER = Paper(
+    title="Clip Your Sequences Fairly: Enforcing Length Fairness for Sequence-Level RL",
+    use="Sequence ratios of long (or short) answers are clipped more often than others.",
+    tags=("clipping", "importance-sampling", "length"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "the abstract of version 2 and an implementation by other people that cites eq. 3 to 5",
+    ),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which the clip never "
+        "acts"
+    ),
+    missing=("The KL drift by which version 1 shifts the band.",),
+    audit=(
+        "band, ratio and minimum compared with an implementation by other people that cites eq. 3 "
+        "to 5 and with the abstracts"
+    ),
+)

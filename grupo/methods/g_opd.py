@@ -6,33 +6,11 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Learning beyond Teacher: Generalized On-Policy Distillation with Reward Extrapolation",
-    use="The teacher was trained by RL from a known base, and the student should surpass it.",
-    tags=("distillation", "process-reward"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("g-opd-exopd",),
-    source=Source(
-        "code",
-        "RUCBM/G-OPD, verl/verl/workers/actor/dp_actor.py and "
-        "verl/examples/g_opd/run_qwen3-4b-g-opd.sh",
-    ),
-    plan=(
-        "run_qwen3-4b-g-opd.sh: train batch 1024, minibatch 1024 prompts: one update per step, at "
-        "which the clip never acts"
-    ),
-    missing=(
-        "Several teachers, of which a tag of the task selects one.",
-        "Truncated importance weights between sampler and trainer with a cap of 5.",
-    ),
-    audit="advantage, lambda, group, KL and batch sizes compared with dp_actor.py and the script",
-)
 
 
 @component
@@ -45,7 +23,7 @@ class ExtrapolatedDistillation:
         base: name of the teacher's base model.
     """
 
-    teacher_scale: Number
+    teacher_scale: NumberOrSchedule
     teacher: str = "teacher"
     base: str = "ref"
 
@@ -80,3 +58,26 @@ def g_opd(
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Learning beyond Teacher: Generalized On-Policy Distillation with Reward Extrapolation",
+    use="The teacher was trained by RL from a known base, and the student should surpass it.",
+    tags=("distillation", "process-reward"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("g-opd-exopd",),
+    source=Source(
+        "code",
+        "RUCBM/G-OPD, verl/verl/workers/actor/dp_actor.py and "
+        "verl/examples/g_opd/run_qwen3-4b-g-opd.sh",
+    ),
+    plan=(
+        "run_qwen3-4b-g-opd.sh: train batch 1024, minibatch 1024 prompts: one update per step, at "
+        "which the clip never acts"
+    ),
+    missing=(
+        "Several teachers, of which a tag of the task selects one.",
+        "Truncated importance weights between sampler and trainer with a cap of 5.",
+    ),
+    audit="advantage, lambda, group, KL and batch sizes compared with dp_actor.py and the script",
+)

@@ -8,34 +8,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, GroupSampler, SplitGroup
-
-PAPER = Paper(
-    title="GeometryZero: Improving Geometry Solving for LLM with Group Contrastive Policy"
-    " Optimization",
-    use="An optional step, such as an auxiliary line or a tool call, helps some tasks and "
-    "harms others.",
-    tags=("reward", "agents"),
-    checked=("golden", "properties", "run"),
-    example="gcpo(max_length=64)",
-    catalogue=("geometryzero-gcpo",),
-    source=Source(
-        "third_party",
-        "a review (themoonlight.io) and public reviews of the ICLR 2026 submission",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        "Without `parts`, M is measured within one group, which is split by what its rollouts did.",
-        "With `parts`, the rollouts of all parts are trained on, as one group.",
-        "Margin, weights and the form of the length reward are our choice.",
-    ),
-    audit="compared with the catalogue's row of those reviews; no repository could be found",
-    shown=("docs/vision_shown/geometryzero.md#results",),
-)
 
 REWARD_TERMS = ("correct", "format", "construction")
 INSTRUCTED = "instructed"  # reward term: whether an instruction asks for the optional step
@@ -59,10 +36,10 @@ class ConstructionReward:
     """
 
     max_length: PositiveInt
-    margin: Number
-    format_coef: Number
-    construction_coef: Number
-    length_coef: Number
+    margin: NumberOrSchedule
+    format_coef: NumberOrSchedule
+    construction_coef: NumberOrSchedule
+    length_coef: NumberOrSchedule
     contrast: str = "construction"
 
     @property
@@ -108,3 +85,27 @@ def gcpo(
         reward = replace(reward, contrast=INSTRUCTED)
         sampler = SplitGroup(group_size, parts=parts, reward_term=INSTRUCTED, train_prefix=False)
     return Method(sampler=sampler, advantage=chain(reward, Center(), ScaleByStd()))
+
+
+PAPER = Paper(
+    title="GeometryZero: Improving Geometry Solving for LLM with Group Contrastive Policy"
+    " Optimization",
+    use="An optional step, such as an auxiliary line or a tool call, helps some tasks and "
+    "harms others.",
+    tags=("reward", "agents"),
+    checked=("golden", "properties", "run"),
+    example="gcpo(max_length=64)",
+    catalogue=("geometryzero-gcpo",),
+    source=Source(
+        "third_party",
+        "a review (themoonlight.io) and public reviews of the ICLR 2026 submission",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        "Without `parts`, M is measured within one group, which is split by what its rollouts did.",
+        "With `parts`, the rollouts of all parts are trained on, as one group.",
+        "Margin, weights and the form of the length reward are our choice.",
+    ),
+    audit="compared with the catalogue's row of those reviews; no repository could be found",
+    shown=("docs/vision_shown/geometryzero.md#results",),
+)

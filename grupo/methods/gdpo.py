@@ -7,6 +7,32 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def gdpo(
+    group_size: PositiveInt = 16,
+    reward_terms: tuple[str, ...] = ("correct", "format"),
+    reward_weights: tuple[NonNegative, ...] = (1.0, 1.0),
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """A = whiten(sum_k w_k (r_k - mean(r_k)) / std(r_k)): per group, then over the batch.
+
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A).
+
+    Args:
+        group_size: rollouts per task (authors' script for TRL: 16, for verl: 4).
+        reward_terms: names of the reward terms r_k.
+        reward_weights: their weights w_k.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+    """
+    per_term = PerRewardTerm(
+        chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(reward_terms, reward_weights, strict=True))
+    )
+    advantage = chain(per_term, StandardiseBatch(eps=1e-4))
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
+    )
+
+
 PAPER = Paper(
     title="GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL "
     "Optimization",
@@ -37,28 +63,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#terms",),
 )
-
-
-def gdpo(
-    group_size: PositiveInt = 16,
-    reward_terms: tuple[str, ...] = ("correct", "format"),
-    reward_weights: tuple[NonNegative, ...] = (1.0, 1.0),
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """A = whiten(sum_k w_k (r_k - mean(r_k)) / std(r_k)): per group, then over the batch.
-
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A).
-
-    Args:
-        group_size: rollouts per task (authors' script for TRL: 16, for verl: 4).
-        reward_terms: names of the reward terms r_k.
-        reward_weights: their weights w_k.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
-    """
-    per_term = PerRewardTerm(
-        chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(reward_terms, reward_weights, strict=True))
-    )
-    advantage = chain(per_term, StandardiseBatch(eps=1e-4))
-    return Method(
-        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
-    )

@@ -14,6 +14,22 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
+
+def gepo(beta: Positive = 0.1, variance_coef: NonNegative = 1.0) -> Method:
+    """loss = mean over groups of -log sigmoid(beta (mean h(w) - mean h(l))) + c Var h(w).
+
+    h = log(pi / pi_ref); w are the chosen answers of a task and l the rejected ones: lists in its
+    columns. With one of each it is DPO.
+
+    Args:
+        beta: inverse temperature (our choice).
+        variance_coef: c, the weight of the variance (lambda in the paper).
+    """
+    preference = Preference(LogRatio(), Logistic(beta), successes_against_failures)
+    loss = preference + variance_coef * ChosenVariance(LogRatio())
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
 PAPER = Paper(
     title=(
         "On-Policy Optimization with Group Equivalent Preference for Multi-Programming Language "
@@ -32,18 +48,3 @@ PAPER = Paper(
     audit="formula compared with the catalogue's row",
     shown=("docs/comparisons/preferences.md#gepo-equal-rewards-of-equivalent-answers",),
 )
-
-
-def gepo(beta: Positive = 0.1, variance_coef: NonNegative = 1.0) -> Method:
-    """loss = mean over groups of -log sigmoid(beta (mean h(w) - mean h(l))) + c Var h(w).
-
-    h = log(pi / pi_ref); w are the chosen answers of a task and l the rejected ones: lists in its
-    columns. With one of each it is DPO.
-
-    Args:
-        beta: inverse temperature (our choice).
-        variance_coef: c, the weight of the variance (lambda in the paper).
-    """
-    preference = Preference(LogRatio(), Logistic(beta), successes_against_failures)
-    loss = preference + variance_coef * ChosenVariance(LogRatio())
-    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

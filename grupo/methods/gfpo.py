@@ -10,35 +10,12 @@ from grupo.algo.losses import KL, Clip, Entropy
 from grupo.core import group_ops
 from grupo.core.component import check_field, component
 from grupo.core.controllers import GROUP_REWARD, Quantile
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.types import Group, Rollout
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning",
-    use="Answers grow while they improve, and sampling is cheap.",
-    tags=("filtering", "length"),
-    trl="GFPOTrainer, experimental, gone by 1.10: num_remains_in_group and a group_filter_func",
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "eq. 2, algorithms 1 and 2, section 4"),
-    plan="Section 4: a batch of 64 questions for 100 steps, 6,400 questions in all; minibatches are"
-    " not stated: one update per step.",
-    missing=(
-        "The length-aware accuracy reward in [-1, 1] and the repetition penalty of eq. 3.",
-        "The modified clip of footnote 1, for negative advantages with large ratios.",
-    ),
-    deviations=(
-        "Eq. 2 divides by the tokens of all rollouts; here only those of the kept rollouts count.",
-        "Eq. 2 prints the KL divergence from the old policy; here it is that from the reference"
-        " policy, as in verl, which the paper uses: on policy the printed one has no gradient.",
-        "Algorithm 2 estimates quartiles by a t-digest that includes the group itself; here they"
-        " are exact, over the last 8,192 groups of earlier steps.",
-    ),
-    audit="Equations, algorithms and constants compared with the full text.",
-    shown=("docs/claims.md#padded",),
-)
 MIN_GROUPS = 320  # five steps of the paper's batch; it states "a few warmup training steps"
 QUARTILES = tuple(Quantile(GROUP_REWARD, q, math.inf, MIN_GROUPS) for q in (0.25, 0.5, 0.75))
 
@@ -67,7 +44,7 @@ class KeepBestByDifficulty:
     """
 
     num_kept: tuple[PositiveInt, ...] = (8, 8, 6, 4)
-    quartiles: tuple[Number, ...] = QUARTILES
+    quartiles: tuple[NumberOrSchedule, ...] = QUARTILES
     score: Callable[[Rollout], float] = shortness
 
     def __post_init__(self) -> None:
@@ -108,3 +85,28 @@ def gfpo(
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL() + (-0.001) * Entropy(),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning",
+    use="Answers grow while they improve, and sampling is cheap.",
+    tags=("filtering", "length"),
+    trl="GFPOTrainer, experimental, gone by 1.10: num_remains_in_group and a group_filter_func",
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 2, algorithms 1 and 2, section 4"),
+    plan="Section 4: a batch of 64 questions for 100 steps, 6,400 questions in all; minibatches are"
+    " not stated: one update per step.",
+    missing=(
+        "The length-aware accuracy reward in [-1, 1] and the repetition penalty of eq. 3.",
+        "The modified clip of footnote 1, for negative advantages with large ratios.",
+    ),
+    deviations=(
+        "Eq. 2 divides by the tokens of all rollouts; here only those of the kept rollouts count.",
+        "Eq. 2 prints the KL divergence from the old policy; here it is that from the reference"
+        " policy, as in verl, which the paper uses: on policy the printed one has no gradient.",
+        "Algorithm 2 estimates quartiles by a t-digest that includes the group itself; here they"
+        " are exact, over the last 8,192 groups of earlier steps.",
+    ),
+    audit="Equations, algorithms and constants compared with the full text.",
+    shown=("docs/claims.md#padded",),
+)

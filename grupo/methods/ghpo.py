@@ -10,34 +10,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
 from grupo.rollouts.samplers.kept_answers import replace_all
 
-PAPER = Paper(
-    title="GHPO: Adaptive Guidance for Stable and Efficient LLM Reinforcement Learning",
-    use="Many tasks are never solved, and each has a worked solution.",
-    tags=("hints",),
-    checked=("golden", "properties", "run"),
-    catalogue=("ghpo",),
-    source=Source(
-        "code",
-        "hkgc-1/GHPO: src/ghpo/ghpo_trainer.py, recipes/Qwen2.5-Math-7B/ghpo/config_ghpo.yaml",
-    ),
-    plan="config_ghpo.yaml: num_iterations is left at 1, one update per step",
-    missing=(
-        "The cold start with a fixed hint in the first steps, which the released trainer lacks.",
-        "Plain GRPO before start_hint_step (0 in the configuration).",
-    ),
-    deviations=(
-        "The mean over tokens is over the step, the trainer's (`bnpo`) over each device's batch.",
-    ),
-    audit=(
-        "fractions, cut by characters, lead-in, whole groups redone under the hinted prompt, clip, "
-        "standard deviation + 1e-4 and group size compared with the trainer and its configuration"
-    ),
-    shown=(
-        "docs/guidance_shown/hard_sums.md#results",
-        "tests/methods/test_ghpo.py"
-        "::test_groups_are_redone_until_half_of_the_solution_suffices_and_no_further",
-    ),
-)
 LEAD_IN = "\n\nThe beginning of the answer, which may be used to solve the problem:\n"
 
 
@@ -70,3 +42,33 @@ def ghpo(
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="GHPO: Adaptive Guidance for Stable and Efficient LLM Reinforcement Learning",
+    use="Many tasks are never solved, and each has a worked solution.",
+    tags=("hints",),
+    checked=("golden", "properties", "run"),
+    catalogue=("ghpo",),
+    source=Source(
+        "code",
+        "hkgc-1/GHPO: src/ghpo/ghpo_trainer.py, recipes/Qwen2.5-Math-7B/ghpo/config_ghpo.yaml",
+    ),
+    plan="config_ghpo.yaml: num_iterations is left at 1, one update per step",
+    missing=(
+        "The cold start with a fixed hint in the first steps, which the released trainer lacks.",
+        "Plain GRPO before start_hint_step (0 in the configuration).",
+    ),
+    deviations=(
+        "The mean over tokens is over the step, the trainer's (`bnpo`) over each device's batch.",
+    ),
+    audit=(
+        "fractions, cut by characters, lead-in, whole groups redone under the hinted prompt, clip, "
+        "standard deviation + 1e-4 and group size compared with the trainer and its configuration"
+    ),
+    shown=(
+        "docs/guidance_shown/hard_sums.md#results",
+        "tests/methods/test_ghpo.py"
+        "::test_groups_are_redone_until_half_of_the_solution_suffices_and_no_further",
+    ),
+)

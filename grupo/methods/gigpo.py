@@ -15,11 +15,56 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
+
+
+@component
+class AddAnchorStateAdvantage:
+    """x + `step_coef` (R_t - mean of R over the turns taken in the same state of the same task).
+
+    R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
+    """
+
+    gamma: Fraction
+    step_coef: NumberOrSchedule
+
+    # the reward of each step and the state in which it was taken
+    requires = Requires(signals=("step/reward", "step/state"))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        state = turn_states(batch)
+        anchor = combine_labels(batch.group[:, None].expand_as(state), state)
+        A = center_by_label(turn_returns(batch, self.gamma), anchor, turn_mask(batch))
+        return broadcast_to_tokens(x, batch) + self.step_coef * turns_to_tokens(A, batch)
+
+
+def gigpo(
+    group_size: PositiveInt = 8,
+    gamma: Fraction = 0.95,
+    step_coef: NonNegative = 1.0,
+    kl_coef: NonNegative = 0.01,
+) -> Method:
+    """A = (r - mean r) + `step_coef` (R_t - mean R in the same state); PPO's clip and k3.
+
+    The environment pays every reward at an action, the last one too: r is the sum of what it pays.
+
+    Args:
+        group_size: rollouts per task.
+        gamma: discount per turn of the return R_t.
+        step_coef: weight of the comparison of turns taken in the same state.
+        kl_coef: weight of k3, the estimate of the KL divergence from the reference policy.
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), AddAnchorStateAdvantage(gamma, step_coef)),
+        loss=Clip(0.2, 0.2) + kl_coef * KL(),
+        aggregation=token_mean,
+    )
+
 
 PAPER = Paper(
     title="Group-in-Group Policy Optimization for LLM Agent Training",
@@ -59,47 +104,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#turns",),
 )
-
-
-@component
-class AddAnchorStateAdvantage:
-    """x + `step_coef` (R_t - mean of R over the turns taken in the same state of the same task).
-
-    R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
-    """
-
-    gamma: Fraction
-    step_coef: Number
-
-    # the reward of each step and the state in which it was taken
-    requires = Requires(signals=("step/reward", "step/state"))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        state = turn_states(batch)
-        anchor = combine_labels(batch.group[:, None].expand_as(state), state)
-        A = center_by_label(turn_returns(batch, self.gamma), anchor, turn_mask(batch))
-        return broadcast_to_tokens(x, batch) + self.step_coef * turns_to_tokens(A, batch)
-
-
-def gigpo(
-    group_size: PositiveInt = 8,
-    gamma: Fraction = 0.95,
-    step_coef: NonNegative = 1.0,
-    kl_coef: NonNegative = 0.01,
-) -> Method:
-    """A = (r - mean r) + `step_coef` (R_t - mean R in the same state); PPO's clip and k3.
-
-    The environment pays every reward at an action, the last one too: r is the sum of what it pays.
-
-    Args:
-        group_size: rollouts per task.
-        gamma: discount per turn of the return R_t.
-        step_coef: weight of the comparison of turns taken in the same state.
-        kl_coef: weight of k3, the estimate of the KL divergence from the reference policy.
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), AddAnchorStateAdvantage(gamma, step_coef)),
-        loss=Clip(0.2, 0.2) + kl_coef * KL(),
-        aggregation=token_mean,
-    )

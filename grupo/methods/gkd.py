@@ -7,6 +7,18 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def gkd(group_size: PositiveInt = 1) -> Method:
+    """loss = mean over rollouts of mean over tokens of JSD(pi, teacher) over the vocabulary.
+
+    Sampling is not differentiated, and the reward is not read. The recipe defines "teacher".
+
+    Args:
+        group_size: rollouts per task.
+    """
+    return Method(sampler=GroupSampler(group_size), advantage=zero_advantage, loss=JSD("teacher"))
+
+
 PAPER = Paper(
     title="On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",
     use="The teacher's full distribution can be computed; no verifier is needed.",
@@ -30,14 +42,3 @@ PAPER = Paper(
     ),
     audit="compared with TRL's GKDTrainer by its options; the paper could not be opened",
 )
-
-
-def gkd(group_size: PositiveInt = 1) -> Method:
-    """loss = mean over rollouts of mean over tokens of JSD(pi, teacher) over the vocabulary.
-
-    Sampling is not differentiated, and the reward is not read. The recipe defines "teacher".
-
-    Args:
-        group_size: rollouts per task.
-    """
-    return Method(sampler=GroupSampler(group_size), advantage=zero_advantage, loss=JSD("teacher"))

@@ -19,22 +19,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Geometric-Mean Policy Optimization",
-    use="A few outlying token ratios drive the updates, and a wider clip is wanted.",
-    tags=("importance-sampling", "clipping", "aggregation"),
-    equals_grpo_when="there is one update per step",
-    trl="experimental.gmpo, epsilon=0.4 (in log space)",
-    verl="loss_mode='geo_mean', clip_ratio_low=clip_ratio_high=0.4; ends in a mean over the "
-    "micro-batch",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("code", "callsys/GMPO, qwen2.5-math-7b-gmpo.sh and its learner"),
-    plan="the script: 1,024 answers per step in minibatches of 128: 8 updates per step",
-    missing=("The multimodal recipe (Geometry3K).",),
-    audit="form and constants compared with TRL 1.16 and verl 0.9.1, number for number",
-    shown=("docs/claims.md#reuse",),
-)
-
 
 def all_tokens(batch: Batch) -> Tensor:
     """True for every trained token, (N, T)."""
@@ -101,3 +85,20 @@ def gmpo(
         loss=GeometricClip(clip_eps, clip_eps),
         updates=Updates(minibatches=minibatches),
     )
+
+
+PAPER = Paper(
+    title="Geometric-Mean Policy Optimization",
+    use="A few outlying token ratios drive the updates, and a wider clip is wanted.",
+    tags=("importance-sampling", "clipping", "aggregation"),
+    equals_grpo_when="there is one update per step",
+    trl="experimental.gmpo, epsilon=0.4 (in log space)",
+    verl="loss_mode='geo_mean', clip_ratio_low=clip_ratio_high=0.4; ends in a mean over the "
+    "micro-batch",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("code", "callsys/GMPO, qwen2.5-math-7b-gmpo.sh and its learner"),
+    plan="the script: 1,024 answers per step in minibatches of 128: 8 updates per step",
+    missing=("The multimodal recipe (Geometry3K).",),
+    audit="form and constants compared with TRL 1.16 and verl 0.9.1, number for number",
+    shown=("docs/claims.md#reuse",),
+)

@@ -15,6 +15,37 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+@component
+class ScaleByInformative:
+    """x B / (B - M): M of the batch's B rollouts are in groups of equal rewards; those get 0."""
+
+    # the other groups are counted
+    requires = Requires(whole_batch=True)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        r = batch.reward
+        informative = group_ops.max(r, batch.group) > group_ops.min(r, batch.group)
+        scaled = x * len(r) / informative.sum().clamp(min=1)
+        return torch.where(informative, scaled, torch.zeros_like(x))
+
+
+def gpg(group_size: PositiveInt = 8) -> Method:
+    """A = alpha (r - mean(r)), alpha = B / (B - M), M the rollouts in groups of equal rewards.
+
+    loss = -A log pi, mean over all tokens of the batch (eq. 5 and 7, with F_norm = 1).
+
+    Args:
+        group_size: rollouts per task (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByInformative()),
+        loss=Reinforce(),
+        aggregation=token_mean,
+    )
+
+
 PAPER = Paper(
     title="GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
     use="Many groups have equal rewards, and steps should not shrink with their number.",
@@ -49,33 +80,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#difficulty",),
 )
-
-
-@component
-class ScaleByInformative:
-    """x B / (B - M): M of the batch's B rollouts are in groups of equal rewards; those get 0."""
-
-    # the other groups are counted
-    requires = Requires(whole_batch=True)
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        r = batch.reward
-        informative = group_ops.max(r, batch.group) > group_ops.min(r, batch.group)
-        scaled = x * len(r) / informative.sum().clamp(min=1)
-        return torch.where(informative, scaled, torch.zeros_like(x))
-
-
-def gpg(group_size: PositiveInt = 8) -> Method:
-    """A = alpha (r - mean(r)), alpha = B / (B - M), M the rollouts in groups of equal rewards.
-
-    loss = -A log pi, mean over all tokens of the batch (eq. 5 and 7, with F_norm = 1).
-
-    Args:
-        group_size: rollouts per task (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), ScaleByInformative()),
-        loss=Reinforce(),
-        aggregation=token_mean,
-    )

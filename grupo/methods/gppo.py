@@ -8,6 +8,30 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def gppo(
+    group_size: PositiveInt = 8, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
+    """-sg(w) A log pi, the gradient of -min(r A, clip(r) A) that clipped tokens keep.
+
+    w = r, but 1 + clip_high where A > 0 and r is above, 1 - clip_low where A < 0 and r is below. A
+    = (r - mean(r)) / std(r), mean over all tokens.
+
+    A step has 8 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        clip_low: ratios are clipped below at 1 - clip_low (authors' script: 0.2).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' script: 0.28).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(ClipPreserveGradient(clip_low, clip_high)),
+        aggregation=token_mean,
+        updates=Updates(minibatches=8),
+    )
+
+
 PAPER = Paper(
     title="Klear-Reasoner: Advancing Reasoning Capability via Gradient-Preserving Clipping Policy "
     "Optimization",
@@ -38,26 +62,3 @@ PAPER = Paper(
     audit="gradient compared with compute_gppo_loss, constants and plan with both run scripts",
     shown=("docs/claims.md#reuse",),
 )
-
-
-def gppo(
-    group_size: PositiveInt = 8, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
-) -> Method:
-    """-sg(w) A log pi, the gradient of -min(r A, clip(r) A) that clipped tokens keep.
-
-    w = r, but 1 + clip_high where A > 0 and r is above, 1 - clip_low where A < 0 and r is below. A
-    = (r - mean(r)) / std(r), mean over all tokens.
-
-    A step has 8 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        clip_low: ratios are clipped below at 1 - clip_low (authors' script: 0.2).
-        clip_high: ratios are clipped above at 1 + clip_high (authors' script: 0.28).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=WeightedReinforce(ClipPreserveGradient(clip_low, clip_high)),
-        aggregation=token_mean,
-        updates=Updates(minibatches=8),
-    )

@@ -9,36 +9,10 @@ from grupo.algo.losses import PerSourceMean, Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
-
-PAPER = Paper(
-    title="Learning to Align, Aligning to Learn: A Unified Approach for Self-Optimized Alignment",
-    use="A reward model, and for each prompt one answer that is better than the policy's at first.",
-    tags=("sft", "off-policy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("grao",),
-    source=Source(
-        "paper",
-        "the objective, from a copy of the paper's text in a public repository (the "
-        "catalogue's row)",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The preference reward model of the paper's experiments.",),
-    deviations=(
-        (
-            "The mean and the population's standard deviation run over all G + 1 answers: the "
-            "printed mean runs over the G samples alone, where A_y is undefined for G = 1."
-        ),
-        "Both coefficients are our choice, 0.5: their values were in no source.",
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document "
-        "could be opened"
-    ),
-)
 
 
 @component
@@ -54,9 +28,9 @@ class AlignmentAdvantage:
         eps: added to the standard deviation (our choice).
     """
 
-    sft_coef: Number
-    alignment_coef: Number
-    eps: Number = 1e-6
+    sft_coef: NumberOrSchedule
+    alignment_coef: NumberOrSchedule
+    eps: NumberOrSchedule = 1e-6
 
     requires = REQUIRES_SAMPLED
 
@@ -90,3 +64,30 @@ def grao(
         loss=Reinforce(),
         aggregation=PerSourceMean(sequence_mean),
     )
+
+
+PAPER = Paper(
+    title="Learning to Align, Aligning to Learn: A Unified Approach for Self-Optimized Alignment",
+    use="A reward model, and for each prompt one answer that is better than the policy's at first.",
+    tags=("sft", "off-policy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("grao",),
+    source=Source(
+        "paper",
+        "the objective, from a copy of the paper's text in a public repository (the "
+        "catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The preference reward model of the paper's experiments.",),
+    deviations=(
+        (
+            "The mean and the population's standard deviation run over all G + 1 answers: the "
+            "printed mean runs over the G samples alone, where A_y is undefined for G = 1."
+        ),
+        "Both coefficients are our choice, 0.5: their values were in no source.",
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document "
+        "could be opened"
+    ),
+)

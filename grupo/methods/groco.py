@@ -8,24 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Learning by Sorting: Self-supervised Learning with Group Ordering Constraints",
-    use="All answers of a group have an order, and a loss on its pairs ignores most of it.",
-    tags=("preferences",),
-    checked=("golden", "properties", "run"),
-    catalogue=("groco",),
-    source=Source(
-        "abstract", "and the definition of a differentiable sorting network, from memory"
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        "The paper sorts distances of images; here mean log-likelihoods of answers are sorted.",
-        "Places are those of equal rewards, of which the paper has two: positives and negatives.",
-    ),
-    audit="network compared with its definition: doubly stochastic, and a permutation in the limit",
-    shown=("docs/comparisons/preferences.md#groco-a-list-at-once-or-its-pairs",),
-)
-
 
 def groco(group_size: PositiveInt = 8, steepness: Positive = 1.0) -> Method:
     """loss = mean over answers of -log P(the answer is sorted to a place of its reward).
@@ -43,3 +25,22 @@ def groco(group_size: PositiveInt = 8, steepness: Positive = 1.0) -> Method:
         loss=SortingNetwork(steepness=steepness),
         aggregation=group_mean,
     )
+
+
+PAPER = Paper(
+    title="Learning by Sorting: Self-supervised Learning with Group Ordering Constraints",
+    use="All answers of a group have an order, and a loss on its pairs ignores most of it.",
+    tags=("preferences",),
+    checked=("golden", "properties", "run"),
+    catalogue=("groco",),
+    source=Source(
+        "abstract", "and the definition of a differentiable sorting network, from memory"
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        "The paper sorts distances of images; here mean log-likelihoods of answers are sorted.",
+        "Places are those of equal rewards, of which the paper has two: positives and negatives.",
+    ),
+    audit="network compared with its definition: doubly stochastic, and a permutation in the limit",
+    shown=("docs/comparisons/preferences.md#groco-a-list-at-once-or-its-pairs",),
+)

@@ -6,6 +6,26 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.04
+) -> Method:
+    """A = (r - mean(r)) / std(r) over the group, one advantage for all tokens of an answer.
+
+    loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3
+    with R = pi / old and k3 = ref / pi - log(ref / pi) - 1 (eq. 3 and 4).
+
+    Args:
+        group_size: rollouts per task (the paper samples 64).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value; the paper gives
+            none).
+        kl_coef: weight of the KL divergence from the reference policy (paper: 0.04).
+    """
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    return Method(sampler=GroupSampler(group_size), loss=loss)
+
+
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     use="Start here: every other method is described by what it changes against this one.",
@@ -39,22 +59,3 @@ PAPER = Paper(
         "over all methods); the paper itself could not be opened"
     ),
 )
-
-
-def grpo(
-    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.04
-) -> Method:
-    """A = (r - mean(r)) / std(r) over the group, one advantage for all tokens of an answer.
-
-    loss = mean over answers of mean over tokens of
-      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3
-    with R = pi / old and k3 = ref / pi - log(ref / pi) - 1 (eq. 3 and 4).
-
-    Args:
-        group_size: rollouts per task (the paper samples 64).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value; the paper gives
-            none).
-        kl_coef: weight of the KL divergence from the reference policy (paper: 0.04).
-    """
-    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
-    return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -10,36 +10,12 @@ from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
-    use="Answers become correct more often but follow from their reasoning less often.",
-    tags=("reward", "multimodal", "kl"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("grpo-care",),
-    source=Source(
-        "code",
-        "TencentARC/GRPO-CARE: grpo_trainer_ref_ema.py, ema_trainer.py and "
-        "scripts/run_grpo_care_margin0.01_seed_bench_r1.sh",
-    ),
-    plan=(
-        "one update per step: the release's ratio is exp(logp - sg(logp)) and its gradient "
-        "accumulation 1"
-    ),
-    missing=("The format reward, which the release adds to the accuracy, is left to the recipe.",),
-    audit=(
-        "bonus, cap, margin, eps, loss and aggregation compared with "
-        "grpo_trainer_ref_ema.py, constants with the run script; every=10 counts optimizer "
-        "steps in ema_trainer.py, which are rollout steps with one update each"
-    ),
-    shown=("docs/vision_shown/landed_methods.md#grpo-care",),
-)
 
 
 @component
@@ -56,9 +32,9 @@ class ConsistencyBonus:
         likelihood_cap: largest c that counts.
     """
 
-    consistency_coef: Number
-    margin: Number
-    likelihood_cap: Number = 0.95
+    consistency_coef: NumberOrSchedule
+    margin: NumberOrSchedule
+    likelihood_cap: NumberOrSchedule = 0.95
 
     requires = Requires(signals=("logp@ref", "step/answer"), reward_terms=("correct",))
 
@@ -99,3 +75,28 @@ def grpo_care(
         loss=Reinforce(),
         reference=ReferenceUpdate(rate=0.005, every=10),
     )
+
+
+PAPER = Paper(
+    title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
+    use="Answers become correct more often but follow from their reasoning less often.",
+    tags=("reward", "multimodal", "kl"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("grpo-care",),
+    source=Source(
+        "code",
+        "TencentARC/GRPO-CARE: grpo_trainer_ref_ema.py, ema_trainer.py and "
+        "scripts/run_grpo_care_margin0.01_seed_bench_r1.sh",
+    ),
+    plan=(
+        "one update per step: the release's ratio is exp(logp - sg(logp)) and its gradient "
+        "accumulation 1"
+    ),
+    missing=("The format reward, which the release adds to the accuracy, is left to the recipe.",),
+    audit=(
+        "bonus, cap, margin, eps, loss and aggregation compared with "
+        "grpo_trainer_ref_ema.py, constants with the run script; every=10 counts optimizer "
+        "steps in ema_trainer.py, which are rollout steps with one update each"
+    ),
+    shown=("docs/vision_shown/landed_methods.md#grpo-care",),
+)

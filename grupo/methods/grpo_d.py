@@ -7,26 +7,6 @@ from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "
-    "reinforcement learning",
-    use="A constant KL slows learning at first, and without it the policy drifts at the end.",
-    tags=("kl",),
-    equals_grpo_when="there is one update per step",
-    checked=("golden", "properties", "run"),
-    catalogue=("othink-mr1-grpo-d",),
-    source=Source("third_party", "a review of the paper, for the direction of the schedule only"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The two rewards of the paper, accuracy and format.",),
-    deviations=(
-        (
-            "The growth is linear over the run, from 0 to GRPO's 0.04: reviews mention that the"
-            " coefficient grows, not its form or values."
-        ),
-    ),
-    audit="compared with the catalogue's row alone; no document could be opened",
-)
-
 
 def grpo_d(
     group_size: PositiveInt = 8,
@@ -46,3 +26,24 @@ def grpo_d(
         sampler=GroupSampler(group_size),
         loss=Reinforce() + Linear(initial_kl_coef, final_kl_coef) * KL(),
     )
+
+
+PAPER = Paper(
+    title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "
+    "reinforcement learning",
+    use="A constant KL slows learning at first, and without it the policy drifts at the end.",
+    tags=("kl",),
+    equals_grpo_when="there is one update per step",
+    checked=("golden", "properties", "run"),
+    catalogue=("othink-mr1-grpo-d",),
+    source=Source("third_party", "a review of the paper, for the direction of the schedule only"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The two rewards of the paper, accuracy and format.",),
+    deviations=(
+        (
+            "The growth is linear over the run, from 0 to GRPO's 0.04: reviews mention that the"
+            " coefficient grows, not its form or values."
+        ),
+    ),
+    audit="compared with the catalogue's row alone; no document could be opened",
+)

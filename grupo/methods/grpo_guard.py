@@ -12,37 +12,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="GRPO-Guard: Mitigating Implicit Over-Optimization in Flow Matching via Regulated "
-    "Clipping",
-    use="A flow model's reward rises while its images degrade: positive steps never reach the "
-    "clip.",
-    tags=("diffusion", "clipping", "multimodal"),
-    checked=("golden", "properties", "run"),
-    catalogue=("grpo-guard",),
-    source=Source(
-        "third_party",
-        "verl-omni: docs/algo/grpo_guard.md and its script for Qwen-Image; TeleBoost's tests of "
-        "eq. 8 and 12 (the catalogue's row)",
-    ),
-    plan=(
-        "verl-omni's script: 32 prompts per step in minibatches of 16, 2 updates, as Flow-GRPO's "
-        "configurations; the paper's own number was in no source that was opened"
-    ),
-    missing=(
-        "The weight of DanceGRPO's noise, beta_t = 1 + eta^2 (1 - t) / (2 t).",
-        "Advantages clipped to +-5, as in Flow-GRPO's stack.",
-    ),
-    deviations=(
-        "beta_t = 1, the weight for Flow-GRPO's noise.",
-        "dt has a floor of 1e-3, our choice.",
-    ),
-    audit=(
-        "ratio, its centring, the weight 1 / dt, the clip of 2e-6 and the plan compared with "
-        "verl-omni's page and script; the authors' code could not be opened"
-    ),
-)
-
 
 @component
 class RegulatedRatio:
@@ -95,3 +64,35 @@ def grpo_guard(
         aggregation=DivideByStepSize(),
         updates=Updates(minibatches=minibatches),
     )
+
+
+PAPER = Paper(
+    title="GRPO-Guard: Mitigating Implicit Over-Optimization in Flow Matching via Regulated "
+    "Clipping",
+    use="A flow model's reward rises while its images degrade: positive steps never reach the "
+    "clip.",
+    tags=("diffusion", "clipping", "multimodal"),
+    checked=("golden", "properties", "run"),
+    catalogue=("grpo-guard",),
+    source=Source(
+        "third_party",
+        "verl-omni: docs/algo/grpo_guard.md and its script for Qwen-Image; TeleBoost's tests of "
+        "eq. 8 and 12 (the catalogue's row)",
+    ),
+    plan=(
+        "verl-omni's script: 32 prompts per step in minibatches of 16, 2 updates, as Flow-GRPO's "
+        "configurations; the paper's own number was in no source that was opened"
+    ),
+    missing=(
+        "The weight of DanceGRPO's noise, beta_t = 1 + eta^2 (1 - t) / (2 t).",
+        "Advantages clipped to +-5, as in Flow-GRPO's stack.",
+    ),
+    deviations=(
+        "beta_t = 1, the weight for Flow-GRPO's noise.",
+        "dt has a floor of 1e-3, our choice.",
+    ),
+    audit=(
+        "ratio, its centring, the weight 1 / dt, the clip of 2e-6 and the plan compared with "
+        "verl-omni's page and script; the authors' code could not be opened"
+    ),
+)

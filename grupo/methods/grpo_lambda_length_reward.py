@@ -9,39 +9,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Stable Reinforcement Learning for Efficient Reasoning",
-    use="A length penalty shortens answers, and then accuracy collapses.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("grpo-lambda-length",),
-    source=Source(
-        "third_party",
-        "a public documentation page on GRPO-lambda with code (the catalogue's row)",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        (
-            "length_coef is our choice, 0.2: the third party's code has 0.6, and the paper's "
-            "value was not available."
-        ),
-        (
-            "Wrong answers of the best-solved groups get 0, as in the formula; the third "
-            "party's code pays the length reward to them, too."
-        ),
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document "
-        "could be opened"
-    ),
-    shown=("docs/claims.md#padded",),
-)
 
 
 @component
@@ -57,7 +29,7 @@ class LengthRewardWhereSolved:
     """
 
     top_group_fraction: Fraction
-    length_coef: Number
+    length_coef: NumberOrSchedule
     reward_term: str = "correct"
 
     @property
@@ -97,3 +69,32 @@ def grpo_lambda_length_reward(
         LengthRewardWhereSolved(top_group_fraction, length_coef), Center(), ScaleByStd()
     )
     return Method(sampler=GroupSampler(group_size), advantage=advantage)
+
+
+PAPER = Paper(
+    title="Stable Reinforcement Learning for Efficient Reasoning",
+    use="A length penalty shortens answers, and then accuracy collapses.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("grpo-lambda-length",),
+    source=Source(
+        "third_party",
+        "a public documentation page on GRPO-lambda with code (the catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "length_coef is our choice, 0.2: the third party's code has 0.6, and the paper's "
+            "value was not available."
+        ),
+        (
+            "Wrong answers of the best-solved groups get 0, as in the formula; the third "
+            "party's code pays the length reward to them, too."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document "
+        "could be opened"
+    ),
+    shown=("docs/claims.md#padded",),
+)

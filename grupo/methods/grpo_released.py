@@ -8,29 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-    use="For comparison with results obtained with verl's GRPO.",
-    tags=("aggregation", "kl"),
-    trl="loss_type='dapo', which is its default, beta=0.001",
-    verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_coef=0.001, loss_agg_mode='token-mean'",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "third_party",
-        "verl: compute_grpo_outcome_advantage and examples/grpo_trainer/run_qwen2-7b.sh",
-    ),
-    plan="run_qwen2-7b.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
-    missing=(
-        "verl's bound of -R A at 3 |A| where A < 0 (dual clip).",
-        "verl's clamp of k3 to +-10.",
-        "A lone rollout keeps its reward in verl; here its advantage is 0.",
-    ),
-    audit=(
-        "constants and plan compared with run_qwen2-7b.sh in a fork of verl; arithmetic "
-        "compared with verl 0.9.1 in an earlier audit (848 cases over all methods)"
-    ),
-)
-
 
 def grpo_released(
     group_size: PositiveInt = 5, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
@@ -55,3 +32,27 @@ def grpo_released(
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    use="For comparison with results obtained with verl's GRPO.",
+    tags=("aggregation", "kl"),
+    trl="loss_type='dapo', which is its default, beta=0.001",
+    verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_coef=0.001, loss_agg_mode='token-mean'",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "verl: compute_grpo_outcome_advantage and examples/grpo_trainer/run_qwen2-7b.sh",
+    ),
+    plan="run_qwen2-7b.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
+    missing=(
+        "verl's bound of -R A at 3 |A| where A < 0 (dual clip).",
+        "verl's clamp of k3 to +-10.",
+        "A lone rollout keeps its reward in verl; here its advantage is 0.",
+    ),
+    audit=(
+        "constants and plan compared with run_qwen2-7b.sh in a fork of verl; arithmetic "
+        "compared with verl 0.9.1 in an earlier audit (848 cases over all methods)"
+    ),
+)

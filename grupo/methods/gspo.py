@@ -8,27 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Group Sequence Policy Optimization",
-    use="Several updates a step make token ratios noisy, above all with mixtures of experts.",
-    tags=("importance-sampling", "clipping"),
-    equals_grpo_when="there is one update per step",
-    trl="importance_sampling_level='sequence', loss_type='grpo', epsilon=3e-4, epsilon_high=4e-4",
-    verl="loss_mode='gspo': the tokenwise form (ours: gspo_token)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("paper", "eq. 5, and section 5.1 as quoted in TRL's index of papers"),
-    plan=(
-        "section 5.1 as quoted in TRL's index of papers: a rollout batch is split into four"
-        " minibatches"
-    ),
-    deviations=("group_size is our choice, 8: the paper's was in no source.",),
-    audit=(
-        "clips and plan compared with TRL's index of papers; arithmetic compared with TRL "
-        "1.16 in an earlier audit (848 cases over all methods)"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
-
 
 def gspo(
     group_size: PositiveInt = 8, clip_low: NonNegative = 3e-4, clip_high: NonNegative = 4e-4
@@ -51,3 +30,25 @@ def gspo(
         loss=Clip(clip_low, clip_high, ratios.sequence),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Group Sequence Policy Optimization",
+    use="Several updates a step make token ratios noisy, above all with mixtures of experts.",
+    tags=("importance-sampling", "clipping"),
+    equals_grpo_when="there is one update per step",
+    trl="importance_sampling_level='sequence', loss_type='grpo', epsilon=3e-4, epsilon_high=4e-4",
+    verl="loss_mode='gspo': the tokenwise form (ours: gspo_token)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("paper", "eq. 5, and section 5.1 as quoted in TRL's index of papers"),
+    plan=(
+        "section 5.1 as quoted in TRL's index of papers: a rollout batch is split into four"
+        " minibatches"
+    ),
+    deviations=("group_size is our choice, 8: the paper's was in no source.",),
+    audit=(
+        "clips and plan compared with TRL's index of papers; arithmetic compared with TRL "
+        "1.16 in an earlier audit (848 cases over all methods)"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

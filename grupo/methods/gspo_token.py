@@ -8,30 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Group Sequence Policy Optimization",
-    use="GSPO where tokens or turns of one answer have different advantages.",
-    tags=("importance-sampling", "clipping"),
-    equals_grpo_when="there is one update per step",
-    trl="experimental.gspo_token, importance_sampling_level='sequence_token'",
-    verl="loss_mode='gspo'",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "paper",
-        "the variant with one advantage per token; section 5.1 as quoted in TRL's index of papers",
-    ),
-    plan=(
-        "section 5.1 as quoted in TRL's index of papers: a rollout batch is split into four"
-        " minibatches"
-    ),
-    deviations=("group_size is our choice, 8: the paper's was in no source.",),
-    audit=(
-        "clips and plan compared with TRL's index of papers; arithmetic compared with TRL "
-        "1.16 and verl 0.9.1 in an earlier audit (848 cases over all methods)"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
-
 
 def gspo_token(
     group_size: PositiveInt = 8, clip_low: NonNegative = 3e-4, clip_high: NonNegative = 4e-4
@@ -55,3 +31,28 @@ def gspo_token(
         loss=Clip(clip_low, clip_high, ratios.SequenceTokenRatio()),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Group Sequence Policy Optimization",
+    use="GSPO where tokens or turns of one answer have different advantages.",
+    tags=("importance-sampling", "clipping"),
+    equals_grpo_when="there is one update per step",
+    trl="experimental.gspo_token, importance_sampling_level='sequence_token'",
+    verl="loss_mode='gspo'",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "paper",
+        "the variant with one advantage per token; section 5.1 as quoted in TRL's index of papers",
+    ),
+    plan=(
+        "section 5.1 as quoted in TRL's index of papers: a rollout batch is split into four"
+        " minibatches"
+    ),
+    deviations=("group_size is our choice, 8: the paper's was in no source.",),
+    audit=(
+        "clips and plan compared with TRL's index of papers; arithmetic compared with TRL "
+        "1.16 and verl 0.9.1 in an earlier audit (848 cases over all methods)"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

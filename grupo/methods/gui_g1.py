@@ -13,31 +13,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="GUI-G1: Understanding R1-Zero-Like Training for Visual Grounding in GUI Agents",
-    use="The answer is a box on a screen, and boxes grow or shrink to please the reward.",
-    tags=("multimodal", "reward", "curriculum"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("gui-g1",),
-    source=Source(
-        "code",
-        "Yuqi-Zhou/GUI-G1: src/open_r1/trainer/grpo_trainer.py and run_scripts/run.sh",
-    ),
-    plan="one update per step: run.sh leaves num_iterations at 1",
-    missing=(
-        (
-            'The weight w of a target: the release reads it from the data\'s column "rate", and '
-            "the formula was in no source."
-        ),
-        "The prompt that asks for the box without reasoning, at most 128 new tokens.",
-    ),
-    audit=(
-        "advantage without standard deviation, token sum times rate over 64 and the clip "
-        "compared with grpo_trainer.py, group size and beta 0 with run.sh; the box rewards "
-        "with the catalogue's row"
-    ),
-)
-
 
 @component
 class ScaleByRewardTerm:
@@ -82,3 +57,29 @@ def gui_g1(
         loss=Clip(clip_eps, clip_eps),
         aggregation=ConstantLength(64),
     )
+
+
+PAPER = Paper(
+    title="GUI-G1: Understanding R1-Zero-Like Training for Visual Grounding in GUI Agents",
+    use="The answer is a box on a screen, and boxes grow or shrink to please the reward.",
+    tags=("multimodal", "reward", "curriculum"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("gui-g1",),
+    source=Source(
+        "code",
+        "Yuqi-Zhou/GUI-G1: src/open_r1/trainer/grpo_trainer.py and run_scripts/run.sh",
+    ),
+    plan="one update per step: run.sh leaves num_iterations at 1",
+    missing=(
+        (
+            'The weight w of a target: the release reads it from the data\'s column "rate", and '
+            "the formula was in no source."
+        ),
+        "The prompt that asks for the box without reasoning, at most 128 new tokens.",
+    ),
+    audit=(
+        "advantage without standard deviation, token sum times rate over 64 and the clip "
+        "compared with grpo_trainer.py, group size and beta 0 with run.sh; the box rewards "
+        "with the catalogue's row"
+    ),
+)

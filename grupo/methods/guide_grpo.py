@@ -21,34 +21,6 @@ from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, with_hint
 
-PAPER = Paper(
-    title="Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
-    use="Many tasks are never solved, and a hint can be written for each.",
-    tags=("hints", "off-policy", "importance-sampling"),
-    checked=("golden", "properties", "run"),
-    catalogue=("guide-grpo",),
-    source=Source(
-        "code",
-        "vaskar-open-source-research/guide_rl: verl/trainer/ppo/ray_trainer.py, "
-        "compute_policy_loss in core_algos.py, guide_grpo_qwen.sh",
-    ),
-    plan="guide_grpo_qwen.sh: 128 prompts per step in minibatches of 64, 2 updates",
-    missing=(
-        "Refilling until 128 groups have rewards that differ.",
-        "A solution as a second hint where the hint fails (reroll_with_cot, off in the script).",
-        "The other shapes of the hinted ratio: a constant, a power.",
-    ),
-    deviations=(
-        "The quantile is over the tokens of an answer: the script's micro-batch of one answer "
-        "includes the padding.",
-    ),
-    audit=(
-        "groups, filter, ratio across prompts, its shape, clip, token mean, constants and plan "
-        "compared with the trainer, compute_policy_loss and the run script"
-    ),
-    shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
-)
-
 
 def hinted_rollouts_alone(groups: Sequence[Group]) -> Sequence[Group]:
     """Drop the plain rollouts of groups with hinted ones, then groups of equal rewards."""
@@ -72,7 +44,7 @@ class ShapeHintedRatio(Loss):
     loss: Loss
     quantile: Fraction
 
-    requires = Requires(signals=("off_context",), stop_gradient=True)
+    requires = Requires(signals=("off_context",), surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch)
@@ -124,3 +96,32 @@ def guide_grpo(
         aggregation=token_mean,
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
+    use="Many tasks are never solved, and a hint can be written for each.",
+    tags=("hints", "off-policy", "importance-sampling"),
+    checked=("golden", "properties", "run"),
+    catalogue=("guide-grpo",),
+    source=Source(
+        "code",
+        "vaskar-open-source-research/guide_rl: verl/trainer/ppo/ray_trainer.py, "
+        "compute_policy_loss in core_algos.py, guide_grpo_qwen.sh",
+    ),
+    plan="guide_grpo_qwen.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "Refilling until 128 groups have rewards that differ.",
+        "A solution as a second hint where the hint fails (reroll_with_cot, off in the script).",
+        "The other shapes of the hinted ratio: a constant, a power.",
+    ),
+    deviations=(
+        "The quantile is over the tokens of an answer: the script's micro-batch of one answer "
+        "includes the padding.",
+    ),
+    audit=(
+        "groups, filter, ratio across prompts, its shape, clip, token mean, constants and plan "
+        "compared with the trainer, compute_policy_loss and the run script"
+    ),
+    shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
+)

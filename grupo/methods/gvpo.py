@@ -14,27 +14,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
-    use="The rollouts may come from any policy, and the KL-regularised optimum is the aim.",
-    tags=("off-policy", "kl"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "jszkc/GVPO: README and GVPO/run_qwen2-7b_math_gvpo.sh (the same recipe is in verl-recipe)",
-    ),
-    plan="run_qwen2-7b_math_gvpo.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
-    missing=("Rollouts of other policies: replay and human demonstrations.",),
-    deviations=(
-        (
-            "The loss is the mean over groups: the release's loss sums over them, which changes"
-            " the scale of the gradient alone."
-        ),
-    ),
-    audit="loss compared with the README's formula, beta, group size and plan with the run script",
-    shown=("docs/claims.md#reuse",),
-)
-
 
 @component
 class LogRatioRegression(Loss):
@@ -79,3 +58,25 @@ def gvpo(group_size: PositiveInt = 4, reward_temperature: Positive = 0.1) -> Met
         aggregation=group_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
+    use="The rollouts may come from any policy, and the KL-regularised optimum is the aim.",
+    tags=("off-policy", "kl"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "jszkc/GVPO: README and GVPO/run_qwen2-7b_math_gvpo.sh (the same recipe is in verl-recipe)",
+    ),
+    plan="run_qwen2-7b_math_gvpo.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
+    missing=("Rollouts of other policies: replay and human demonstrations.",),
+    deviations=(
+        (
+            "The loss is the mean over groups: the release's loss sums over them, which changes"
+            " the scale of the gradient alone."
+        ),
+    ),
+    audit="loss compared with the README's formula, beta, group size and plan with the run script",
+    shown=("docs/claims.md#reuse",),
+)

@@ -11,42 +11,10 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
-    use="A DAPO run explores too little at its forking tokens and drifts on its routine tokens.",
-    tags=("entropy", "clipping", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("hapo-token",),
-    source=Source(
-        "code",
-        "starriver030515/HAPO: verl/trainer/ppo/core_algos.py, recipe/train.md, "
-        "recipe/qwen2.5_math_7b.sh",
-    ),
-    plan="recipe/qwen2.5_math_7b.sh: 512 prompts per step in minibatches of 32, 16 updates",
-    missing=(
-        "The sampling temperature that depends on entropy (temperature_tau 0.05).",
-        "Refilling after the groups without signal are dropped, up to 16 generation batches.",
-        (
-            "The overlong penalty of the Qwen scripts (buffer 4,096 tokens, factor 1; off in "
-            "the Llama scripts)."
-        ),
-    ),
-    deviations=(
-        (
-            "Low entropy has h < 0, as the recipe's text describes: the code divides negative h"
-            " by a negative number, so it comes out positive."
-        ),
-    ),
-    audit=(
-        "advantage, clip, redistribution, dual clip and the 0.8 quantile compared with "
-        "core_algos.py, constants and plan with the run scripts"
-    ),
-)
 
 
 @component
@@ -59,7 +27,7 @@ class StandardiseOnTokens:
         max_advantage: |A| from which GRPO's z-score is used.
     """
 
-    max_advantage: Number = 5.0
+    max_advantage: NumberOrSchedule = 5.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         weight = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
@@ -94,3 +62,36 @@ def hapo_token(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
+    use="A DAPO run explores too little at its forking tokens and drifts on its routine tokens.",
+    tags=("entropy", "clipping", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("hapo-token",),
+    source=Source(
+        "code",
+        "starriver030515/HAPO: verl/trainer/ppo/core_algos.py, recipe/train.md, "
+        "recipe/qwen2.5_math_7b.sh",
+    ),
+    plan="recipe/qwen2.5_math_7b.sh: 512 prompts per step in minibatches of 32, 16 updates",
+    missing=(
+        "The sampling temperature that depends on entropy (temperature_tau 0.05).",
+        "Refilling after the groups without signal are dropped, up to 16 generation batches.",
+        (
+            "The overlong penalty of the Qwen scripts (buffer 4,096 tokens, factor 1; off in "
+            "the Llama scripts)."
+        ),
+    ),
+    deviations=(
+        (
+            "Low entropy has h < 0, as the recipe's text describes: the code divides negative h"
+            " by a negative number, so it comes out positive."
+        ),
+    ),
+    audit=(
+        "advantage, clip, redistribution, dual clip and the 0.8 quantile compared with "
+        "core_algos.py, constants and plan with the run scripts"
+    ),
+)

@@ -12,33 +12,12 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.numbers import NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, SplitGroup
 
-PAPER = Paper(
-    title="Hierarchical Budget Policy Optimization for Adaptive Reasoning",
-    use="Prompts can state a token budget; the policy should learn how much each task needs.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "reference"),
-    catalogue=("hbpo",),
-    source=Source(
-        "code",
-        "ZJU-REAL/HBPO: examples/grpo_trainer/run_qwen2-7b_deepscale.sh, rllm/rewards/"
-        "math_reward.py, verl/workers/rollout/vllm_rollout/vllm_rollout_spmd-hierarchical.py;"
-        " equations of paper.txt there",
-    ),
-    plan="run_qwen2-7b_deepscale.sh: batch of 64 prompts, minibatches of 16: 4 updates per step.",
-    deviations=(
-        "The first term is added once, as in the paper; the released code adds it twice.",
-        "R is f1(n, b) only beyond the budget, as in the paper; the released code takes"
-        " min(f1(n, b), f2(b)), which is less for very short answers.",
-    ),
-    audit="Formula, constants, forced prefixes and update plan compared with the repository at"
-    " 5c8991d; R and the advantage agree with its code on eight rollouts.",
-)
 ZSCORE = chain(Center(), ScaleByStd())
 
 
@@ -58,7 +37,7 @@ class BudgetReward:
 
     max_length: PositiveInt
     reward_scale: NonNegative
-    length_coef: Number
+    length_coef: NumberOrSchedule
 
     requires = Requires(reward_terms=("correct", "budget"))
 
@@ -110,3 +89,26 @@ def hbpo(
         loss=Clip(0.2, 0.28),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Hierarchical Budget Policy Optimization for Adaptive Reasoning",
+    use="Prompts can state a token budget; the policy should learn how much each task needs.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "reference"),
+    catalogue=("hbpo",),
+    source=Source(
+        "code",
+        "ZJU-REAL/HBPO: examples/grpo_trainer/run_qwen2-7b_deepscale.sh, rllm/rewards/"
+        "math_reward.py, verl/workers/rollout/vllm_rollout/vllm_rollout_spmd-hierarchical.py;"
+        " equations of paper.txt there",
+    ),
+    plan="run_qwen2-7b_deepscale.sh: batch of 64 prompts, minibatches of 16: 4 updates per step.",
+    deviations=(
+        "The first term is added once, as in the paper; the released code adds it twice.",
+        "R is f1(n, b) only beyond the budget, as in the paper; the released code takes"
+        " min(f1(n, b), f2(b)), which is less for very short answers.",
+    ),
+    audit="Formula, constants, forced prefixes and update plan compared with the repository at"
+    " 5c8991d; R and the advantage agree with its code on eight rollouts.",
+)

@@ -16,38 +16,12 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
-    use="Agents whose prompt holds some past turns, so that one state can be many situations.",
-    tags=("agents", "process-reward", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("hgpo",),
-    source=Source(
-        "code",
-        "langfengQ/verl-agent: recipe/hgpo/core_hgpo.py and its run scripts for ALFWorld and "
-        "WebShop, in copies",
-    ),
-    plan=(
-        "the scripts' minibatches are 256 steps (ALFWorld) or 64 (WebShop) of 128 rollouts with up "
-        "to 50 or 30 turns, so the number of updates varies, up to 25 or 60; one update per step"
-    ),
-    missing=(
-        "Levels scaled by the population's standard deviation, as in the scripts for ALFWorld.",
-        "The episode's advantage as level 0 (base_group, off in the scripts).",
-        "The penalty of 0.1 on invalid actions is left to the environment.",
-    ),
-    audit=(
-        "levels, weights and returns compared with hgpo_advantage_estimate; centring without "
-        "scale with the scripts for WebShop, gamma, alpha, history and KL weight with both"
-    ),
-    shown=("docs/claims.md#turns",),
-)
 TINY = 1e-9  # an advantage this small is 0 but for rounding
 
 
@@ -65,7 +39,7 @@ class HistoryGroupedAdvantage:
 
     history_turns: NonNegativeInt
     gamma: Fraction
-    weight_exponent: Number
+    weight_exponent: NumberOrSchedule
 
     # reward and state label of each step
     requires = Requires(signals=("step/reward", "step/state"))
@@ -111,3 +85,31 @@ def hgpo_history(
     return Method(
         sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=token_mean
     )
+
+
+PAPER = Paper(
+    title="Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
+    use="Agents whose prompt holds some past turns, so that one state can be many situations.",
+    tags=("agents", "process-reward", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("hgpo",),
+    source=Source(
+        "code",
+        "langfengQ/verl-agent: recipe/hgpo/core_hgpo.py and its run scripts for ALFWorld and "
+        "WebShop, in copies",
+    ),
+    plan=(
+        "the scripts' minibatches are 256 steps (ALFWorld) or 64 (WebShop) of 128 rollouts with up "
+        "to 50 or 30 turns, so the number of updates varies, up to 25 or 60; one update per step"
+    ),
+    missing=(
+        "Levels scaled by the population's standard deviation, as in the scripts for ALFWorld.",
+        "The episode's advantage as level 0 (base_group, off in the scripts).",
+        "The penalty of 0.1 on invalid actions is left to the environment.",
+    ),
+    audit=(
+        "levels, weights and returns compared with hgpo_advantage_estimate; centring without "
+        "scale with the scripts for WebShop, gamma, alpha, history and KL weight with both"
+    ),
+    shown=("docs/claims.md#turns",),
+)

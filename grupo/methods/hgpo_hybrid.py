@@ -8,32 +8,12 @@ from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, SplitGroup
 
-PAPER = Paper(
-    title="Think Only When You Need with Large Hybrid-Reasoning Models",
-    use="The policy starts with a tag for thinking or not, and should learn when each pays.",
-    tags=("length", "advantage"),
-    checked=("golden", "properties", "run"),
-    catalogue=("hgpo-lhrm",),
-    source=Source("paper", "eq. 5 to 12 and section 3.1"),
-    plan="Section 3.1: 256 prompts are collected and the batch size is 256: one update per step.",
-    missing=(
-        "Stage I, fine-tuning on tagged answers of both modes: the policy must know the tags.",
-        "The parametric reward model of open-ended tasks.",
-        "The update of the reference policy after each outer iteration.",
-    ),
-    deviations=(
-        "Equal best rollouts of a mode share r_intra; which of them eq. 9 selects is not stated.",
-        "A tie between the modes goes to the short one, as in the paper's Hybrid Accuracy; eq. 9"
-        " does not decide it.",
-    ),
-    audit="Equations 5 to 12 and the constants of section 3.1 compared with the full text.",
-)
 ZSCORE = chain(Center(), ScaleByStd())
 
 
@@ -50,8 +30,8 @@ class HybridModeAdvantage:
         margin: lead in mean reward that thinking needs.
     """
 
-    mode_coef: Number
-    margin: Number
+    mode_coef: NumberOrSchedule
+    margin: NumberOrSchedule
 
     requires = Requires(reward_terms=("mode",), signals=("step/forced",))
 
@@ -100,3 +80,25 @@ def hgpo_hybrid(
         advantage=HybridModeAdvantage(mode_coef, margin),
         loss=Clip(0.5, 0.5) + 0.001 * KL(),
     )
+
+
+PAPER = Paper(
+    title="Think Only When You Need with Large Hybrid-Reasoning Models",
+    use="The policy starts with a tag for thinking or not, and should learn when each pays.",
+    tags=("length", "advantage"),
+    checked=("golden", "properties", "run"),
+    catalogue=("hgpo-lhrm",),
+    source=Source("paper", "eq. 5 to 12 and section 3.1"),
+    plan="Section 3.1: 256 prompts are collected and the batch size is 256: one update per step.",
+    missing=(
+        "Stage I, fine-tuning on tagged answers of both modes: the policy must know the tags.",
+        "The parametric reward model of open-ended tasks.",
+        "The update of the reference policy after each outer iteration.",
+    ),
+    deviations=(
+        "Equal best rollouts of a mode share r_intra; which of them eq. 9 selects is not stated.",
+        "A tie between the modes goes to the short one, as in the paper's Hybrid Accuracy; eq. 9"
+        " does not decide it.",
+    ),
+    audit="Equations 5 to 12 and the constants of section 3.1 compared with the full text.",
+)

@@ -17,38 +17,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, with_self_hints
 
-PAPER = Paper(
-    title="Learning to Hint for Reinforcement Learning",
-    use="Many tasks are never solved; each has a reference solution but no hint.",
-    tags=("hints", "self-play"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("hill",),
-    source=Source(
-        "code",
-        "Andree-9/HiLL: verl/trainer/ppo/hinter_utils.py, scripts/run_hill.sh; the choice of the "
-        "best hint by the catalogue's row",
-    ),
-    plan=(
-        "scripts/run_hill.sh: 128 prompts per step in minibatches of 64, 2 updates (the "
-        "hinter: minibatches of 64 hint prompts, one epoch)"
-    ),
-    missing=(
-        (
-            "The gates of a hint (parses, fits the prompt, does not hold the answer) are left "
-            'to the sampler and the task, as "hint_rejected".'
-        ),
-        "The other rewards of the hinter: p (1 - p), and both without the reliance.",
-    ),
-    deviations=(
-        "The paper's two models are a `MultiPolicy` here, clipped to one gradient norm.",
-        "The mean counts tokens without advantage.",
-    ),
-    audit=(
-        "the hint's reward and the penalty for gates compared with hinter_utils.py, constants, "
-        "clips, groups and plan with run_hill.sh"
-    ),
-)
-
 
 @component
 class HintRoleAdvantage:
@@ -113,3 +81,36 @@ def hill(
         aggregation=PerClassMean("is_hint"),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Learning to Hint for Reinforcement Learning",
+    use="Many tasks are never solved; each has a reference solution but no hint.",
+    tags=("hints", "self-play"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("hill",),
+    source=Source(
+        "code",
+        "Andree-9/HiLL: verl/trainer/ppo/hinter_utils.py, scripts/run_hill.sh; the choice of the "
+        "best hint by the catalogue's row",
+    ),
+    plan=(
+        "scripts/run_hill.sh: 128 prompts per step in minibatches of 64, 2 updates (the "
+        "hinter: minibatches of 64 hint prompts, one epoch)"
+    ),
+    missing=(
+        (
+            "The gates of a hint (parses, fits the prompt, does not hold the answer) are left "
+            'to the sampler and the task, as "hint_rejected".'
+        ),
+        "The other rewards of the hinter: p (1 - p), and both without the reliance.",
+    ),
+    deviations=(
+        "The paper's two models are a `MultiPolicy` here, clipped to one gradient norm.",
+        "The mean counts tokens without advantage.",
+    ),
+    audit=(
+        "the hint's reward and the penalty for gates compared with hinter_utils.py, constants, "
+        "clips, groups and plan with run_hill.sh"
+    ),
+)

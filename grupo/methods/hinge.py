@@ -8,6 +8,17 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
+
+def hinge(gamma: Positive = 0.1) -> Method:
+    """loss = mean over pairs of max(0, 1 - gamma (h(chosen) - h(rejected))), h = log(pi / pi_ref).
+
+    Args:
+        gamma: the loss is 0 from a difference of 1 / gamma on.
+    """
+    loss = Preference(LogRatio(), Hinge(gamma))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
 PAPER = Paper(
     title="Statistical Rejection Sampling Improves Preference Optimization",
     use="Pairs that the policy orders well already should have no gradient.",
@@ -23,13 +34,3 @@ PAPER = Paper(
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
-
-
-def hinge(gamma: Positive = 0.1) -> Method:
-    """loss = mean over pairs of max(0, 1 - gamma (h(chosen) - h(rejected))), h = log(pi / pi_ref).
-
-    Args:
-        gamma: the loss is 0 from a difference of 1 / gamma on.
-    """
-    loss = Preference(LogRatio(), Hinge(gamma))
-    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

@@ -6,6 +6,30 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def icepop(
+    group_size: PositiveInt = 8,
+    min_ratio: NonNegative = 0.5,
+    max_ratio: NonNegative = 5.0,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """loss = M(pi_old / pi_sampler) x PPO's clipped surrogate, M(k) = k in the interval, else 0.
+
+    The interval is [min_ratio, max_ratio]. The mean is over tokens, then over answers; masked
+    tokens still count in it.
+
+    Args:
+        group_size: rollouts per task.
+        min_ratio: smallest ratio that is kept (authors' code: 0.5).
+        max_ratio: largest ratio that is kept (authors' code: 5.0).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    loss = CorrectedLoss(
+        Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(min_ratio, max_ratio))
+    )
+    return Method(sampler=GroupSampler(group_size), loss=loss)
+
+
 PAPER = Paper(
     title="Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model",
     use="For mixtures of experts: the engine gives some tokens quite different probabilities.",
@@ -31,26 +55,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#engine",),
 )
-
-
-def icepop(
-    group_size: PositiveInt = 8,
-    min_ratio: NonNegative = 0.5,
-    max_ratio: NonNegative = 5.0,
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """loss = M(pi_old / pi_sampler) x PPO's clipped surrogate, M(k) = k in the interval, else 0.
-
-    The interval is [min_ratio, max_ratio]. The mean is over tokens, then over answers; masked
-    tokens still count in it.
-
-    Args:
-        group_size: rollouts per task.
-        min_ratio: smallest ratio that is kept (authors' code: 0.5).
-        max_ratio: largest ratio that is kept (authors' code: 5.0).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    loss = CorrectedLoss(
-        Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(min_ratio, max_ratio))
-    )
-    return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -18,42 +18,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
 
-PAPER = Paper(
-    title="Information Gain-based Policy Optimization: A Simple and Effective Approach for"
-    " Multi-Turn LLM Agents",
-    use="Search agents of many turns, with reference answers as text.",
-    tags=("agents", "process-reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("igpo",),
-    source=Source(
-        "code",
-        "GuoqingWang1/IGPO: policy_optimization.sh, verl/trainer/ppo/core_algos.py; the "
-        "z-scores of the paper are from memory",
-    ),
-    plan=(
-        "policy_optimization.sh: 32 prompts with 16 rollouts; its minibatch of 32 is not "
-        "multiplied by the rollouts (rollout.n is 1), so 16 updates"
-    ),
-    missing=(
-        "The reward of -2 for answers without correct tags is left to the environment.",
-        "The entropy bonus of 0.001, the framework's default.",
-    ),
-    deviations=(
-        (
-            "Gains are z-scores of the group before they are summed, the paper's form as "
-            "remembered. The released code subtracts the group's mean from the sums, position "
-            "by position: chain(InformationGainReturn(gamma, unscaled), CenterTurns()) is the "
-            "form by turn."
-        ),
-        "The mean is over answers, as GRPO's: the release's is over tokens, verl's default.",
-    ),
-    audit=(
-        "constants and plan compared with policy_optimization.sh and ppo_trainer.yaml, "
-        "returns with compute_grpo_outcome_advantage of the fork; beliefs with the "
-        "catalogue's row"
-    ),
-)
-
 
 def information_gains(x: Tensor, batch: Batch) -> PerTurn:
     """b_(t+1) - b_t before a rollout's last turn, and x in it; 0 where there is no turn."""
@@ -112,3 +76,40 @@ def igpo(
         loss=Clip(0.2, 0.2) + kl_coef * KL(),
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="Information Gain-based Policy Optimization: A Simple and Effective Approach for"
+    " Multi-Turn LLM Agents",
+    use="Search agents of many turns, with reference answers as text.",
+    tags=("agents", "process-reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("igpo",),
+    source=Source(
+        "code",
+        "GuoqingWang1/IGPO: policy_optimization.sh, verl/trainer/ppo/core_algos.py; the "
+        "z-scores of the paper are from memory",
+    ),
+    plan=(
+        "policy_optimization.sh: 32 prompts with 16 rollouts; its minibatch of 32 is not "
+        "multiplied by the rollouts (rollout.n is 1), so 16 updates"
+    ),
+    missing=(
+        "The reward of -2 for answers without correct tags is left to the environment.",
+        "The entropy bonus of 0.001, the framework's default.",
+    ),
+    deviations=(
+        (
+            "Gains are z-scores of the group before they are summed, the paper's form as "
+            "remembered. The released code subtracts the group's mean from the sums, position "
+            "by position: chain(InformationGainReturn(gamma, unscaled), CenterTurns()) is the "
+            "form by turn."
+        ),
+        "The mean is over answers, as GRPO's: the release's is over tokens, verl's default.",
+    ),
+    audit=(
+        "constants and plan compared with policy_optimization.sh and ppo_trainer.yaml, "
+        "returns with compute_grpo_outcome_advantage of the fork; beliefs with the "
+        "catalogue's row"
+    ),
+)

@@ -14,33 +14,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Free Process Rewards without Process Labels",
-    use="Trains the reward model that PRIME reads, from correctness labels alone.",
-    tags=("process-reward",),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("implicit-prm",),
-    source=Source(
-        "code",
-        "lifan-yuan/ImplicitPRM: train/tasks/run_ce.sh and README (the catalogue's row)",
-    ),
-    plan=(
-        "run_ce.sh: one epoch over fixed data in batches of 64, one update for each; here "
-        "one update per step"
-    ),
-    missing=(
-        "The other losses: DPO (run_dpo.sh), KTO and NCA.",
-        "Best-of-N selection by the minimum of step rewards.",
-    ),
-    deviations=(
-        (
-            "Training data are sampled by the model of each step: the authors train on answers "
-            "of the initial model, so take few steps."
-        ),
-    ),
-    audit="beta, epoch and batch size compared with run_ce.sh; the loss with the catalogue's row",
-)
-
 
 @component
 class OutcomeCrossEntropy(Loss):
@@ -84,3 +57,31 @@ def implicit_prm(group_size: PositiveInt = 8, log_ratio_scale: Positive = 0.05) 
     return Method(
         sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean
     )
+
+
+PAPER = Paper(
+    title="Free Process Rewards without Process Labels",
+    use="Trains the reward model that PRIME reads, from correctness labels alone.",
+    tags=("process-reward",),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("implicit-prm",),
+    source=Source(
+        "code",
+        "lifan-yuan/ImplicitPRM: train/tasks/run_ce.sh and README (the catalogue's row)",
+    ),
+    plan=(
+        "run_ce.sh: one epoch over fixed data in batches of 64, one update for each; here "
+        "one update per step"
+    ),
+    missing=(
+        "The other losses: DPO (run_dpo.sh), KTO and NCA.",
+        "Best-of-N selection by the minimum of step rewards.",
+    ),
+    deviations=(
+        (
+            "Training data are sampled by the model of each step: the authors train on answers "
+            "of the initial model, so take few steps."
+        ),
+    ),
+    audit="beta, epoch and batch size compared with run_ce.sh; the loss with the catalogue's row",
+)

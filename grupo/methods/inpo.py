@@ -10,24 +10,6 @@ from grupo.core.ranges import PositiveFloat
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title=(
-        "Iterative Nash Policy Optimization: Aligning LLMs with General Preferences via No-Regret "
-        "Learning"
-    ),
-    use="Preferences may be cyclic, and the policy should stay near its reference.",
-    tags=("preferences", "self-play", "kl"),
-    checked=("golden", "properties", "run"),
-    catalogue=("inpo",),
-    source=Source("memory", "the paper's loss"),
-    plan="a step is a round of the paper; epochs is ours",
-    missing=("The tournament that finds the best and the worst of 8 answers: here the reward.",),
-    audit="formula compared with the catalogue's row; no document could be opened",
-    shown=(
-        "tests/methods/test_preference_games.py::test_mean_iterate_of_inpo_is_near_the_nash_policy",
-    ),
-)
-
 
 def inpo(
     group_size: PositiveInt = 8,
@@ -54,3 +36,22 @@ def inpo(
         aggregation=group_mean,
         updates=Updates(epochs),
     )
+
+
+PAPER = Paper(
+    title=(
+        "Iterative Nash Policy Optimization: Aligning LLMs with General Preferences via No-Regret "
+        "Learning"
+    ),
+    use="Preferences may be cyclic, and the policy should stay near its reference.",
+    tags=("preferences", "self-play", "kl"),
+    checked=("golden", "properties", "run"),
+    catalogue=("inpo",),
+    source=Source("memory", "the paper's loss"),
+    plan="a step is a round of the paper; epochs is ours",
+    missing=("The tournament that finds the best and the worst of 8 answers: here the reward.",),
+    audit="formula compared with the catalogue's row; no document could be opened",
+    shown=(
+        "tests/methods/test_preference_games.py::test_mean_iterate_of_inpo_is_near_the_nash_policy",
+    ),
+)

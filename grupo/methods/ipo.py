@@ -8,6 +8,19 @@ from grupo.core.ranges import PositiveFloat
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
+
+def ipo(tau: PositiveFloat = 0.1) -> Method:
+    """loss = mean over pairs of (h(chosen) - h(rejected) - 1 / (2 tau))^2, h a mean log-ratio.
+
+    Eq. 17, with h = log(pi / pi_ref) / |y|.
+
+    Args:
+        tau: weight of the regularisation; a small one asks for a larger difference.
+    """
+    loss = Preference(MeanLogRatio(), SquaredError(1 / (2 * tau)))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
 PAPER = Paper(
     title="A General Theoretical Paradigm to Understand Learning from Human Preferences",
     use="DPO overfits: pairs that are always ordered alike push the policy without limit.",
@@ -25,15 +38,3 @@ PAPER = Paper(
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
-
-
-def ipo(tau: PositiveFloat = 0.1) -> Method:
-    """loss = mean over pairs of (h(chosen) - h(rejected) - 1 / (2 tau))^2, h a mean log-ratio.
-
-    Eq. 17, with h = log(pi / pi_ref) / |y|.
-
-    Args:
-        tau: weight of the regularisation; a small one asks for a larger difference.
-    """
-    loss = Preference(MeanLogRatio(), SquaredError(1 / (2 * tau)))
-    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

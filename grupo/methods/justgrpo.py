@@ -9,27 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="The Flexibility Trap: Why Arbitrary Order Limits Reasoning Potential in Diffusion "
-    "Language Models",
-    use="A masked diffusion model with exact likelihoods, at one forward pass per token of an "
-    "answer.",
-    tags=("diffusion",),
-    checked=("golden", "properties", "run"),
-    example="justgrpo(max_length=256)",
-    catalogue=("justgrpo",),
-    source=Source("code", "LeapLabTHU/JustGRPO: grpo.py, train.py"),
-    plan="one update per step: the ratio in grpo.py is exp(logp - sg(logp))",
-    missing=("Tokens after the end token, on which the code trains, too: none are sampled here.",),
-    deviations=(
-        (
-            "Groups of equal rewards are dropped: the code divides the loss by the fraction of "
-            "answers with A != 0 on each device, which has the same effect on the others."
-        ),
-    ),
-    audit="advantage, clip, scale and the division by gen_length compared with grpo.py",
-)
-
 
 def justgrpo(
     max_length: PositiveInt, group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2
@@ -56,3 +35,25 @@ def justgrpo(
         loss=Clip(clip_eps, clip_eps),
         aggregation=ConstantLength(max_length),
     )
+
+
+PAPER = Paper(
+    title="The Flexibility Trap: Why Arbitrary Order Limits Reasoning Potential in Diffusion "
+    "Language Models",
+    use="A masked diffusion model with exact likelihoods, at one forward pass per token of an "
+    "answer.",
+    tags=("diffusion",),
+    checked=("golden", "properties", "run"),
+    example="justgrpo(max_length=256)",
+    catalogue=("justgrpo",),
+    source=Source("code", "LeapLabTHU/JustGRPO: grpo.py, train.py"),
+    plan="one update per step: the ratio in grpo.py is exp(logp - sg(logp))",
+    missing=("Tokens after the end token, on which the code trains, too: none are sampled here.",),
+    deviations=(
+        (
+            "Groups of equal rewards are dropped: the code divides the loss by the fraction of "
+            "answers with A != 0 on each device, which has the same effect on the others."
+        ),
+    ),
+    audit="advantage, clip, scale and the division by gen_length compared with grpo.py",
+)

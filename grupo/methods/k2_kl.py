@@ -9,6 +9,25 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def k2_kl(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method:
+    """loss = mean over tokens of -A log pi + kl_coef (log pi - log ref)^2 / 2, A = r - mean(r).
+
+    On policy this has the gradient of kl_coef (log pi - log ref) subtracted from each token's
+    reward: k2 as a loss is k1 in the reward. k3 as a loss is its biased first-order approximation.
+
+    Args:
+        group_size: rollouts per task.
+        kl_coef: weight of the KL divergence from the reference policy (GRPO's value).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=Center(),
+        loss=Reinforce() + kl_coef * KL(k2),
+        aggregation=token_mean,
+    )
+
+
 PAPER = Paper(
     title="Rethinking KL Regularization in RLHF: From Value Estimation to Gradient Optimization",
     use="A KL to a reference is wanted whose on-policy gradient is that of the KL divergence.",
@@ -28,21 +47,3 @@ PAPER = Paper(
         "the paper; the gradient of k2 is tested against that of the KL divergence"
     ),
 )
-
-
-def k2_kl(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method:
-    """loss = mean over tokens of -A log pi + kl_coef (log pi - log ref)^2 / 2, A = r - mean(r).
-
-    On policy this has the gradient of kl_coef (log pi - log ref) subtracted from each token's
-    reward: k2 as a loss is k1 in the reward. k3 as a loss is its biased first-order approximation.
-
-    Args:
-        group_size: rollouts per task.
-        kl_coef: weight of the KL divergence from the reference policy (GRPO's value).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=Center(),
-        loss=Reinforce() + kl_coef * KL(k2),
-        aggregation=token_mean,
-    )

@@ -9,6 +9,29 @@ from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def kdrl(
+    group_size: PositiveInt = 8,
+    initial_kl_coef: NonNegative = 5e-3,
+    final_kl_coef: NonNegative = 1e-3,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """GRPO with k2 to a teacher in place of the KL to a reference.
+
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + b k2 with k2 =
+    (log pi - log teacher)^2 / 2, whose on-policy gradient is that of KL(pi, teacher), and b falling
+    linearly. The recipe defines "teacher".
+
+    Args:
+        group_size: rollouts per task (our choice).
+        initial_kl_coef: b at the start of the run (from a review of the paper).
+        final_kl_coef: b at its end (from a review of the paper).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+    """
+    loss = Clip(clip_eps, clip_eps) + Linear(initial_kl_coef, final_kl_coef) * KL(k2, "teacher")
+    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
+
+
 PAPER = Paper(
     title="KDRL: Post-Training Reasoning LLMs via Unified Knowledge Distillation and "
     "Reinforcement Learning",
@@ -39,25 +62,3 @@ PAPER = Paper(
         "review; coefficients with the catalogue's row"
     ),
 )
-
-
-def kdrl(
-    group_size: PositiveInt = 8,
-    initial_kl_coef: NonNegative = 5e-3,
-    final_kl_coef: NonNegative = 1e-3,
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """GRPO with k2 to a teacher in place of the KL to a reference.
-
-    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + b k2 with k2 =
-    (log pi - log teacher)^2 / 2, whose on-policy gradient is that of KL(pi, teacher), and b falling
-    linearly. The recipe defines "teacher".
-
-    Args:
-        group_size: rollouts per task (our choice).
-        initial_kl_coef: b at the start of the run (from a review of the paper).
-        final_kl_coef: b at its end (from a review of the paper).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
-    """
-    loss = Clip(clip_eps, clip_eps) + Linear(initial_kl_coef, final_kl_coef) * KL(k2, "teacher")
-    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

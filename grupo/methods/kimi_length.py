@@ -6,32 +6,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.reward_shaping import length_reward
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
-    use="Answers are correct and too long, relative to others of their group.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "section 2.3.3"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        (
-            "The warm-up: the report adds the penalty after a first stage without it; use a "
-            "schedule as weight."
-        ),
-    ),
-    deviations=(
-        "The loss is GRPO's: the report trains by mirror descent (`opmd`).",
-        "length_coef 1 and group_size 8 are our choice.",
-    ),
-    audit="formula compared with the file's own account alone; no document could be opened",
-    shown=("docs/claims.md#padded",),
-)
 
 
 @component
@@ -43,7 +22,7 @@ class BrevityBonus:
         reward_term: reward term that is above 1/2 for a correct answer.
     """
 
-    length_coef: Number
+    length_coef: NumberOrSchedule
     reward_term: str = "correct"
 
     @property
@@ -69,3 +48,25 @@ def kimi_length(group_size: PositiveInt = 8, length_coef: NonNegative = 1.0) -> 
         sampler=GroupSampler(group_size),
         advantage=chain(BrevityBonus(length_coef), Center(), ScaleByStd()),
     )
+
+
+PAPER = Paper(
+    title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
+    use="Answers are correct and too long, relative to others of their group.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "section 2.3.3"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The warm-up: the report adds the penalty after a first stage without it; use a "
+            "schedule as weight."
+        ),
+    ),
+    deviations=(
+        "The loss is GRPO's: the report trains by mirror descent (`opmd`).",
+        "length_coef 1 and group_size 8 are our choice.",
+    ),
+    audit="formula compared with the file's own account alone; no document could be opened",
+    shown=("docs/claims.md#padded",),
+)

@@ -9,47 +9,11 @@ from grupo.algo.losses.entropy_aware import logp_advantage_covariance
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-    use="Entropy collapses early; this is the more stable of the paper's two remedies.",
-    tags=("entropy", "kl"),
-    equals_grpo_when="there is one update per step",
-    verl="loss_mode='kl_cov' (covariance of the micro-batch)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "PRIME-RL/Entropy-Mechanism-of-RL: compute_policy_loss_kl_cov in "
-        "verl/trainer/ppo/core_algos.py, recipe/dapo/32b_kl_cov.sh and 7b_kl_cov.sh",
-    ),
-    plan="both scripts: 256 prompts per step in minibatches of 32, 8 updates",
-    missing=(
-        (
-            "Refilling after groups of equal accuracy are dropped, up to 10 generation batches:"
-            " .replace(filter=keep_nonzero_std, curriculum=DynamicSampling(ShuffledTasks(), "
-            "10))."
-        ),
-        "Fraction 2e-3 of the 7B script (k_percent 0.2; 0.02 in the 32B script).",
-    ),
-    deviations=(
-        "The penalty is |log R|, as in the code: the paper writes KL(old, pi).",
-        (
-            "ceil(n x fraction) tokens are penalized, and all ties: the code has max(1, int(n x"
-            " fraction))."
-        ),
-        "The covariance is that of the minibatch, the code's that of a micro-batch.",
-    ),
-    audit=(
-        "count of tokens, constants and plan compared with the code and both scripts; "
-        "arithmetic compared with verl 0.9.1 in an earlier audit"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
 
 
 @component
@@ -62,7 +26,7 @@ class PenaliseHighCovariance(Loss):
     """
 
     penalized_fraction: Fraction
-    kl_coef: Number
+    kl_coef: NumberOrSchedule
 
     # the covariance uses the means of the minibatch
     requires = Requires(coupled_rows=True, whole_batch=True)
@@ -99,3 +63,40 @@ def kl_cov(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
+    use="Entropy collapses early; this is the more stable of the paper's two remedies.",
+    tags=("entropy", "kl"),
+    equals_grpo_when="there is one update per step",
+    verl="loss_mode='kl_cov' (covariance of the micro-batch)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "PRIME-RL/Entropy-Mechanism-of-RL: compute_policy_loss_kl_cov in "
+        "verl/trainer/ppo/core_algos.py, recipe/dapo/32b_kl_cov.sh and 7b_kl_cov.sh",
+    ),
+    plan="both scripts: 256 prompts per step in minibatches of 32, 8 updates",
+    missing=(
+        (
+            "Refilling after groups of equal accuracy are dropped, up to 10 generation batches:"
+            " .replace(filter=keep_nonzero_std, curriculum=DynamicSampling(ShuffledTasks(), "
+            "10))."
+        ),
+        "Fraction 2e-3 of the 7B script (k_percent 0.2; 0.02 in the 32B script).",
+    ),
+    deviations=(
+        "The penalty is |log R|, as in the code: the paper writes KL(old, pi).",
+        (
+            "ceil(n x fraction) tokens are penalized, and all ties: the code has max(1, int(n x"
+            " fraction))."
+        ),
+        "The covariance is that of the minibatch, the code's that of a micro-batch.",
+    ),
+    audit=(
+        "count of tokens, constants and plan compared with the code and both scripts; "
+        "arithmetic compared with verl 0.9.1 in an earlier audit"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

@@ -10,6 +10,37 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def kl_in_reward(
+    group_size: PositiveInt = 8,
+    initial_kl_coef: NonNegative = 0.1,
+    target_kl: NonNegative = 0.02,
+    gain: NonNegative = 0.1,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """GRPO on R = r - b sum_t (log pi_old - log ref), with an adaptive weight b.
+
+    b <- b (1 + gain clip(KL / target_kl - 1, -0.2, 0.2)) after every step (section 2.2). The KL is
+    measured against the current policy and not differentiated.
+
+    A step has 4 updates, each on the whole batch.
+
+    Args:
+        group_size: rollouts per task.
+        initial_kl_coef: b of the first step (our choice).
+        target_kl: target KL divergence per token, in nats (our choice; the paper's is per answer).
+        gain: K_b in the paper (paper: 0.1).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    kl_coef = AdaptiveKL(initial_kl_coef, target_kl, gain)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(KLInReward(kl_coef), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + MetricsOnly(KL()),
+        updates=Updates(epochs=4),
+    )
+
+
 PAPER = Paper(
     title="Fine-Tuning Language Models from Human Preferences",
     use="A learned reward should be maximised only within a distance of the initial policy.",
@@ -40,33 +71,3 @@ PAPER = Paper(
         " compared with train_policy.py"
     ),
 )
-
-
-def kl_in_reward(
-    group_size: PositiveInt = 8,
-    initial_kl_coef: NonNegative = 0.1,
-    target_kl: NonNegative = 0.02,
-    gain: NonNegative = 0.1,
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """GRPO on R = r - b sum_t (log pi_old - log ref), with an adaptive weight b.
-
-    b <- b (1 + gain clip(KL / target_kl - 1, -0.2, 0.2)) after every step (section 2.2). The KL is
-    measured against the current policy and not differentiated.
-
-    A step has 4 updates, each on the whole batch.
-
-    Args:
-        group_size: rollouts per task.
-        initial_kl_coef: b of the first step (our choice).
-        target_kl: target KL divergence per token, in nats (our choice; the paper's is per answer).
-        gain: K_b in the paper (paper: 0.1).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    kl_coef = AdaptiveKL(initial_kl_coef, target_kl, gain)
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(KLInReward(kl_coef), Center(), ScaleByStd()),
-        loss=Clip(clip_eps, clip_eps) + MetricsOnly(KL()),
-        updates=Updates(epochs=4),
-    )

@@ -6,6 +6,32 @@ from grupo.method import Method
 from grupo.rollouts.curricula import Knapsack, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
+
+def knapsack_rl(
+    group_size: PositiveInt = 8,
+    min_group_size: PositiveInt = 2,
+    max_group_size: PositiveInt = 128,
+    confidence: OpenFraction = 0.9,
+) -> Method:
+    """GRPO with groups of unequal size N_i, min_group_size <= N_i <= max_group_size, on average
+    group_size.
+
+    They maximise sum_i (1 - p_i^N_i - (1 - p_i)^N_i) p_i (1 - p_i)^2, p_i the task's last success
+    rate. A task never sampled gets group_size. Attempts beyond log(1 - confidence) / log(max(p, 1 -
+    p)) for 0 < p < 1 go to tasks of p = 0, or if there are none to those of p = 1.
+
+    Args:
+        group_size: mean rollouts per task.
+        min_group_size: smallest group.
+        max_group_size: largest group.
+        confidence: probability of a mixed group that is enough.
+    """
+    # A task solved in both of two attempts counts as solved, with p = 0.9 often: it gets
+    # min_group_size again.
+    curriculum = Knapsack(ShuffledTasks(), group_size, min_group_size, max_group_size, confidence)
+    return Method(curriculum=curriculum, sampler=GroupSampler(group_size))
+
+
 PAPER = Paper(
     title="Knapsack RL: Unlocking Exploration of LLMs via Optimizing Budget Allocation",
     use="Tasks recur, some are always solved and some never, and rollouts dominate the cost.",
@@ -35,28 +61,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#difficulty",),
 )
-
-
-def knapsack_rl(
-    group_size: PositiveInt = 8,
-    min_group_size: PositiveInt = 2,
-    max_group_size: PositiveInt = 128,
-    confidence: OpenFraction = 0.9,
-) -> Method:
-    """GRPO with groups of unequal size N_i, min_group_size <= N_i <= max_group_size, on average
-    group_size.
-
-    They maximise sum_i (1 - p_i^N_i - (1 - p_i)^N_i) p_i (1 - p_i)^2, p_i the task's last success
-    rate. A task never sampled gets group_size. Attempts beyond log(1 - confidence) / log(max(p, 1 -
-    p)) for 0 < p < 1 go to tasks of p = 0, or if there are none to those of p = 1.
-
-    Args:
-        group_size: mean rollouts per task.
-        min_group_size: smallest group.
-        max_group_size: largest group.
-        confidence: probability of a mixed group that is enough.
-    """
-    # A task solved in both of two attempts counts as solved, with p = 0.9 often: it gets
-    # min_group_size again.
-    curriculum = Knapsack(ShuffledTasks(), group_size, min_group_size, max_group_size, confidence)
-    return Method(curriculum=curriculum, sampler=GroupSampler(group_size))

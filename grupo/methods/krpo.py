@@ -10,31 +10,10 @@ from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning",
-    use="Rewards are noisy measurements of how well a prompt can be answered.",
-    tags=("advantage",),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("code", "billhhh/KRPO_LLMs_RL: train.py, loss.py"),
-    plan="train.py: 32 prompts with 12 rollouts per step in minibatches of 16 rollouts, 24 updates",
-    deviations=(
-        (
-            "The order of the filter is pseudo-random: the code filters in the order of "
-            "sampling, which means nothing here."
-        ),
-        "A minibatch holds whole groups: the code's 16 rollouts are drawn from all groups.",
-    ),
-    audit=(
-        "filter, its variances, loss, aggregation, constants and plan compared with "
-        "train.py and loss.py"
-    ),
-    shown=("docs/claims.md#noisy",),
-)
 
 
 @component
@@ -51,11 +30,11 @@ class KalmanAdvantage:
         eps: added to the denominator.
     """
 
-    process_noise: Number = 1e-5
-    observation_noise: Number = 1e-2
-    initial_mean: Number = 0.0
-    initial_variance: Number = 1.0
-    eps: Number = 1e-8
+    process_noise: NumberOrSchedule = 1e-5
+    observation_noise: NumberOrSchedule = 1e-2
+    initial_mean: NumberOrSchedule = 0.0
+    initial_variance: NumberOrSchedule = 1.0
+    eps: NumberOrSchedule = 1e-8
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = torch.zeros_like(x)
@@ -98,3 +77,25 @@ def krpo(
         loss=loss,
         updates=Updates(minibatches=24),
     )
+
+
+PAPER = Paper(
+    title="Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning",
+    use="Rewards are noisy measurements of how well a prompt can be answered.",
+    tags=("advantage",),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("code", "billhhh/KRPO_LLMs_RL: train.py, loss.py"),
+    plan="train.py: 32 prompts with 12 rollouts per step in minibatches of 16 rollouts, 24 updates",
+    deviations=(
+        (
+            "The order of the filter is pseudo-random: the code filters in the order of "
+            "sampling, which means nothing here."
+        ),
+        "A minibatch holds whole groups: the code's 16 rollouts are drawn from all groups.",
+    ),
+    audit=(
+        "filter, its variances, loss, aggregation, constants and plan compared with "
+        "train.py and loss.py"
+    ),
+    shown=("docs/claims.md#noisy",),
+)

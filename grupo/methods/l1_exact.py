@@ -6,33 +6,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
-    use="The prompt states how many tokens to think, and the length should match.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "cmu-l3/l1: math_reward.py (get_delta_score_linear) and scripts/train/run_l1_exact.sh",
-    ),
-    plan="run_l1_exact.sh: 128 prompts per step in minibatches of 64, 2 updates",
-    missing=(
-        "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
-        "The prompt that states the number of tokens is left to the tasks.",
-    ),
-    deviations=(
-        "The mean is over answers, as GRPO's: the script's is over tokens, verl's default.",
-    ),
-    audit=(
-        "reward, coefficient, group size and plan compared with math_reward.py and the run script"
-    ),
-)
 
 
 @component
@@ -44,7 +22,7 @@ class BudgetDistancePenalty:
         budget_term: reward term that holds the budget, in tokens.
     """
 
-    length_coef: Number
+    length_coef: NumberOrSchedule
     budget_term: str = "budget"
 
     @property
@@ -70,3 +48,26 @@ def l1_exact(group_size: PositiveInt = 16, length_coef: NonNegative = 0.0003) ->
     return Method(
         sampler=GroupSampler(group_size), advantage=advantage, updates=Updates(minibatches=2)
     )
+
+
+PAPER = Paper(
+    title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
+    use="The prompt states how many tokens to think, and the length should match.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "cmu-l3/l1: math_reward.py (get_delta_score_linear) and scripts/train/run_l1_exact.sh",
+    ),
+    plan="run_l1_exact.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
+        "The prompt that states the number of tokens is left to the tasks.",
+    ),
+    deviations=(
+        "The mean is over answers, as GRPO's: the script's is over tokens, verl's default.",
+    ),
+    audit=(
+        "reward, coefficient, group size and plan compared with math_reward.py and the run script"
+    ),
+)

@@ -6,39 +6,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
-    use="The prompt states how many tokens to think at most.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "cmu-l3/l1: math_reward.py (get_delta_score_linear_both) and "
-        "scripts/train/run_l1_max.sh; the paper for both constants",
-    ),
-    plan="run_l1_max.sh: 128 prompts per step in minibatches of 64, 2 updates",
-    missing=(
-        "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
-        "The start from a policy trained with L1-Exact.",
-    ),
-    deviations=(
-        (
-            "The formula is the paper's: the code has (clip(alpha (n - L), -1, 1) + 1) / 2, so "
-            "its alpha is twice length_coef, and the script sets no alpha."
-        ),
-        "The mean is over answers, as GRPO's: the script's is over tokens, verl's default.",
-    ),
-    audit=(
-        "reward compared with math_reward.py, group size and plan with the run script; "
-        "length_coef and reward_at_budget could be compared with no source"
-    ),
-)
 
 
 @component
@@ -51,7 +23,7 @@ class SoftBudgetLimit:
         budget_term: reward term that holds the budget, in tokens.
     """
 
-    length_coef: Number
+    length_coef: NumberOrSchedule
     reward_at_budget: Fraction
     budget_term: str = "budget"
 
@@ -84,3 +56,32 @@ def l1_max(
     return Method(
         sampler=GroupSampler(group_size), advantage=advantage, updates=Updates(minibatches=2)
     )
+
+
+PAPER = Paper(
+    title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
+    use="The prompt states how many tokens to think at most.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "cmu-l3/l1: math_reward.py (get_delta_score_linear_both) and "
+        "scripts/train/run_l1_max.sh; the paper for both constants",
+    ),
+    plan="run_l1_max.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "The script's KL of 0.001 to the reference and its framework's entropy bonus of 0.001.",
+        "The start from a policy trained with L1-Exact.",
+    ),
+    deviations=(
+        (
+            "The formula is the paper's: the code has (clip(alpha (n - L), -1, 1) + 1) / 2, so "
+            "its alpha is twice length_coef, and the script sets no alpha."
+        ),
+        "The mean is over answers, as GRPO's: the script's is over tokens, verl's default.",
+    ),
+    audit=(
+        "reward compared with math_reward.py, group size and plan with the run script; "
+        "length_coef and reward_at_budget could be compared with no source"
+    ),
+)

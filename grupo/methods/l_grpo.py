@@ -9,37 +9,11 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning",
-    use="A policy that already reasons well should be shorter, at no cost in accuracy.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "run"),
-    example="l_grpo(max_length=64)",
-    catalogue=("conciser-l-grpo",),
-    source=Source("abstract", "abstract and the README of nick7nlp/ConciseR, which holds no code"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        (
-            "The first stage, GRPO with clip-higher, dynamic sampling and an entropy bonus "
-            "(`dapo` without its penalty)."
-        ),
-    ),
-    deviations=(
-        (
-            "The form of the bonus is our choice: the sources state that length counts once all"
-            " rollouts are correct."
-        ),
-        "group_size, length_coef and clips are our choice.",
-    ),
-    audit="the two stages compared with the README; the formula with the catalogue's row",
-    shown=("docs/claims.md#padded",),
-)
 
 
 @component
@@ -52,7 +26,7 @@ class BrevityWhenAllCorrect:
     """
 
     max_length: PositiveInt
-    length_coef: Number
+    length_coef: NumberOrSchedule
 
     requires = Requires(reward_terms=("correct",))
 
@@ -88,3 +62,30 @@ def l_grpo(
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning",
+    use="A policy that already reasons well should be shorter, at no cost in accuracy.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "run"),
+    example="l_grpo(max_length=64)",
+    catalogue=("conciser-l-grpo",),
+    source=Source("abstract", "abstract and the README of nick7nlp/ConciseR, which holds no code"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The first stage, GRPO with clip-higher, dynamic sampling and an entropy bonus "
+            "(`dapo` without its penalty)."
+        ),
+    ),
+    deviations=(
+        (
+            "The form of the bonus is our choice: the sources state that length counts once all"
+            " rollouts are correct."
+        ),
+        "group_size, length_coef and clips are our choice.",
+    ),
+    audit="the two stages compared with the README; the formula with the catalogue's row",
+    shown=("docs/claims.md#padded",),
+)

@@ -9,37 +9,11 @@ from grupo.core import group_ops
 from grupo.core.aux_heads import LearnedScalar
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="lambda-GRPO: Unifying the GRPO Frameworks with Learnable Token Preferences",
-    use="It is not clear whether long answers should count more or less.",
-    tags=("aggregation", "length"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "Wodlfvllf/grpo-composer: core/aggregation/group_learnable.py and "
-        "configs/papers/lambda_grpo.yaml",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        (
-            "lambda's own optimizer, SGD with a learning rate of 0.1: here the head's Adam "
-            "moves it less, so the method stays close to a token mean."
-        ),
-        "The third party's KL of 0.01 to the reference.",
-    ),
-    deviations=("group_size and clip_eps are our choice (third party: 4 and 0.2).",),
-    audit=(
-        "standardised length (population's deviation), softmax of h^lambda, token mean, start at 0 "
-        "and length_scale 1/9 compared with the third party's code"
-    ),
-    shown=("docs/claims.md#padded",),
-)
 
 
 @component
@@ -52,7 +26,7 @@ class LengthPreferenceLoss(Loss):
     """
 
     loss: Loss
-    length_scale: Number
+    length_scale: NumberOrSchedule
 
     requires = Requires(
         recomputed_signals=("lambda",), heads=(LearnedScalar("lambda"),), coupled_rows=True
@@ -84,3 +58,30 @@ def lambda_grpo_length(
     """
     loss = LengthPreferenceLoss(Clip(clip_eps, clip_eps), length_scale)
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
+
+
+PAPER = Paper(
+    title="lambda-GRPO: Unifying the GRPO Frameworks with Learnable Token Preferences",
+    use="It is not clear whether long answers should count more or less.",
+    tags=("aggregation", "length"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "Wodlfvllf/grpo-composer: core/aggregation/group_learnable.py and "
+        "configs/papers/lambda_grpo.yaml",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "lambda's own optimizer, SGD with a learning rate of 0.1: here the head's Adam "
+            "moves it less, so the method stays close to a token mean."
+        ),
+        "The third party's KL of 0.01 to the reference.",
+    ),
+    deviations=("group_size and clip_eps are our choice (third party: 4 and 0.2).",),
+    audit=(
+        "standardised length (population's deviation), softmax of h^lambda, token mean, start at 0 "
+        "and length_scale 1/9 compared with the third party's code"
+    ),
+    shown=("docs/claims.md#padded",),
+)

@@ -6,36 +6,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Listener-Rewarded Thinking in VLMs for Image Preferences",
-    use="A model picks the correct image while its reasoning argues for the other one.",
-    tags=("reward", "multimodal"),
-    checked=("golden", "properties", "run"),
-    catalogue=("listener-rewarded-thinking",),
-    source=Source(
-        "third_party",
-        "a public note that states the sum of the three terms (the catalogue's row)",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        "The format gates the rest, and group_size and clip_eps are our choice.",
-        (
-            "ListenerProbability normalises over the texts of all options; how the listener's "
-            "probability is read off is our reading of the abstract."
-        ),
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document "
-        "could be opened"
-    ),
-    shown=("docs/vision_shown/landed_methods.md#listener-rewarded-thinking",),
-)
 
 
 @component
@@ -51,9 +26,9 @@ class ListenerReward:
         min_confidence: probability from which the listener pays.
     """
 
-    correct_coef: Number = 0.5
-    listener_coef: Number = 0.5
-    min_confidence: Number = 0.0
+    correct_coef: NumberOrSchedule = 0.5
+    listener_coef: NumberOrSchedule = 0.5
+    min_confidence: NumberOrSchedule = 0.0
 
     requires = Requires(reward_terms=("format", "correct", "listener"))
 
@@ -90,3 +65,29 @@ def listener(
         advantage=chain(reward, Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps),
     )
+
+
+PAPER = Paper(
+    title="Listener-Rewarded Thinking in VLMs for Image Preferences",
+    use="A model picks the correct image while its reasoning argues for the other one.",
+    tags=("reward", "multimodal"),
+    checked=("golden", "properties", "run"),
+    catalogue=("listener-rewarded-thinking",),
+    source=Source(
+        "third_party",
+        "a public note that states the sum of the three terms (the catalogue's row)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        "The format gates the rest, and group_size and clip_eps are our choice.",
+        (
+            "ListenerProbability normalises over the texts of all options; how the listener's "
+            "probability is read off is our reading of the abstract."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document "
+        "could be opened"
+    ),
+    shown=("docs/vision_shown/landed_methods.md#listener-rewarded-thinking",),
+)

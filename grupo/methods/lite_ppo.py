@@ -9,30 +9,11 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
-    use="A base model, rewards of one scale, and few tricks.",
-    tags=("advantage", "aggregation"),
-    trl="scale_rewards='batch', loss_type='dapo'",
-    checked=("golden", "properties", "run"),
-    source=Source("third_party", "TRL's index of papers, with the paper's table of parameters"),
-    plan=(
-        "not settled: TRL's index derives 8 minibatches per rollout batch for one device, "
-        "the number of devices is not stated, and ppo_epochs is 1; one update per step"
-    ),
-    deviations=("eps is added to the batch's standard deviation, our choice.",),
-    audit=(
-        "deviation of the batch, token mean, no KL and group size compared with TRL's index"
-        " of papers"
-    ),
-    shown=("docs/claims.md#noisy",),
-)
 
 
 @component
@@ -45,7 +26,7 @@ class ScaleByBatchStd:
     tensor([-1.,  1.,  0.])
     """
 
-    eps: Number = 1e-6
+    eps: NumberOrSchedule = 1e-6
 
     # the deviation is that of the batch
     requires = Requires(whole_batch=True)
@@ -70,3 +51,23 @@ def lite_ppo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
+    use="A base model, rewards of one scale, and few tricks.",
+    tags=("advantage", "aggregation"),
+    trl="scale_rewards='batch', loss_type='dapo'",
+    checked=("golden", "properties", "run"),
+    source=Source("third_party", "TRL's index of papers, with the paper's table of parameters"),
+    plan=(
+        "not settled: TRL's index derives 8 minibatches per rollout batch for one device, "
+        "the number of devices is not stated, and ppo_epochs is 1; one update per step"
+    ),
+    deviations=("eps is added to the batch's standard deviation, our choice.",),
+    audit=(
+        "deviation of the batch, token mean, no KL and group size compared with TRL's index"
+        " of papers"
+    ),
+    shown=("docs/claims.md#noisy",),
+)

@@ -8,6 +8,19 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
+
+def ln_dpo(beta: Positive = 5.0) -> Method:
+    """loss = mean over pairs of -log sigmoid(beta (h(chosen) - h(rejected))), h per token.
+
+    h = log(pi / pi_ref) / |y|, so that the length of an answer has no influence of its own.
+
+    Args:
+        beta: inverse temperature, larger than DPO's because h is a mean (Tulu 3: 5).
+    """
+    loss = Preference(MeanLogRatio(), Logistic(beta))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
 PAPER = Paper(
     title="The Hitchhiker's Guide to Human Alignment with *PO",
     use="DPO makes answers longer.",
@@ -24,15 +37,3 @@ PAPER = Paper(
         "docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",
     ),
 )
-
-
-def ln_dpo(beta: Positive = 5.0) -> Method:
-    """loss = mean over pairs of -log sigmoid(beta (h(chosen) - h(rejected))), h per token.
-
-    h = log(pi / pi_ref) / |y|, so that the length of an answer has no influence of its own.
-
-    Args:
-        beta: inverse temperature, larger than DPO's because h is a mean (Tulu 3: 5).
-    """
-    loss = Preference(MeanLogRatio(), Logistic(beta))
-    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

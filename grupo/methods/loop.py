@@ -13,29 +13,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Reinforcement Learning for Long-Horizon Interactive LLM Agents",
-    use="Long rollouts with tools, several updates a step, one copy of the weights.",
-    tags=("advantage", "clipping", "agents"),
-    checked=("golden", "properties", "run"),
-    catalogue=("loop",),
-    source=Source(
-        "third_party",
-        "the catalogue's row of apple/ml-loop, phi_agents/rl/train.py and"
-        " conf/rl/params/default.yaml",
-    ),
-    plan="default.yaml: 40 tasks of 6 rollouts, minibatches of 32 rollouts, 2 epochs",
-    missing=(
-        "The end of a step's updates where the measured KL divergence exceeds 20.",
-        "The end of slow rollouts once a share of them is finished.",
-    ),
-    deviations=(
-        "A minibatch has whole groups: 8 of 5 groups, 30 rollouts, where the release has 32.",
-    ),
-    audit="compared with the catalogue's row; the release was not opened again",
-    shown=("docs/claims.md#turns",),
-)
-
 
 @component
 class DropSmall:
@@ -82,3 +59,27 @@ def loop(
         aggregation=kept_token_mean,
         updates=Updates(epochs=2, minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="Reinforcement Learning for Long-Horizon Interactive LLM Agents",
+    use="Long rollouts with tools, several updates a step, one copy of the weights.",
+    tags=("advantage", "clipping", "agents"),
+    checked=("golden", "properties", "run"),
+    catalogue=("loop",),
+    source=Source(
+        "third_party",
+        "the catalogue's row of apple/ml-loop, phi_agents/rl/train.py and"
+        " conf/rl/params/default.yaml",
+    ),
+    plan="default.yaml: 40 tasks of 6 rollouts, minibatches of 32 rollouts, 2 epochs",
+    missing=(
+        "The end of a step's updates where the measured KL divergence exceeds 20.",
+        "The end of slow rollouts once a share of them is finished.",
+    ),
+    deviations=(
+        "A minibatch has whole groups: 8 of 5 groups, 30 rollouts, where the release has 32.",
+    ),
+    audit="compared with the catalogue's row; the release was not opened again",
+    shown=("docs/claims.md#turns",),
+)

@@ -11,34 +11,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Do Not Let Low-Probability Tokens Over-Dominate in RL for LLMs",
-    use="Rare tokens have the largest gradients and drown those of common tokens.",
-    tags=("advantage",),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "zhyang2226/AR-Lopti: scripts/train_kklogic_AR_4x80GB.sh and compute_reweight_advantage",
-    ),
-    plan=(
-        "train_kklogic_AR_4x80GB.sh: 64 prompts with 8 rollouts per step in minibatches of "
-        "256 rollouts, 2 updates"
-    ),
-    missing=(
-        (
-            "Lopti, the other remedy, which updates improbable tokens first: an update plan "
-            "over tokens, not an advantage."
-        ),
-        "The script's KL of 0.001, upper clip of 0.24 and dual clip of 10.",
-        "The value for mathematics, remembered as 0.1: no script for it was in the repository.",
-    ),
-    deviations=("The loss is GRPO's mean over answers: the script's is over tokens.",),
-    audit=(
-        "weight, constants and plan compared with the run scripts and the linear form in the fork"
-    ),
-    shown=("docs/claims.md#keys",),
-)
-
 
 @component
 class ProbabilityWeight:
@@ -77,3 +49,32 @@ def low_prob_tokens(group_size: PositiveInt = 8, probability_weight: Fraction = 
         advantage=chain(Center(), ScaleByStd(), ProbabilityWeight(probability_weight)),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Do Not Let Low-Probability Tokens Over-Dominate in RL for LLMs",
+    use="Rare tokens have the largest gradients and drown those of common tokens.",
+    tags=("advantage",),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "zhyang2226/AR-Lopti: scripts/train_kklogic_AR_4x80GB.sh and compute_reweight_advantage",
+    ),
+    plan=(
+        "train_kklogic_AR_4x80GB.sh: 64 prompts with 8 rollouts per step in minibatches of "
+        "256 rollouts, 2 updates"
+    ),
+    missing=(
+        (
+            "Lopti, the other remedy, which updates improbable tokens first: an update plan "
+            "over tokens, not an advantage."
+        ),
+        "The script's KL of 0.001, upper clip of 0.24 and dual clip of 10.",
+        "The value for mathematics, remembered as 0.1: no script for it was in the repository.",
+    ),
+    deviations=("The loss is GRPO's mean over answers: the script's is over tokens.",),
+    audit=(
+        "weight, constants and plan compared with the run scripts and the linear form in the fork"
+    ),
+    shown=("docs/claims.md#keys",),
+)

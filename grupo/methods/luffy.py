@@ -9,35 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
-PAPER = Paper(
-    title="Learning to Reason under Off-Policy Guidance",
-    use="The policy rarely succeeds, and solutions of a stronger model are available.",
-    tags=("off-policy", "sft"),
-    checked=("golden", "properties", "reference", "run"),
-    example="luffy(max_length=64)",
-    source=Source("code", "ElliottYan/LUFFY: exp_scripts/train.sh and luffy/verl/verl/mix_src"),
-    plan="exp_scripts/train.sh: 128 prompts per step in minibatches of 64, 2 updates",
-    missing=(
-        "The entropy bonus of 0.001 in the script.",
-        "Partial expert prefixes (prefix ratios below 1).",
-    ),
-    deviations=(
-        (
-            "PPO's clip is kept, as in the paper: the script removes it (loss_remove_clip), "
-            "which differs in the second update of a step."
-        ),
-        (
-            "A = r - mean(r) is over sampled and expert rollouts: one variant of the code "
-            "centres on the sampled ones alone (grpo_split)."
-        ),
-    ),
-    audit=(
-        "shaping constant, advantage without standard deviation, constant length, group and"
-        " plan compared with train.sh and mix_trainer.py"
-    ),
-    shown=("docs/guidance_shown/hard_sums.md#results",),
-)
-
 
 def luffy(
     max_length: PositiveInt,
@@ -69,3 +40,33 @@ def luffy(
         aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Learning to Reason under Off-Policy Guidance",
+    use="The policy rarely succeeds, and solutions of a stronger model are available.",
+    tags=("off-policy", "sft"),
+    checked=("golden", "properties", "reference", "run"),
+    example="luffy(max_length=64)",
+    source=Source("code", "ElliottYan/LUFFY: exp_scripts/train.sh and luffy/verl/verl/mix_src"),
+    plan="exp_scripts/train.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "The entropy bonus of 0.001 in the script.",
+        "Partial expert prefixes (prefix ratios below 1).",
+    ),
+    deviations=(
+        (
+            "PPO's clip is kept, as in the paper: the script removes it (loss_remove_clip), "
+            "which differs in the second update of a step."
+        ),
+        (
+            "A = r - mean(r) is over sampled and expert rollouts: one variant of the code "
+            "centres on the sampled ones alone (grpo_split)."
+        ),
+    ),
+    audit=(
+        "shaping constant, advantage without standard deviation, constant length, group and"
+        " plan compared with train.sh and mix_trainer.py"
+    ),
+    shown=("docs/guidance_shown/hard_sums.md#results",),
+)

@@ -9,6 +9,30 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def luspo(
+    group_size: PositiveInt = 8, clip_low: NonNegative = 2e-3, clip_high: NonNegative = 2.5e-3
+) -> Method:
+    """loss = mean over answers of -L min(s A, clip(s, 1 - clip_low, 1 + clip_high) A), L the
+    length.
+
+    s is the geometric mean of the token ratios, A = (r - mean(r)) / std(r): GSPO's loss times L.
+
+    A step has 4 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: s is clipped below at 1 - clip_low (paper: 0.002).
+        clip_high: s is clipped above at 1 + clip_high (paper: 0.0025).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_low, clip_high, ratios.sequence),
+        aggregation=token_sum,
+        updates=Updates(minibatches=4),
+    )
+
+
 PAPER = Paper(
     title="Length-Unbiased Sequence Policy Optimization: Revealing and Controlling Response Length "
     "Variation in RLVR",
@@ -32,26 +56,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#padded_updates",),
 )
-
-
-def luspo(
-    group_size: PositiveInt = 8, clip_low: NonNegative = 2e-3, clip_high: NonNegative = 2.5e-3
-) -> Method:
-    """loss = mean over answers of -L min(s A, clip(s, 1 - clip_low, 1 + clip_high) A), L the
-    length.
-
-    s is the geometric mean of the token ratios, A = (r - mean(r)) / std(r): GSPO's loss times L.
-
-    A step has 4 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task.
-        clip_low: s is clipped below at 1 - clip_low (paper: 0.002).
-        clip_high: s is clipped above at 1 + clip_high (paper: 0.0025).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=Clip(clip_low, clip_high, ratios.sequence),
-        aggregation=token_sum,
-        updates=Updates(minibatches=4),
-    )

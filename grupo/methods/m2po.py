@@ -9,42 +9,11 @@ from grupo.algo.losses import Loss
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",
-    use="Rollouts are hundreds of updates old, and clips would discard most of their signal.",
-    tags=("off-policy", "filtering", "importance-sampling"),
-    equals_grpo_when="there is one update per step",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "Infini-AI-Lab/M2PO: compute_m2po_policy_loss in verl/trainer/ppo/core_algos.py, "
-        "train-scripts/m2po-qwen-math-7b-s256.sh",
-    ),
-    plan="m2po-qwen-math-7b-s256.sh: 256 prompts per step in minibatches of 64, 4 updates",
-    missing=(
-        (
-            "Staleness: the script trains on rollouts of 64 steps (256 updates) before; set the"
-            " trainer's max_staleness."
-        ),
-    ),
-    deviations=(
-        (
-            "Outliers are masked, as the paper describes: the code caps |log r| and never clips"
-            " within 0.7 and 1.5."
-        ),
-    ),
-    audit=(
-        "candidates, bound and its mean over candidates compared with "
-        "kpo_clip_harmful_tokens, constants and plan with the run script"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
 
 
 @component
@@ -57,7 +26,7 @@ class SecondMomentMask(Loss):
         max_second_moment: bound on the mean of (log r)^2.
     """
 
-    max_second_moment: Number = 0.04
+    max_second_moment: NumberOrSchedule = 0.04
 
     # the moment is that of the minibatch
     requires = Requires(coupled_rows=True, whole_batch=True)
@@ -95,3 +64,35 @@ def m2po(group_size: PositiveInt = 8, max_second_moment: NonNegative = 0.04) -> 
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",
+    use="Rollouts are hundreds of updates old, and clips would discard most of their signal.",
+    tags=("off-policy", "filtering", "importance-sampling"),
+    equals_grpo_when="there is one update per step",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "Infini-AI-Lab/M2PO: compute_m2po_policy_loss in verl/trainer/ppo/core_algos.py, "
+        "train-scripts/m2po-qwen-math-7b-s256.sh",
+    ),
+    plan="m2po-qwen-math-7b-s256.sh: 256 prompts per step in minibatches of 64, 4 updates",
+    missing=(
+        (
+            "Staleness: the script trains on rollouts of 64 steps (256 updates) before; set the"
+            " trainer's max_staleness."
+        ),
+    ),
+    deviations=(
+        (
+            "Outliers are masked, as the paper describes: the code caps |log r| and never clips"
+            " within 0.7 and 1.5."
+        ),
+    ),
+    audit=(
+        "candidates, bound and its mean over candidates compared with "
+        "kpo_clip_harmful_tokens, constants and plan with the run script"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

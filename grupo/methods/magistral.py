@@ -9,6 +9,30 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def magistral(
+    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
+    """A = r - mean(r) per group, then standardised over the minibatch; no KL (section 2.1).
+
+    loss = 1 / sum_i L_i times the sum over all tokens of
+      -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), over groups whose rewards differ.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_low: ratios are clipped below at 1 - clip_low (our choice).
+        clip_high: ratios are clipped above at 1 + clip_high (paper: 0.26 to 0.28, 0.3 for the small
+            model).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=chain(Center(), StandardiseBatch()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
+    )
+
+
 PAPER = Paper(
     title="Magistral",
     use="A large run from a checkpoint without reasoning, and without a reference policy in "
@@ -37,26 +61,3 @@ PAPER = Paper(
         "of groups compared with the summaries"
     ),
 )
-
-
-def magistral(
-    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
-) -> Method:
-    """A = r - mean(r) per group, then standardised over the minibatch; no KL (section 2.1).
-
-    loss = 1 / sum_i L_i times the sum over all tokens of
-      -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), over groups whose rewards differ.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        clip_low: ratios are clipped below at 1 - clip_low (our choice).
-        clip_high: ratios are clipped above at 1 + clip_high (paper: 0.26 to 0.28, 0.3 for the small
-            model).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        filter=keep_nonzero_std,
-        advantage=chain(Center(), StandardiseBatch()),
-        loss=Clip(clip_low, clip_high),
-        aggregation=token_mean,
-    )

@@ -9,41 +9,11 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="MAPO: Mixed Advantage Policy Optimization",
-    use="Rewards are graded, and tiny differences in nearly solved groups should stay tiny.",
-    tags=("advantage",),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "WenkeHuang/MAPO: GRPOMIXPRO in code/verl/trainer/ray_trainer.py, "
-        "examples/config.yaml, examples/qwen2_5_vl_7b_geo3k_grpo_our.sh; eq. 2 and 4 to 6 "
-        "of the paper",
-    ),
-    plan="examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
-    missing=("The framework's upper clip of 0.3 and dual clip of 3.",),
-    deviations=(
-        (
-            "The standard deviation is by n: the paper's -1.73 for 0.9 of 1 is by n, the code's"
-            " is by n - 1."
-        ),
-        (
-            "The mean is over answers, as the paper prints GRPO: the framework's default is "
-            "over tokens."
-        ),
-    ),
-    audit=(
-        "both scales, their weights, group size, KL weight and plan compared with the code "
-        "and the configuration"
-    ),
-    shown=("docs/claims.md#difficulty",),
-)
 
 
 @component
@@ -64,8 +34,8 @@ class MixedScaleAdvantage:
     tensor([ 2.0490, -0.6830, -0.6830, -0.6830])
     """
 
-    full_score: Number = 1.0
-    eps: Number = 1e-6
+    full_score: NumberOrSchedule = 1.0
+    eps: NumberOrSchedule = 1e-6
 
     requires = Requires(reward_range=(0.0, inf))  # a negative mean would change the sign
 
@@ -104,3 +74,34 @@ def mapo(
         loss=loss,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="MAPO: Mixed Advantage Policy Optimization",
+    use="Rewards are graded, and tiny differences in nearly solved groups should stay tiny.",
+    tags=("advantage",),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "WenkeHuang/MAPO: GRPOMIXPRO in code/verl/trainer/ray_trainer.py, "
+        "examples/config.yaml, examples/qwen2_5_vl_7b_geo3k_grpo_our.sh; eq. 2 and 4 to 6 "
+        "of the paper",
+    ),
+    plan="examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
+    missing=("The framework's upper clip of 0.3 and dual clip of 3.",),
+    deviations=(
+        (
+            "The standard deviation is by n: the paper's -1.73 for 0.9 of 1 is by n, the code's"
+            " is by n - 1."
+        ),
+        (
+            "The mean is over answers, as the paper prints GRPO: the framework's default is "
+            "over tokens."
+        ),
+    ),
+    audit=(
+        "both scales, their weights, group size, KL weight and plan compared with the code "
+        "and the configuration"
+    ),
+    shown=("docs/claims.md#difficulty",),
+)

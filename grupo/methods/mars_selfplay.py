@@ -26,37 +26,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import SelfPlay
 
-PAPER = Paper(
-    title="MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic Games",
-    use="One policy plays every seat of a game, and some seats win more often than others.",
-    tags=("self-play", "agents", "process-reward"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("mars-selfplay",),
-    source=Source(
-        "code",
-        "thu-nics/MARS: roll/utils/functionals.py, roll/pipeline/base_worker.py, "
-        "examples/multi_games/agentic_val_multi_games_selfplay.yaml",
-    ),
-    plan=(
-        "agentic_val_multi_games_selfplay.yaml: 384 rollouts per step; 2 x 2 per rank on 2 "
-        "data-parallel ranks (8 devices, tensor parallel 4), 48 updates"
-    ),
-    missing=(
-        "A mean for each kind of game: the batch here is of one kind, the release's of several.",
-    ),
-    deviations=(
-        (
-            "Distinct values are those of turns: the code's are those of all positions, the 0 "
-            "after the end included."
-        ),
-    ),
-    audit=(
-        "means per player, cap, KL, whitening, aggregation (seq-mean-token-sum, the "
-        "pipeline's default, which the configuration leaves) and plan compared with the "
-        "code and the configuration"
-    ),
-)
-
 
 @component
 class SeatAdvantage:
@@ -107,3 +76,35 @@ def mars_selfplay(
         aggregation=token_sum,
         updates=Updates(minibatches=48),
     )
+
+
+PAPER = Paper(
+    title="MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic Games",
+    use="One policy plays every seat of a game, and some seats win more often than others.",
+    tags=("self-play", "agents", "process-reward"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("mars-selfplay",),
+    source=Source(
+        "code",
+        "thu-nics/MARS: roll/utils/functionals.py, roll/pipeline/base_worker.py, "
+        "examples/multi_games/agentic_val_multi_games_selfplay.yaml",
+    ),
+    plan=(
+        "agentic_val_multi_games_selfplay.yaml: 384 rollouts per step; 2 x 2 per rank on 2 "
+        "data-parallel ranks (8 devices, tensor parallel 4), 48 updates"
+    ),
+    missing=(
+        "A mean for each kind of game: the batch here is of one kind, the release's of several.",
+    ),
+    deviations=(
+        (
+            "Distinct values are those of turns: the code's are those of all positions, the 0 "
+            "after the end included."
+        ),
+    ),
+    audit=(
+        "means per player, cap, KL, whitening, aggregation (seq-mean-token-sum, the "
+        "pipeline's default, which the configuration leaves) and plan compared with the "
+        "code and the configuration"
+    ),
+)

@@ -9,29 +9,11 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Maximum Likelihood Reinforcement Learning",
-    use="Hard tasks are solved rarely, and pass@k matters as much as pass@1.",
-    tags=("advantage", "exploration"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "tajwarfahim/maxrl: compute_maxrl_outcome_advantage in "
-        "verl/trainer/ppo/core_algos.py, qwen3_experiments/run_qwen3_training.sh",
-    ),
-    plan=(
-        "one update per step: run_qwen3_training.sh has 256 prompts per step and "
-        "minibatches of 256, one epoch"
-    ),
-    audit="advantage, eps, clips, group size and plan compared with the code and the run script",
-    shown=("docs/claims.md#modes",),
-)
 
 
 @component
@@ -44,7 +26,7 @@ class RelativeToMean:
     tensor([ 3., -1., -1., -1.])
     """
 
-    eps: Number = 1e-6
+    eps: NumberOrSchedule = 1e-6
 
     requires = Requires(reward_range=(0.0, inf))  # a negative mean would change the sign
 
@@ -70,3 +52,22 @@ def max_rl(group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2) -> Method:
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Maximum Likelihood Reinforcement Learning",
+    use="Hard tasks are solved rarely, and pass@k matters as much as pass@1.",
+    tags=("advantage", "exploration"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "tajwarfahim/maxrl: compute_maxrl_outcome_advantage in "
+        "verl/trainer/ppo/core_algos.py, qwen3_experiments/run_qwen3_training.sh",
+    ),
+    plan=(
+        "one update per step: run_qwen3_training.sh has 256 prompts per step and "
+        "minibatches of 256, one epoch"
+    ),
+    audit="advantage, eps, clips, group size and plan compared with the code and the run script",
+    shown=("docs/claims.md#modes",),
+)

@@ -14,32 +14,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
-    "Reinforcement Learning",
-    use="Groups have 3 to 9 rollouts, so that one odd reward flips signs around the mean.",
-    tags=("advantage",),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("mc-grpo",),
-    source=Source(
-        "code",
-        "lotusroot-kim/MC-GRPO: src/open_r1/grpo_trainer_math.py and "
-        "recipes/math/Qwen2.5-7B-Instruct.yaml",
-    ),
-    plan=(
-        "the recipes: num_iterations 2 with one generation per update, so two passes over "
-        "each batch"
-    ),
-    deviations=(
-        "A is not multiplied by the group's size over its number of nonzero A, as the code does.",
-    ),
-    audit=(
-        "median, deviation with 1e-3, pivot, KL and iterations compared with the trainer "
-        "and the recipes"
-    ),
-    shown=("docs/claims.md#heavy_tail",),
-)
-
 
 @component
 class ScaleByMAD:
@@ -96,3 +70,30 @@ def mc_grpo(
         aggregation=sequence_mean_without_pivots,
         updates=Updates(epochs=2),
     )
+
+
+PAPER = Paper(
+    title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
+    "Reinforcement Learning",
+    use="Groups have 3 to 9 rollouts, so that one odd reward flips signs around the mean.",
+    tags=("advantage",),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("mc-grpo",),
+    source=Source(
+        "code",
+        "lotusroot-kim/MC-GRPO: src/open_r1/grpo_trainer_math.py and "
+        "recipes/math/Qwen2.5-7B-Instruct.yaml",
+    ),
+    plan=(
+        "the recipes: num_iterations 2 with one generation per update, so two passes over "
+        "each batch"
+    ),
+    deviations=(
+        "A is not multiplied by the group's size over its number of nonzero A, as the code does.",
+    ),
+    audit=(
+        "median, deviation with 1e-3, pivot, KL and iterations compared with the trainer "
+        "and the recipes"
+    ),
+    shown=("docs/claims.md#heavy_tail",),
+)

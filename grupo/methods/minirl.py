@@ -15,27 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Stabilizing Reinforcement Learning with LLMs: Formulation and Practices",
-    use="A plain baseline where engine and trainer disagree.",
-    tags=("importance-sampling", "off-policy", "clipping"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "paper",
-        "section 4.1 by the file's own account; a summary of the paper was opened",
-    ),
-    plan=(
-        "one update per step, the paper's on-policy setting; its off-policy runs split 2,048, "
-        "4,096 or 8,192 rollouts into minibatches of 1,024 (a summary of the paper)"
-    ),
-    missing=("Routing replay for mixtures of experts, which belongs to the engine.",),
-    audit=(
-        "REINFORCE with the engine's weight, group baseline, clip of pi / old and no length "
-        "normalisation compared with the summary; the constants could not be compared"
-    ),
-    shown=("docs/claims.md#engine",),
-)
-
 
 @component
 class MaskedSamplerRatio:
@@ -85,3 +64,25 @@ def minirl(
         loss=WeightedReinforce(MaskedSamplerRatio(clip_low, clip_high, cap)),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="Stabilizing Reinforcement Learning with LLMs: Formulation and Practices",
+    use="A plain baseline where engine and trainer disagree.",
+    tags=("importance-sampling", "off-policy", "clipping"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "paper",
+        "section 4.1 by the file's own account; a summary of the paper was opened",
+    ),
+    plan=(
+        "one update per step, the paper's on-policy setting; its off-policy runs split 2,048, "
+        "4,096 or 8,192 rollouts into minibatches of 1,024 (a summary of the paper)"
+    ),
+    missing=("Routing replay for mixtures of experts, which belongs to the engine.",),
+    audit=(
+        "REINFORCE with the engine's weight, group baseline, clip of pi / old and no length "
+        "normalisation compared with the summary; the constants could not be compared"
+    ),
+    shown=("docs/claims.md#engine",),
+)

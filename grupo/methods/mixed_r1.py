@@ -6,6 +6,22 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def mixed_r1(group_size: PositiveInt = 8, format_coef: NonNegative = 1.0) -> Method:
+    """A = (r - mean(r)) / std(r), r = correct + format_coef format.
+
+    Reward terms: "format", and "correct" in [0, 1] by `matching`, `chart` or `bmas` of
+    rewards.closeness or `iou` of rewards.boxes, depending on the kind of task.
+
+    Args:
+        group_size: rollouts per task.
+        format_coef: weight of the format (our choice).
+    """
+    reward = PerRewardTerm(identity, (("correct", 1.0), ("format", format_coef)))
+    advantage = chain(reward, Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)
+
+
 PAPER = Paper(
     title="Mixed-R1: Unified Reward Perspective For Reasoning Capability in Multimodal Large"
     " Language Models",
@@ -25,18 +41,3 @@ PAPER = Paper(
         "could be opened"
     ),
 )
-
-
-def mixed_r1(group_size: PositiveInt = 8, format_coef: NonNegative = 1.0) -> Method:
-    """A = (r - mean(r)) / std(r), r = correct + format_coef format.
-
-    Reward terms: "format", and "correct" in [0, 1] by `matching`, `chart` or `bmas` of
-    rewards.closeness or `iou` of rewards.boxes, depending on the kind of task.
-
-    Args:
-        group_size: rollouts per task.
-        format_coef: weight of the format (our choice).
-    """
-    reward = PerRewardTerm(identity, (("correct", 1.0), ("format", format_coef)))
-    advantage = chain(reward, Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=advantage)

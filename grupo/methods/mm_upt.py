@@ -14,36 +14,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
-    use="Questions with images and no answers; most answers of the policy are correct already.",
-    tags=("unsupervised", "multimodal"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("mm-upt",),
-    source=Source(
-        "code",
-        "waltonfuture/MM-UPT: verl/workers/reward/function.py, examples/config.yaml, "
-        "examples/qwen2_5_vl_7b_mmr1.sh",
-    ),
-    plan="examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
-    missing=(
-        "The questions that the model itself writes, from images with or without an example.",
-        "The framework's upper clip of 0.3 and dual clip of 3.",
-    ),
-    deviations=(
-        (
-            "Votes are by meaning and ties share: in the released run votes are by spelling, "
-            "the first seen wins a tie, and unreadable answers vote for one another."
-        ),
-        "The mean is over answers, as GRPO's: the framework's is over tokens.",
-    ),
-    audit=(
-        "group size, KL weight, clips and plan compared with the configuration and the "
-        "framework's code; votes with the catalogue's row"
-    ),
-    shown=("docs/claims.md#unlabelled",),
-)
-
 
 @component
 class MajorityClusterReward:
@@ -88,3 +58,34 @@ def mm_upt(
         loss=loss,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
+    use="Questions with images and no answers; most answers of the policy are correct already.",
+    tags=("unsupervised", "multimodal"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("mm-upt",),
+    source=Source(
+        "code",
+        "waltonfuture/MM-UPT: verl/workers/reward/function.py, examples/config.yaml, "
+        "examples/qwen2_5_vl_7b_mmr1.sh",
+    ),
+    plan="examples/config.yaml: 512 prompts per step in minibatches of 128, 4 updates",
+    missing=(
+        "The questions that the model itself writes, from images with or without an example.",
+        "The framework's upper clip of 0.3 and dual clip of 3.",
+    ),
+    deviations=(
+        (
+            "Votes are by meaning and ties share: in the released run votes are by spelling, "
+            "the first seen wins a tie, and unreadable answers vote for one another."
+        ),
+        "The mean is over answers, as GRPO's: the framework's is over tokens.",
+    ),
+    audit=(
+        "group size, KL weight, clips and plan compared with the configuration and the "
+        "framework's code; votes with the catalogue's row"
+    ),
+    shown=("docs/claims.md#unlabelled",),
+)

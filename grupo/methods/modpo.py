@@ -9,25 +9,6 @@ from grupo.core.ranges import PositiveFloat
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
-PAPER = Paper(
-    title=(
-        "Beyond One-Preference-Fits-All Alignment: Multi-Objective Direct Preference Optimization"
-    ),
-    use="Pairs order one objective, and others have rewards.",
-    tags=("preferences", "reward"),
-    checked=("golden", "properties", "run"),
-    example='modpo(margin_weights=(("margin", 0.5),))',
-    catalogue=("modpo",),
-    source=Source("memory", "the paper's equation"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    missing=(
-        "Margins from the log-ratios of another DPO policy: here reward terms.",
-        "The front over weights: train one policy for each.",
-    ),
-    audit="formula compared with the catalogue's row; no document could be opened",
-    shown=("docs/comparisons/preferences.md#modpo-the-front-of-two-objectives",),
-)
-
 
 def modpo(margin_weights: tuple[tuple[str, float], ...] = (), beta: PositiveFloat = 0.1) -> Method:
     """loss = mean over pairs of -log sigmoid(z), z = (beta (h(w) - h(l)) - m(w) + m(l)) / w_k.
@@ -50,3 +31,23 @@ def modpo(margin_weights: tuple[tuple[str, float], ...] = (), beta: PositiveFloa
     loss = Preference(LogRatio(), Logistic(beta / own_weight), margin=margin)
     sampler = PreferencePairs(reward_terms=tuple(name for name, _ in margin_weights))
     return Method(sampler=sampler, advantage=identity, loss=loss, aggregation=group_mean)
+
+
+PAPER = Paper(
+    title=(
+        "Beyond One-Preference-Fits-All Alignment: Multi-Objective Direct Preference Optimization"
+    ),
+    use="Pairs order one objective, and others have rewards.",
+    tags=("preferences", "reward"),
+    checked=("golden", "properties", "run"),
+    example='modpo(margin_weights=(("margin", 0.5),))',
+    catalogue=("modpo",),
+    source=Source("memory", "the paper's equation"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    missing=(
+        "Margins from the log-ratios of another DPO policy: here reward terms.",
+        "The front over weights: train one policy for each.",
+    ),
+    audit="formula compared with the catalogue's row; no document could be opened",
+    shown=("docs/comparisons/preferences.md#modpo-the-front-of-two-objectives",),
+)

@@ -16,24 +16,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
-PAPER = Paper(
-    title=(
-        "Enhancing the Reasoning Ability of Multimodal Large Language Models via Mixed Preference "
-        "Optimization"
-    ),
-    use="Pairs exist, and DPO alone makes reasoning worse.",
-    tags=("preferences", "multimodal", "sft"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "copies of InternVL's training scripts: loss_type sigmoid,bco_pair with their weights, and "
-        "rpo_alpha",
-    ),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    deviations=("The shift of BCO is the mean of the batch; the paper's is a moving average.",),
-    audit="weights compared with copies of the authors' scripts; its parts are dpo and bco",
-)
-
 
 def mpo(
     beta: Positive = 0.1,
@@ -61,3 +43,22 @@ def mpo(
         loss=preference_coef * dpo + quality_coef * bco + generation_coef * ChosenNLL(),
         aggregation=group_mean,
     )
+
+
+PAPER = Paper(
+    title=(
+        "Enhancing the Reasoning Ability of Multimodal Large Language Models via Mixed Preference "
+        "Optimization"
+    ),
+    use="Pairs exist, and DPO alone makes reasoning worse.",
+    tags=("preferences", "multimodal", "sft"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "copies of InternVL's training scripts: loss_type sigmoid,bco_pair with their weights, and "
+        "rpo_alpha",
+    ),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    deviations=("The shift of BCO is the mean of the batch; the paper's is a moving average.",),
+    audit="weights compared with copies of the authors' scripts; its parts are dpo and bco",
+)

@@ -10,37 +10,12 @@ from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
-    use="Agents that use tools before they answer, where good and bad calls can be distinguished.",
-    tags=("agents", "process-reward"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "SiliangZeng/Multi-Turn-RL-Agent: verifiers/trainers/mt_grpo_env_trainer.py, "
-        "scripts/run_mt_grpo.sh",
-    ),
-    plan="run_mt_grpo.sh: num_iterations 2, so two passes over each batch",
-    missing=("Later versions of the paper, with PPO and more turns.",),
-    deviations=(
-        (
-            "More than two turns share one A_turn: two turns, a call and an answer, are the "
-            "case of the code."
-        ),
-        "The mean is over answers, as GRPO's: the trainer's is over the tokens of a micro-batch.",
-    ),
-    audit=(
-        "advantages, eps 1e-4, clip, constants and plan compared with the trainer and the "
-        "run script"
-    ),
-    shown=("docs/claims.md#progress",),
-)
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 
 
@@ -54,7 +29,7 @@ class TurnLevelAdvantage:
         turn_coef: weight of the turn rewards.
     """
 
-    turn_coef: Number
+    turn_coef: NumberOrSchedule
 
     # the rewards of turns, without the outcome
     requires = Requires(signals=("step/reward",))
@@ -95,3 +70,30 @@ def mt_grpo(
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         updates=Updates(epochs=2),
     )
+
+
+PAPER = Paper(
+    title="Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
+    use="Agents that use tools before they answer, where good and bad calls can be distinguished.",
+    tags=("agents", "process-reward"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "SiliangZeng/Multi-Turn-RL-Agent: verifiers/trainers/mt_grpo_env_trainer.py, "
+        "scripts/run_mt_grpo.sh",
+    ),
+    plan="run_mt_grpo.sh: num_iterations 2, so two passes over each batch",
+    missing=("Later versions of the paper, with PPO and more turns.",),
+    deviations=(
+        (
+            "More than two turns share one A_turn: two turns, a call and an answer, are the "
+            "case of the code."
+        ),
+        "The mean is over answers, as GRPO's: the trainer's is over the tokens of a micro-batch.",
+    ),
+    audit=(
+        "advantages, eps 1e-4, clip, constants and plan compared with the trainer and the "
+        "run script"
+    ),
+    shown=("docs/claims.md#progress",),
+)

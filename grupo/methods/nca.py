@@ -8,6 +8,19 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
+
+def nca(beta: Positive = 0.1) -> Method:
+    """loss = mean over pairs of l(h(w)) + (l(-h(w)) + l(-h(l))) / 2, l(h) = -log sigmoid(beta h).
+
+    h = log(pi / pi_ref), w the chosen and l the rejected answer: NCA for two answers per prompt.
+
+    Args:
+        beta: inverse temperature (TRL's default).
+    """
+    loss = LabelledScore(LogRatio(), NoiseContrastive(beta), HalfLogistic(beta))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
 PAPER = Paper(
     title="Noise Contrastive Alignment of Language Models with Explicit Rewards",
     use="DPO lowers the likelihood of the chosen answers, too.",
@@ -20,15 +33,3 @@ PAPER = Paper(
     audit="loss and gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
-
-
-def nca(beta: Positive = 0.1) -> Method:
-    """loss = mean over pairs of l(h(w)) + (l(-h(w)) + l(-h(l))) / 2, l(h) = -log sigmoid(beta h).
-
-    h = log(pi / pi_ref), w the chosen and l the rejected answer: NCA for two answers per prompt.
-
-    Args:
-        beta: inverse temperature (TRL's default).
-    """
-    loss = LabelledScore(LogRatio(), NoiseContrastive(beta), HalfLogistic(beta))
-    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

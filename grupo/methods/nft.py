@@ -16,34 +16,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
-    use="Supervised fine-tuning on correct answers is in place and wrong ones are thrown away.",
-    tags=("sft", "filtering"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("nft",),
-    source=Source("code", "NVlabs/NFT: dp_actor.py, train_7B.sh, README"),
-    plan="train_7B.sh: 512 prompts per step in minibatches of 32, one epoch, 16 updates",
-    missing=(
-        (
-            "The ratio of the whole answer (ratio_type sequence) and the other weights "
-            "(normalize 0 and 2)."
-        ),
-        "Refilling after groups of equal accuracy are dropped, up to 10 generation batches.",
-    ),
-    deviations=(
-        (
-            "The mean is over answers: the release sums over them, which changes the scale of "
-            "the gradient alone."
-        ),
-    ),
-    audit=(
-        "losses, both clamps, weight 1 - p, the constant 1000, filter and plan compared "
-        "with dp_actor.py and train_7B.sh"
-    ),
-    shown=("docs/claims.md#modes",),
-)
-
 
 @component
 class NegativeAwareLoss(Loss):
@@ -52,7 +24,7 @@ class NegativeAwareLoss(Loss):
     The maximum acts on the value; its gradient passes straight through.
     """
 
-    requires = Requires(stop_gradient=True)
+    requires = Requires(surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         correct = is_success(batch)
@@ -86,3 +58,32 @@ def nft(group_size: PositiveInt = 16, max_length: PositiveInt = 1000) -> Method:
         aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
+    use="Supervised fine-tuning on correct answers is in place and wrong ones are thrown away.",
+    tags=("sft", "filtering"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("nft",),
+    source=Source("code", "NVlabs/NFT: dp_actor.py, train_7B.sh, README"),
+    plan="train_7B.sh: 512 prompts per step in minibatches of 32, one epoch, 16 updates",
+    missing=(
+        (
+            "The ratio of the whole answer (ratio_type sequence) and the other weights "
+            "(normalize 0 and 2)."
+        ),
+        "Refilling after groups of equal accuracy are dropped, up to 10 generation batches.",
+    ),
+    deviations=(
+        (
+            "The mean is over answers: the release sums over them, which changes the scale of "
+            "the gradient alone."
+        ),
+    ),
+    audit=(
+        "losses, both clamps, weight 1 - p, the constant 1000, filter and plan compared "
+        "with dp_actor.py and train_7B.sh"
+    ),
+    shown=("docs/claims.md#modes",),
+)

@@ -13,34 +13,6 @@ from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
-    use="The policy already solves the tasks and must not lose its other ways to do so.",
-    tags=("exploration", "filtering"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "TianHongZXY/RLVR-Decomposed: verl/trainer/ppo/ray_trainer.py, "
-        "compute_psr_nsr_outcome_advantage in core_algos.py, run_qwen2.5-math-7b_psr_nsr.sh",
-    ),
-    plan=(
-        "run_qwen2.5-math-7b_psr_nsr.sh: 1,024 prompts with 8 rollouts per step, "
-        "minibatches of 2,048 of the wrong rollouts that are kept, at most 4 updates"
-    ),
-    missing=("The framework's entropy bonus of 0.001, which the script leaves on.",),
-    deviations=(
-        (
-            "A step has 4 updates if it has 4 groups: the release has fewer the more rollouts "
-            "are correct."
-        ),
-    ),
-    audit=(
-        "advantage, selection of wrong rollouts before the update, token mean over these, "
-        "group size and plan compared with the trainer and the run script"
-    ),
-    shown=("docs/claims.md#modes",),
-)
-
 
 def keep_wrong_rollouts(groups: Sequence[Group]) -> Sequence[Group]:
     """Keep the rollouts whose reward is not above 0; groups without one are dropped.
@@ -74,3 +46,32 @@ def nsr(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
+    use="The policy already solves the tasks and must not lose its other ways to do so.",
+    tags=("exploration", "filtering"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "TianHongZXY/RLVR-Decomposed: verl/trainer/ppo/ray_trainer.py, "
+        "compute_psr_nsr_outcome_advantage in core_algos.py, run_qwen2.5-math-7b_psr_nsr.sh",
+    ),
+    plan=(
+        "run_qwen2.5-math-7b_psr_nsr.sh: 1,024 prompts with 8 rollouts per step, "
+        "minibatches of 2,048 of the wrong rollouts that are kept, at most 4 updates"
+    ),
+    missing=("The framework's entropy bonus of 0.001, which the script leaves on.",),
+    deviations=(
+        (
+            "A step has 4 updates if it has 4 groups: the release has fewer the more rollouts "
+            "are correct."
+        ),
+    ),
+    audit=(
+        "advantage, selection of wrong rollouts before the update, token mean over these, "
+        "group size and plan compared with the trainer and the run script"
+    ),
+    shown=("docs/claims.md#modes",),
+)

@@ -5,40 +5,11 @@ from grupo.algo.losses import Clip, CorrectedKL, CorrectedLoss
 from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
-    use="Several updates are taken on one batch, or rollouts come late, and training is unstable.",
-    tags=("off-policy", "filtering"),
-    trl="off_policy_mask_threshold=0.1, use_bias_correction_kl=True, scale_rewards='none'",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "third_party",
-        "TRL's index of papers, which cites the report's eq. 9 and its unbiased KL estimate",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        (
-            "The report's other changes: masks of the experts' routes and of the sampler's "
-            "top-p are kept for the update."
-        ),
-    ),
-    deviations=(
-        (
-            "threshold, clip_eps and kl_coef are our choice: the report gives none; public code"
-            " has thresholds of 1e-4 to 0.5 (TRL suggests 0.5)."
-        ),
-    ),
-    audit=(
-        "mask, its place before the KL and the corrected KL compared with the formulas in "
-        "TRL's index of papers"
-    ),
-)
 
 
 @component
@@ -49,7 +20,7 @@ class OffPolicySequenceMask:
         threshold: largest mean log-ratio, in nats per token.
     """
 
-    threshold: Number
+    threshold: NumberOrSchedule
 
     requires = Requires(signals=("logp@sampler",))
 
@@ -81,3 +52,33 @@ def off_policy_sequence_masking(
         + kl_coef * CorrectedKL()
     )
     return Method(sampler=GroupSampler(group_size), advantage=Center(), loss=loss)
+
+
+PAPER = Paper(
+    title="DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
+    use="Several updates are taken on one batch, or rollouts come late, and training is unstable.",
+    tags=("off-policy", "filtering"),
+    trl="off_policy_mask_threshold=0.1, use_bias_correction_kl=True, scale_rewards='none'",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "TRL's index of papers, which cites the report's eq. 9 and its unbiased KL estimate",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The report's other changes: masks of the experts' routes and of the sampler's "
+            "top-p are kept for the update."
+        ),
+    ),
+    deviations=(
+        (
+            "threshold, clip_eps and kl_coef are our choice: the report gives none; public code"
+            " has thresholds of 1e-4 to 0.5 (TRL suggests 0.5)."
+        ),
+    ),
+    audit=(
+        "mask, its place before the KL and the corrected KL compared with the formulas in "
+        "TRL's index of papers"
+    ),
+)

@@ -8,28 +8,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning",
-    use="Tasks are of very different difficulty, and rollouts cost less than updates.",
-    tags=("filtering", "curriculum"),
-    verl="filter_groups drops accuracies of 0 and 1 only; EasyR1 has filter_low and filter_high",
-    checked=("golden", "properties", "run"),
-    catalogue=("online-difficulty-filtering",),
-    source=Source("abstract", "arXiv 2504.03380 v1 and v2, abstract and public summaries"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("Groups that are judged one by one while others are still generated.",),
-    deviations=(
-        "Thresholds, group size and the weight of the KL divergence are our choice.",
-        "A round draws as many tasks as groups are missing, so that no group is left over to be"
-        " stacked for the next step.",
-        "After the last round, the groups closest to the interval complete the step: our choice.",
-    ),
-    shown=(
-        "tests/methods/test_online_difficulty_filtering.py::test_a_step_has_exactly_n_groups",
-        "docs/guidance_shown/task_choice.md#results",
-    ),
-)
-
 
 def online_difficulty_filtering(
     low: Fraction = 0.25,
@@ -56,3 +34,26 @@ def online_difficulty_filtering(
         filter=KeepAccuracy(low, high),
         loss=Clip() + kl_coef * KL(),
     )
+
+
+PAPER = Paper(
+    title="Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning",
+    use="Tasks are of very different difficulty, and rollouts cost less than updates.",
+    tags=("filtering", "curriculum"),
+    verl="filter_groups drops accuracies of 0 and 1 only; EasyR1 has filter_low and filter_high",
+    checked=("golden", "properties", "run"),
+    catalogue=("online-difficulty-filtering",),
+    source=Source("abstract", "arXiv 2504.03380 v1 and v2, abstract and public summaries"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("Groups that are judged one by one while others are still generated.",),
+    deviations=(
+        "Thresholds, group size and the weight of the KL divergence are our choice.",
+        "A round draws as many tasks as groups are missing, so that no group is left over to be"
+        " stacked for the next step.",
+        "After the last round, the groups closest to the interval complete the step: our choice.",
+    ),
+    shown=(
+        "tests/methods/test_online_difficulty_filtering.py::test_a_step_has_exactly_n_groups",
+        "docs/guidance_shown/task_choice.md#results",
+    ),
+)

@@ -8,23 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Order-Preserving GFlowNets",
-    use="Answers have an order, also of several objectives, and no scale.",
-    tags=("preferences", "exploration"),
-    checked=("golden", "properties"),
-    catalogue=("op-gfn",),
-    source=Source("memory", "the paper's loss for one path per object"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "Trajectory balance for objects that several paths reach.",
-        "Replay of earlier answers.",
-    ),
-    deviations=("The reduction to language models is ours: the flow of an answer is Z pi(y).",),
-    audit="formula compared with the catalogue's row; no document could be opened",
-    shown=("docs/comparisons/preferences.md#op-gfn-both-modes-of-two-objectives",),
-)
-
 
 def op_gfn(group_size: PositiveInt = 8, objectives: tuple[str, ...] = ()) -> Method:
     """loss = mean over groups of -sum_i t_i log q_i, q = softmax over the group of log pi(y).
@@ -41,3 +24,21 @@ def op_gfn(group_size: PositiveInt = 8, objectives: tuple[str, ...] = ()) -> Met
         loss=OrderPreserving(target=ParetoTarget(objectives)),
         aggregation=group_mean,
     )
+
+
+PAPER = Paper(
+    title="Order-Preserving GFlowNets",
+    use="Answers have an order, also of several objectives, and no scale.",
+    tags=("preferences", "exploration"),
+    checked=("golden", "properties"),
+    catalogue=("op-gfn",),
+    source=Source("memory", "the paper's loss for one path per object"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "Trajectory balance for objects that several paths reach.",
+        "Replay of earlier answers.",
+    ),
+    deviations=("The reduction to language models is ours: the flow of an answer is Z pi(y).",),
+    audit="formula compared with the catalogue's row; no document could be opened",
+    shown=("docs/comparisons/preferences.md#op-gfn-both-modes-of-two-objectives",),
+)

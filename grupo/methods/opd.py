@@ -9,6 +9,27 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def opd(group_size: PositiveInt = 4) -> Method:
+    """A_t = log teacher - log pi_old of each sampled token: minus an estimate of the KL divergence.
+
+    loss = mean over tokens of -A log pi. Its gradient is that of KL(pi, teacher) state by state,
+    without later consequences (a discount of 0). The reward is not read. The recipe defines
+    "teacher". See `gkd` for the exact divergence over the vocabulary.
+
+    Args:
+        group_size: rollouts per task (authors' recipe: 4).
+    """
+    # Agarwal et al., arXiv:2306.13649, have the same idea with gradients through the divergence;
+    # the blog's estimate needs only the teacher's log-probability of the sampled tokens.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(zero_advantage, KLPerAction(1.0, "teacher")),
+        loss=Reinforce(),
+        aggregation=token_mean,
+    )
+
+
 PAPER = Paper(
     title="On-Policy Distillation (Thinking Machines Lab)",
     use="A stronger teacher has the policy's vocabulary; no verifier is needed.",
@@ -29,23 +50,3 @@ PAPER = Paper(
         "cookbook's trainer and recipe"
     ),
 )
-
-
-def opd(group_size: PositiveInt = 4) -> Method:
-    """A_t = log teacher - log pi_old of each sampled token: minus an estimate of the KL divergence.
-
-    loss = mean over tokens of -A log pi. Its gradient is that of KL(pi, teacher) state by state,
-    without later consequences (a discount of 0). The reward is not read. The recipe defines
-    "teacher". See `gkd` for the exact divergence over the vocabulary.
-
-    Args:
-        group_size: rollouts per task (authors' recipe: 4).
-    """
-    # Agarwal et al., arXiv:2306.13649, have the same idea with gradients through the divergence;
-    # the blog's estimate needs only the teacher's log-probability of the sampled tokens.
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(zero_advantage, KLPerAction(1.0, "teacher")),
-        loss=Reinforce(),
-        aggregation=token_mean,
-    )

@@ -13,33 +13,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
-    use="Several updates follow each batch, and a quadratic term should hold the policy near it.",
-    tags=("off-policy", "kl"),
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "section 2.3.2"),
-    plan=(
-        "not stated in any source that was opened; one update per step, where the quadratic"
-        " term has value and gradient 0"
-    ),
-    missing=(
-        "The optimizer's state is reset at the start of each iteration, which a method cannot do.",
-        (
-            "The curriculum, the length penalty (`kimi_length`) and the sampling by difficulty "
-            "of the report."
-        ),
-    ),
-    deviations=(
-        (
-            "mean(r) stands for tau log Z, as the report suggests. Trinity's `opmd` drops the "
-            "square and divides by 1 + tau."
-        ),
-        "reward_temperature 0.1 and group_size 8 are our choice.",
-    ),
-    audit="formula compared with the file's own account alone; no document could be opened",
-)
-
 
 @component
 class MirrorDescentLoss(Loss):
@@ -77,3 +50,31 @@ def opmd(group_size: PositiveInt = 8, reward_temperature: Positive = 0.1) -> Met
         loss=MirrorDescentLoss(reward_temperature),
         aggregation=rollout_mean,
     )
+
+
+PAPER = Paper(
+    title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
+    use="Several updates follow each batch, and a quadratic term should hold the policy near it.",
+    tags=("off-policy", "kl"),
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "section 2.3.2"),
+    plan=(
+        "not stated in any source that was opened; one update per step, where the quadratic"
+        " term has value and gradient 0"
+    ),
+    missing=(
+        "The optimizer's state is reset at the start of each iteration, which a method cannot do.",
+        (
+            "The curriculum, the length penalty (`kimi_length`) and the sampling by difficulty "
+            "of the report."
+        ),
+    ),
+    deviations=(
+        (
+            "mean(r) stands for tau log Z, as the report suggests. Trinity's `opmd` drops the "
+            "square and divides by 1 + tau."
+        ),
+        "reward_temperature 0.1 and group_size 8 are our choice.",
+    ),
+    audit="formula compared with the file's own account alone; no document could be opened",
+)

@@ -11,31 +11,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="On-Policy RL with Optimal Reward Baseline",
-    use="Answers of one prompt differ much in length, and one update per batch is affordable.",
-    tags=("advantage", "length"),
-    verl="adv_estimator='opo', ppo_mini_batch_size=train_batch_size (a lone rollout gets A = r)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "verl: docs/algo/opo.md and compute_opo_outcome_advantage"),
-    plan=(
-        "one update per step: exact on-policy training (docs/algo/opo.md: the minibatch is "
-        "the whole batch)"
-    ),
-    deviations=(
-        (
-            "The sum is over tokens, the gradient for which the baseline is optimal: verl's "
-            "recipe runs its own token mean."
-        ),
-        "A lone rollout gets 0: verl's keeps its reward.",
-    ),
-    audit=(
-        "baseline, absence of standard deviation, KL and entropy, and plan compared with "
-        "docs/algo/opo.md; arithmetic compared with verl 0.9.1 in an earlier audit"
-    ),
-    shown=("docs/claims.md#padded",),
-)
-
 
 def center_by_length(x: Tensor, batch: Batch) -> Tensor:
     """x - sum_j l_j x_j / sum_j l_j over the group, l the number of actions.
@@ -68,3 +43,29 @@ def opo(group_size: PositiveInt = 8) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="On-Policy RL with Optimal Reward Baseline",
+    use="Answers of one prompt differ much in length, and one update per batch is affordable.",
+    tags=("advantage", "length"),
+    verl="adv_estimator='opo', ppo_mini_batch_size=train_batch_size (a lone rollout gets A = r)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "verl: docs/algo/opo.md and compute_opo_outcome_advantage"),
+    plan=(
+        "one update per step: exact on-policy training (docs/algo/opo.md: the minibatch is "
+        "the whole batch)"
+    ),
+    deviations=(
+        (
+            "The sum is over tokens, the gradient for which the baseline is optimal: verl's "
+            "recipe runs its own token mean."
+        ),
+        "A lone rollout gets 0: verl's keeps its reward.",
+    ),
+    audit=(
+        "baseline, absence of standard deviation, KL and entropy, and plan compared with "
+        "docs/algo/opo.md; arithmetic compared with verl 0.9.1 in an earlier audit"
+    ),
+    shown=("docs/claims.md#padded",),
+)

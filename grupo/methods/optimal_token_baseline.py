@@ -10,36 +10,11 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.numbers import Fraction, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
-    use="Rollouts are long and groups small, and gradient noise makes the run fail.",
-    tags=("advantage", "process-reward"),
-    verl="adv_estimator='optimal_token_baseline' (baseline 0 where only the longest is left)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "third_party",
-        "verl: docs/algo/otb.md and examples/otb_trainer/run_qwen2_5-7b.sh",
-    ),
-    plan="one update per step: run_qwen2_5-7b.sh has 128 prompts per step and minibatches of 128",
-    deviations=(
-        "The reward of the rollout stands for the reward to go, which chain(RewardToGo(), "
-        "SubtractTokenBaseline()) has; verl's squared importance weight is "
-        "SubtractTokenBaseline(weight=ImportanceWeight(...)).",
-        "The longest rollout is its own baseline at its end: verl's baseline is 0 there.",
-        "There is no clip, since the baseline is optimal for this gradient: verl's example clips.",
-    ),
-    audit=(
-        "weights, baseline and plan compared with docs/algo/otb.md and the example; the "
-        "paper could not be opened"
-    ),
-    shown=("docs/claims.md#tokens",),
-)
 
 
 def unit_weight(pi: Signals, batch: Batch) -> Tensor:
@@ -82,7 +57,7 @@ class SubtractTokenBaseline:
         weight: c, (N, T), such as a truncated ratio to the inference engine.
     """
 
-    eps: Number = 1e-8
+    eps: NumberOrSchedule = 1e-8
     weight: Callable[[Signals, Batch], Tensor] = unit_weight
 
     # sum_v pi(v)^2 when sampled
@@ -119,3 +94,29 @@ def optimal_token_baseline(group_size: PositiveInt = 4) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
+    use="Rollouts are long and groups small, and gradient noise makes the run fail.",
+    tags=("advantage", "process-reward"),
+    verl="adv_estimator='optimal_token_baseline' (baseline 0 where only the longest is left)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "verl: docs/algo/otb.md and examples/otb_trainer/run_qwen2_5-7b.sh",
+    ),
+    plan="one update per step: run_qwen2_5-7b.sh has 128 prompts per step and minibatches of 128",
+    deviations=(
+        "The reward of the rollout stands for the reward to go, which chain(RewardToGo(), "
+        "SubtractTokenBaseline()) has; verl's squared importance weight is "
+        "SubtractTokenBaseline(weight=ImportanceWeight(...)).",
+        "The longest rollout is its own baseline at its end: verl's baseline is 0 there.",
+        "There is no clip, since the baseline is optimal for this gradient: verl's example clips.",
+    ),
+    audit=(
+        "weights, baseline and plan compared with docs/algo/otb.md and the example; the "
+        "paper could not be opened"
+    ),
+    shown=("docs/claims.md#tokens",),
+)

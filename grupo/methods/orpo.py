@@ -8,6 +8,19 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
+
+def orpo(odds_coef: NonNegative = 0.1) -> Method:
+    """loss = mean over pairs of -m(chosen) - odds_coef log sigmoid(o(chosen) - o(rejected)).
+
+    Eq. 6 and 7: m = log pi(y) / |y|, o = log(p / (1 - p)) with p = e^m. There is no reference.
+
+    Args:
+        odds_coef: weight of the odds ratio (lambda in the paper).
+    """
+    loss = ChosenNLL() + odds_coef * Preference(log_odds, Logistic(1.0))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
 PAPER = Paper(
     title="ORPO: Monolithic Preference Optimization without Reference Model",
     use="Supervised fine-tuning and preferences are to be learned in one stage.",
@@ -20,15 +33,3 @@ PAPER = Paper(
     audit="the odds-ratio term and its gradient compared with numbers that TRL 1.16 computed",
     shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
 )
-
-
-def orpo(odds_coef: NonNegative = 0.1) -> Method:
-    """loss = mean over pairs of -m(chosen) - odds_coef log sigmoid(o(chosen) - o(rejected)).
-
-    Eq. 6 and 7: m = log pi(y) / |y|, o = log(p / (1 - p)) with p = e^m. There is no reference.
-
-    Args:
-        odds_coef: weight of the odds ratio (lambda in the paper).
-    """
-    loss = ChosenNLL() + odds_coef * Preference(log_odds, Logistic(1.0))
-    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

@@ -16,31 +16,6 @@ from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="OTC: Optimal Tool Calls via Reinforcement Learning",
-    use="An agent calls tools for what it already knows.",
-    tags=("agents", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("otc-po",),
-    source=Source(
-        "third_party",
-        "an implementation of the OTC-GRPO reward in a public repository",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The PPO form, cos(pi m / (2 m + c)) for all tasks.",),
-    deviations=(
-        (
-            "n is the fewest calls so far in the run, as remembered of the paper: the "
-            "implementation takes it over the correct rollouts of the moment."
-        ),
-        "smoothing is our choice, 4: the implementation has 1.",
-    ),
-    audit=(
-        "the three cases of the reward compared with that implementation; the paper could not be "
-        "opened"
-    ),
-)
-
 REWARD_TERMS = ("tool_calls", "correct")
 
 
@@ -103,3 +78,29 @@ def otc_po(group_size: PositiveInt = 8, smoothing: Positive = 4.0) -> Method:
         sampler=GroupSampler(group_size),
         advantage=chain(FewestCallsReward(smoothing), Center(), ScaleByStd()),
     )
+
+
+PAPER = Paper(
+    title="OTC: Optimal Tool Calls via Reinforcement Learning",
+    use="An agent calls tools for what it already knows.",
+    tags=("agents", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("otc-po",),
+    source=Source(
+        "third_party",
+        "an implementation of the OTC-GRPO reward in a public repository",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The PPO form, cos(pi m / (2 m + c)) for all tasks.",),
+    deviations=(
+        (
+            "n is the fewest calls so far in the run, as remembered of the paper: the "
+            "implementation takes it over the correct rollouts of the moment."
+        ),
+        "smoothing is our choice, 4: the implementation has 1.",
+    ),
+    audit=(
+        "the three cases of the reward compared with that implementation; the paper could not be "
+        "opened"
+    ),
+)

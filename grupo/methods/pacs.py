@@ -16,30 +16,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
-    use="Rewards are 0 or 1, and one is much rarer than the other.",
-    tags=("advantage",),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("pacs",),
-    source=Source(
-        "code",
-        "ritzz-ai/PACS: src/pacs/pacs_core_algos.py, src/pacs/pacs_actor.py, "
-        "scripts/pacs/pacs_beta_1.0.sh",
-    ),
-    plan="pacs_beta_1.0.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
-    missing=(
-        (
-            "The other log-ratios (mean log pi), baselines (z-score, none) and weights (one "
-            "class alone)."
-        ),
-    ),
-    audit=(
-        "log-ratio, leave-one-out mean, class weights, mean, constants and plan compared "
-        "with pacs_core_algos.py, pacs_actor.py and the run script"
-    ),
-)
-
 
 @component
 class ClassificationLoss(Loss):
@@ -90,3 +66,28 @@ def pacs(group_size: PositiveInt = 8, log_ratio_scale: Positive = 1.0) -> Method
         aggregation=rollout_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
+    use="Rewards are 0 or 1, and one is much rarer than the other.",
+    tags=("advantage",),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("pacs",),
+    source=Source(
+        "code",
+        "ritzz-ai/PACS: src/pacs/pacs_core_algos.py, src/pacs/pacs_actor.py, "
+        "scripts/pacs/pacs_beta_1.0.sh",
+    ),
+    plan="pacs_beta_1.0.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
+    missing=(
+        (
+            "The other log-ratios (mean log pi), baselines (z-score, none) and weights (one "
+            "class alone)."
+        ),
+    ),
+    audit=(
+        "log-ratio, leave-one-out mean, class weights, mean, constants and plan compared "
+        "with pacs_core_algos.py, pacs_actor.py and the run script"
+    ),
+)

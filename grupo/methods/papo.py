@@ -9,50 +9,11 @@ from grupo.algo.losses import KL, Clip, Loss
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Perception-Aware Policy Optimization for Multimodal Reasoning",
-    use="A model that reasons about images answers without using them.",
-    tags=("multimodal", "kl"),
-    trl="PAPOTrainer, experimental, gone by 1.10; it masked the images itself",
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("papo",),
-    source=Source(
-        "code",
-        "MikeWangWZHL/PAPO: examples/papo_grpo/qwen2_5_vl_7b_grpo_papo.sh, "
-        "examples/configs/config_grpo_papo.yaml; dp_actor.py by the catalogue's row",
-    ),
-    plan="both scripts of papo_grpo: 384 prompts per step in minibatches of 128, 3 updates",
-    missing=(
-        "The form on DAPO (perception 0.01, entropies 0.03, no KL).",
-        "Annealing of perception_coef, and its restriction to some tokens or answers.",
-        "The framework's upper clip of 0.3 and dual clip of 3.",
-    ),
-    deviations=(
-        (
-            "The masked view is held constant, as in the scripts by default, so its entropy has"
-            " a value and no gradient."
-        ),
-        (
-            "The mean is over answers, as the paper prints GRPO: the framework's default is "
-            "over tokens."
-        ),
-        (
-            "MaskedImages blackens exactly 0.6 of the patches; the framework each of them with "
-            "probability 0.6."
-        ),
-    ),
-    audit=(
-        "all coefficients, group size, mask and plan compared with the scripts and the "
-        "configuration"
-    ),
-    shown=("docs/vision_shown/landed_methods.md#papo",),
-)
 
 
 @component
@@ -68,8 +29,8 @@ class PerceptionLoss(Loss):
         view: name of the masked view among the auxiliary models.
     """
 
-    perception_coef: Number
-    entropy_coef: Number
+    perception_coef: NumberOrSchedule
+    entropy_coef: NumberOrSchedule
     view: str = "masked"
 
     @property
@@ -111,3 +72,43 @@ def papo(
     """
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL() + PerceptionLoss(perception_coef, entropy_coef)
     return Method(sampler=GroupSampler(group_size), loss=loss, updates=Updates(minibatches=3))
+
+
+PAPER = Paper(
+    title="Perception-Aware Policy Optimization for Multimodal Reasoning",
+    use="A model that reasons about images answers without using them.",
+    tags=("multimodal", "kl"),
+    trl="PAPOTrainer, experimental, gone by 1.10; it masked the images itself",
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("papo",),
+    source=Source(
+        "code",
+        "MikeWangWZHL/PAPO: examples/papo_grpo/qwen2_5_vl_7b_grpo_papo.sh, "
+        "examples/configs/config_grpo_papo.yaml; dp_actor.py by the catalogue's row",
+    ),
+    plan="both scripts of papo_grpo: 384 prompts per step in minibatches of 128, 3 updates",
+    missing=(
+        "The form on DAPO (perception 0.01, entropies 0.03, no KL).",
+        "Annealing of perception_coef, and its restriction to some tokens or answers.",
+        "The framework's upper clip of 0.3 and dual clip of 3.",
+    ),
+    deviations=(
+        (
+            "The masked view is held constant, as in the scripts by default, so its entropy has"
+            " a value and no gradient."
+        ),
+        (
+            "The mean is over answers, as the paper prints GRPO: the framework's default is "
+            "over tokens."
+        ),
+        (
+            "MaskedImages blackens exactly 0.6 of the patches; the framework each of them with "
+            "probability 0.6."
+        ),
+    ),
+    audit=(
+        "all coefficients, group size, mask and plan compared with the scripts and the "
+        "configuration"
+    ),
+    shown=("docs/vision_shown/landed_methods.md#papo",),
+)

@@ -12,25 +12,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
-    use="The best of exactly group_size rollouts will be used.",
-    tags=("advantage", "exploration"),
-    verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "third_party",
-        "verl: compute_grpo_passk_outcome_advantage, which cites the paper",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The paper's other objectives: majority voting, and k smaller than the group.",),
-    audit=(
-        "advantage compared with verl's estimator without its standard deviation, in an "
-        "earlier audit (848 cases over all methods); the paper could not be opened"
-    ),
-    shown=("docs/claims.md#modes",),
-)
-
 
 def marginal_best(x: Tensor, batch: Batch) -> Tensor:
     """max(x) - max(the others' x): what the group's best owes to this rollout.
@@ -62,3 +43,23 @@ def passk_leave_one_out(group_size: PositiveInt = 8) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
+    use="The best of exactly group_size rollouts will be used.",
+    tags=("advantage", "exploration"),
+    verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "verl: compute_grpo_passk_outcome_advantage, which cites the paper",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The paper's other objectives: majority voting, and k smaller than the group.",),
+    audit=(
+        "advantage compared with verl's estimator without its standard deviation, in an "
+        "earlier audit (848 cases over all methods); the paper could not be opened"
+    ),
+    shown=("docs/claims.md#modes",),
+)

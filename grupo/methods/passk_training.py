@@ -8,35 +8,10 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Pass@k Training for Adaptively Balancing Exploration and Exploitation of Large "
-    "Reasoning Models",
-    use="Several attempts will be made at each task, and one correct answer is enough.",
-    tags=("advantage", "exploration"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "RUCAIBox/Passk_Training: code/passk_adv.py and README; sections 2.1 and 2.4 of the paper",
-    ),
-    plan=(
-        "not stated in any source that was opened (the repository has no run script); one "
-        "update per step"
-    ),
-    missing=("The two other forms: sampling k times as many rollouts, and bootstrap of subsets.",),
-    deviations=(
-        "A group of fewer than k counts as if k were its size: the code has no case for it.",
-    ),
-    audit=(
-        "both advantages and eps 1e-6 compared with passk_adv.py and the README's formulas;"
-        " clips and token mean with the file's own account of section 2.1"
-    ),
-    shown=("docs/claims.md#modes",),
-)
 
 
 @component
@@ -53,7 +28,7 @@ class PassAtK:
     """
 
     k: PositiveInt
-    eps: Number = 1e-6
+    eps: NumberOrSchedule = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         right = (x > 0).to(x)
@@ -95,3 +70,29 @@ def passk_training(
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Pass@k Training for Adaptively Balancing Exploration and Exploitation of Large "
+    "Reasoning Models",
+    use="Several attempts will be made at each task, and one correct answer is enough.",
+    tags=("advantage", "exploration"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "RUCAIBox/Passk_Training: code/passk_adv.py and README; sections 2.1 and 2.4 of the paper",
+    ),
+    plan=(
+        "not stated in any source that was opened (the repository has no run script); one "
+        "update per step"
+    ),
+    missing=("The two other forms: sampling k times as many rollouts, and bootstrap of subsets.",),
+    deviations=(
+        "A group of fewer than k counts as if k were its size: the code has no case for it.",
+    ),
+    audit=(
+        "both advantages and eps 1e-6 compared with passk_adv.py and the README's formulas;"
+        " clips and token mean with the file's own account of section 2.1"
+    ),
+    shown=("docs/claims.md#modes",),
+)

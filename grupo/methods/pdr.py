@@ -5,41 +5,10 @@ from grupo.algo.ratios import ClippedRatio
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import DistilledDrafts
-
-PAPER = Paper(
-    title="Rethinking Thinking Tokens: LLMs as Improvement Operators",
-    use="Several short drafts can be paid at inference, and the policy should learn to use them.",
-    tags=("hints", "sft", "importance-sampling"),
-    checked=("golden", "properties", "run"),
-    catalogue=("pdr-operator",),
-    source=Source(
-        "third_party",
-        "a public reading note on the paper: round equations, objective, one round in training; "
-        "CISPO by its own paper (arXiv:2506.13585)",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "Several rounds, which are used at inference only.",
-        "The sequential token budget: tokens are counted in all calls.",
-        "Top-k evidence of each draft as the workspace; LikeliestDrafts keeps whole drafts.",
-    ),
-    deviations=(
-        "CISPO's mean over tokens is one over rollouts and their tokens, as is the SFT term's.",
-        "A group has a workspace with probability 1/2; the paper splits minibatches in half.",
-        "All rollouts of a group share drafts and workspace, so that they share a prompt.",
-        "Drafts, tokens of the workspace, group size and clip are our choice.",
-    ),
-    audit="objective, SFT term and shares compared with the note",
-    shown=(
-        "docs/guidance_shown/rescue_sums.md#results",
-        "tests/methods/test_pdr.py"
-        "::test_a_refiner_that_copies_the_plurality_of_five_drafts_solves_more_than_one_draft",
-    ),
-)
 
 
 @component
@@ -53,7 +22,7 @@ class CorrectRolloutNLL(Loss):
         success_threshold: a rollout with a higher reward is correct.
     """
 
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         correct = (batch.reward > self.success_threshold).to(pi.logp)
@@ -88,3 +57,35 @@ def pdr(
         sampler=DistilledDrafts(group_size, drafts=drafts, max_tokens=max_tokens, share=share),
         loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)) + sft_coef * CorrectRolloutNLL(),
     )
+
+
+PAPER = Paper(
+    title="Rethinking Thinking Tokens: LLMs as Improvement Operators",
+    use="Several short drafts can be paid at inference, and the policy should learn to use them.",
+    tags=("hints", "sft", "importance-sampling"),
+    checked=("golden", "properties", "run"),
+    catalogue=("pdr-operator",),
+    source=Source(
+        "third_party",
+        "a public reading note on the paper: round equations, objective, one round in training; "
+        "CISPO by its own paper (arXiv:2506.13585)",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "Several rounds, which are used at inference only.",
+        "The sequential token budget: tokens are counted in all calls.",
+        "Top-k evidence of each draft as the workspace; LikeliestDrafts keeps whole drafts.",
+    ),
+    deviations=(
+        "CISPO's mean over tokens is one over rollouts and their tokens, as is the SFT term's.",
+        "A group has a workspace with probability 1/2; the paper splits minibatches in half.",
+        "All rollouts of a group share drafts and workspace, so that they share a prompt.",
+        "Drafts, tokens of the workspace, group size and clip are our choice.",
+    ),
+    audit="objective, SFT term and shares compared with the note",
+    shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
+        "tests/methods/test_pdr.py"
+        "::test_a_refiner_that_copies_the_plurality_of_five_drafts_solves_more_than_one_draft",
+    ),
+)

@@ -7,6 +7,27 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def pods(
+    group_size: PositiveInt = 64, num_kept: PositiveInt = 16, clip_eps: NonNegative = 0.2
+) -> Method:
+    """GRPO on the num_kept rollouts of each group whose rewards have the greatest variance.
+
+    They are the k highest and the num_kept - k lowest for some k (theorem 1); A = (r - mean(r)) /
+    std(r) with mean and std of those that are kept.
+
+    Args:
+        group_size: rollouts per task (from memory of the paper).
+        num_kept: rollouts of a group that are trained on (from memory of the paper).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=KeepMaxVariance(num_kept),
+        loss=Clip(clip_eps, clip_eps),
+    )
+
+
 PAPER = Paper(
     title="Not All Rollouts are Useful: Down-Sampling Rollouts in LLM Reinforcement Learning",
     use="Rollouts are cheap to sample in parallel; updates take the memory and the time.",
@@ -35,23 +56,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#difficulty",),
 )
-
-
-def pods(
-    group_size: PositiveInt = 64, num_kept: PositiveInt = 16, clip_eps: NonNegative = 0.2
-) -> Method:
-    """GRPO on the num_kept rollouts of each group whose rewards have the greatest variance.
-
-    They are the k highest and the num_kept - k lowest for some k (theorem 1); A = (r - mean(r)) /
-    std(r) with mean and std of those that are kept.
-
-    Args:
-        group_size: rollouts per task (from memory of the paper).
-        num_kept: rollouts of a group that are trained on (from memory of the paper).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        filter=KeepMaxVariance(num_kept),
-        loss=Clip(clip_eps, clip_eps),
-    )

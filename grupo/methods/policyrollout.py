@@ -9,34 +9,6 @@ from grupo.rollouts.samplers.kept_answers import add_all
 from grupo.rollouts.samplers.rescue import every_group
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
-PAPER = Paper(
-    title="Multimodal Policy Internalization for Conversational Agents",
-    use="A long document of rules stands in every prompt, and the policy should know it by heart.",
-    tags=("hints", "off-policy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("policyrollout-trimpi",),
-    source=Source(
-        "third_party",
-        "section 4.3 of the paper as quoted by a public note on it, and the catalogue's row",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "The stages before RL: next-token prediction on rules with pictures, whose tokens are"
-        " masked, and fine-tuning on worked answers.",
-        "The variant on DAPO: its filter and its aggregation.",
-    ),
-    deviations=(
-        "The group size, the clip and the weight of the KL divergence are our choice.",
-        "The rules follow the prompt; the paper does not fix the order.",
-    ),
-    audit="group, prompts, ratio and clip compared with the quoted section",
-    shown=(
-        "docs/guidance_shown/forty_rules.md#forty-rules-learned-by-heart",
-        "tests/methods/test_policyrollout.py"
-        "::test_advantages_and_first_ratios_of_a_group_with_rules_by_hand",
-    ),
-)
-
 
 def policyrollout(
     group_size: PositiveInt = 8,
@@ -66,3 +38,32 @@ def policyrollout(
         sampler=Rescue(GroupSampler(group_size), (with_rules,), every_group),
         loss=RatioToCurrent(Clip(clip_low, clip_high)) + kl_coef * KL(),
     )
+
+
+PAPER = Paper(
+    title="Multimodal Policy Internalization for Conversational Agents",
+    use="A long document of rules stands in every prompt, and the policy should know it by heart.",
+    tags=("hints", "off-policy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("policyrollout-trimpi",),
+    source=Source(
+        "third_party",
+        "section 4.3 of the paper as quoted by a public note on it, and the catalogue's row",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The stages before RL: next-token prediction on rules with pictures, whose tokens are"
+        " masked, and fine-tuning on worked answers.",
+        "The variant on DAPO: its filter and its aggregation.",
+    ),
+    deviations=(
+        "The group size, the clip and the weight of the KL divergence are our choice.",
+        "The rules follow the prompt; the paper does not fix the order.",
+    ),
+    audit="group, prompts, ratio and clip compared with the quoted section",
+    shown=(
+        "docs/guidance_shown/forty_rules.md#forty-rules-learned-by-heart",
+        "tests/methods/test_policyrollout.py"
+        "::test_advantages_and_first_ratios_of_a_group_with_rules_by_hand",
+    ),
+)

@@ -13,30 +13,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Posterior-GRPO: Rewarding Reasoning Processes in Code Generation",
-    use="A reward model scores the reasoning, and would be exploited if failures were paid.",
-    tags=("reward",),
-    checked=("golden", "properties", "run"),
-    catalogue=("posterior-grpo",),
-    source=Source(
-        "third_party",
-        "Wodlfvllf/grpo-composer: configs/papers/posterior_grpo.yaml and its reward calculator",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "The reward model of the reasoning and its training on improved and degraded reasoning.",
-    ),
-    deviations=(
-        "Clips, token mean and no KL are a third party's configuration; group_size is our choice.",
-    ),
-    audit=(
-        "reward, clips, aggregation and absence of KL compared with the third party's "
-        "configuration; the paper could not be opened"
-    ),
-    shown=("docs/claims.md#judge",),
-)
-
 
 @component
 class PosteriorReward:
@@ -83,3 +59,28 @@ def posterior_grpo(
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Posterior-GRPO: Rewarding Reasoning Processes in Code Generation",
+    use="A reward model scores the reasoning, and would be exploited if failures were paid.",
+    tags=("reward",),
+    checked=("golden", "properties", "run"),
+    catalogue=("posterior-grpo",),
+    source=Source(
+        "third_party",
+        "Wodlfvllf/grpo-composer: configs/papers/posterior_grpo.yaml and its reward calculator",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The reward model of the reasoning and its training on improved and degraded reasoning.",
+    ),
+    deviations=(
+        "Clips, token mean and no KL are a third party's configuration; group_size is our choice.",
+    ),
+    audit=(
+        "reward, clips, aggregation and absence of KL compared with the third party's "
+        "configuration; the paper could not be opened"
+    ),
+    shown=("docs/claims.md#judge",),
+)

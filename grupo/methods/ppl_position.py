@@ -11,41 +11,11 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Decomposing the Entropy-Performance Exchange: The Missing Keys to Effective RL",
-    use="Entropy has stopped falling and accuracy has stopped rising.",
-    tags=("advantage", "entropy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("ppl-position-shaping",),
-    source=Source(
-        "third_party",
-        (
-            "a public training script that quotes the position bonus and its sign rule; the "
-            "standardised log-perplexity is from memory"
-        ),
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "When to switch it on: the paper shapes from a checkpoint on the plateau of the entropy.",
-    ),
-    deviations=(
-        (
-            "Both weights act, and from the start: the paper tries each alone. Set the other one "
-            "to 0."
-        ),
-        "No factor is negative: our choice.",
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
-)
 
 
 @component
@@ -56,7 +26,7 @@ class PerplexityWeight:
         perplexity_coef: strength of the weight (alpha in the paper).
     """
 
-    perplexity_coef: Number
+    perplexity_coef: NumberOrSchedule
 
     requires = Requires(whole_batch=True)
 
@@ -76,8 +46,8 @@ class PositionBonus:
     """
 
     position_coef: Fraction
-    slope: Number = 10.0
-    midpoint: Number = 0.5
+    slope: NumberOrSchedule = 10.0
+    midpoint: NumberOrSchedule = 0.5
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         A = broadcast_to_tokens(x, batch)
@@ -110,3 +80,34 @@ def ppl_position(
         loss=Clip(0.2, 0.2),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Decomposing the Entropy-Performance Exchange: The Missing Keys to Effective RL",
+    use="Entropy has stopped falling and accuracy has stopped rising.",
+    tags=("advantage", "entropy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("ppl-position-shaping",),
+    source=Source(
+        "third_party",
+        (
+            "a public training script that quotes the position bonus and its sign rule; the "
+            "standardised log-perplexity is from memory"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "When to switch it on: the paper shapes from a checkpoint on the plateau of the entropy.",
+    ),
+    deviations=(
+        (
+            "Both weights act, and from the start: the paper tries each alone. Set the other one "
+            "to 0."
+        ),
+        "No factor is negative: our choice.",
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
+)

@@ -11,28 +11,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Proximal Policy Optimization Algorithms",
-    use="The baseline to compare with; works with one rollout per task.",
-    tags=("critic", "clipping"),
-    trl="PPOTrainer, experimental: whitens A, clips the value, pays -kl_coef k1 at every token",
-    verl="adv_estimator='gae': whitens A, clips the value, its value model is a network of its own",
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "eq. 7 and 9, section 6.1"),
-    plan="the paper's 3 epochs: 3 updates per step",
-    missing=("Minibatches within an epoch.",),
-    deviations=(
-        "By default the critic is linear on detached features, not a model of its own: value_head.",
-        "The discount is 1: the paper's 0.99 would hide the end of a long answer.",
-        "No entropy bonus, as in section 6.1, where policy and value share no parameters.",
-        "A is not whitened, as in the paper; TRL and verl whiten it.",
-    ),
-    audit=(
-        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); equations as cited in the "
-        "file"
-    ),
-)
-
 
 def ppo(
     group_size: PositiveInt = 1,
@@ -64,3 +42,26 @@ def ppo(
         aggregation=token_mean,
         updates=Updates(epochs),
     )
+
+
+PAPER = Paper(
+    title="Proximal Policy Optimization Algorithms",
+    use="The baseline to compare with; works with one rollout per task.",
+    tags=("critic", "clipping"),
+    trl="PPOTrainer, experimental: whitens A, clips the value, pays -kl_coef k1 at every token",
+    verl="adv_estimator='gae': whitens A, clips the value, its value model is a network of its own",
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 7 and 9, section 6.1"),
+    plan="the paper's 3 epochs: 3 updates per step",
+    missing=("Minibatches within an epoch.",),
+    deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
+        "The discount is 1: the paper's 0.99 would hide the end of a long answer.",
+        "No entropy bonus, as in section 6.1, where policy and value share no parameters.",
+        "A is not whitened, as in the paper; TRL and verl whiten it.",
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); equations as cited in the "
+        "file"
+    ),
+)

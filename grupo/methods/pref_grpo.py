@@ -8,6 +8,34 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def pref_grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 1e-4, max_advantage: NonNegative = 5.0
+) -> Method:
+    """A = (r - mean(r)) / std(r) of the win rate r, clamped to +-max_advantage; no KL.
+
+    Reward terms: "win_rate", by `rewards.tournament.WinRate`, with G (G - 1) / 2 comparisons a
+    group. Actions are denoising steps.
+
+    A step makes 2 updates, one on each of 2 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.0001).
+        max_advantage: advantages are clamped to [-max_advantage, max_advantage] (authors' code:
+            5.0).
+    """
+    # The released FLUX run adds the advantage of a CLIP score: PerRewardTerm(chain(Center(),
+    # ScaleByStd()), (("win_rate", 0.4), ("clip", 0.6))).
+    clamp = ClampAdvantage(-max_advantage, max_advantage)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(UseRewardTerm("win_rate"), Center(), ScaleByStd(), clamp),
+        loss=Clip(clip_eps, clip_eps),
+        updates=Updates(minibatches=2),
+    )
+
+
 PAPER = Paper(
     title="Pref-GRPO: Pairwise Preference Reward-based GRPO for Stable Text-to-Image"
     " Reinforcement Learning",
@@ -42,30 +70,3 @@ PAPER = Paper(
         "rewards/dispatcher.py and the script"
     ),
 )
-
-
-def pref_grpo(
-    group_size: PositiveInt = 8, clip_eps: NonNegative = 1e-4, max_advantage: NonNegative = 5.0
-) -> Method:
-    """A = (r - mean(r)) / std(r) of the win rate r, clamped to +-max_advantage; no KL.
-
-    Reward terms: "win_rate", by `rewards.tournament.WinRate`, with G (G - 1) / 2 comparisons a
-    group. Actions are denoising steps.
-
-    A step makes 2 updates, one on each of 2 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' code: 8).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.0001).
-        max_advantage: advantages are clamped to [-max_advantage, max_advantage] (authors' code:
-            5.0).
-    """
-    # The released FLUX run adds the advantage of a CLIP score: PerRewardTerm(chain(Center(),
-    # ScaleByStd()), (("win_rate", 0.4), ("clip", 0.6))).
-    clamp = ClampAdvantage(-max_advantage, max_advantage)
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(UseRewardTerm("win_rate"), Center(), ScaleByStd(), clamp),
-        loss=Clip(clip_eps, clip_eps),
-        updates=Updates(minibatches=2),
-    )

@@ -26,29 +26,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Process Reinforcement through Implicit Rewards",
-    use="Outcomes are too sparse, and a model trained on outcomes exists or is cheap to train.",
-    tags=("process-reward", "advantage"),
-    verl="the recipe prime: adv_estimator='rloo', reward_dpo_coef=reward_gt_coef=5; whitens A",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("code", "PRIME-RL/PRIME: training/examples/run_prime_main.sh"),
-    plan="run_prime_main.sh: 256 prompts of 4 answers, minibatches of 256 answers (this version of"
-    " verl counts answers): 4 updates per step.",
-    missing=(
-        "The outcome model is trained on each step's rollouts there; here it is fixed.",
-        "Groups beyond the batch size are kept for the next step there; here they are dropped.",
-    ),
-    deviations=(
-        "The mean of a rollout's own implicit rewards is left out of its baseline, as in the paper;"
-        " the released code adds (r_t - mean of the rollout's own r) / (K - 1).",
-        "Advantages are not whitened, as in the paper's formula; the released code whitens them.",
-        "A step ends after 10 rounds of generation; the released code has no limit.",
-    ),
-    audit="Constants, filter and update plan compared with the repository at 18ad596; the advantage"
-    " agrees with its code up to the deviations.",
-)
-
 
 @component
 class AddImplicitRewards:
@@ -137,3 +114,27 @@ def prime(
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Process Reinforcement through Implicit Rewards",
+    use="Outcomes are too sparse, and a model trained on outcomes exists or is cheap to train.",
+    tags=("process-reward", "advantage"),
+    verl="the recipe prime: adv_estimator='rloo', reward_dpo_coef=reward_gt_coef=5; whitens A",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("code", "PRIME-RL/PRIME: training/examples/run_prime_main.sh"),
+    plan="run_prime_main.sh: 256 prompts of 4 answers, minibatches of 256 answers (this version of"
+    " verl counts answers): 4 updates per step.",
+    missing=(
+        "The outcome model is trained on each step's rollouts there; here it is fixed.",
+        "Groups beyond the batch size are kept for the next step there; here they are dropped.",
+    ),
+    deviations=(
+        "The mean of a rollout's own implicit rewards is left out of its baseline, as in the paper;"
+        " the released code adds (r_t - mean of the rollout's own r) / (K - 1).",
+        "Advantages are not whitened, as in the paper's formula; the released code whitens them.",
+        "A step ends after 10 rounds of generation; the released code has no limit.",
+    ),
+    audit="Constants, filter and update plan compared with the repository at 18ad596; the advantage"
+    " agrees with its code up to the deviations.",
+)

@@ -15,38 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="PRL: Process Reward Learning Improves LLMs' Reasoning Ability",
-    use="Step-level credit without a process reward model, with a reference policy to stay near.",
-    tags=("process-reward", "kl"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("prl-process-reward-learning",),
-    source=Source(
-        "code",
-        (
-            "MaxwellJryao/Process-Reward-Learning, verl/trainer/ppo/ray_trainer.py, core_algos.py "
-            "and runs/run_grpo.sh"
-        ),
-    ),
-    plan="runs/run_grpo.sh: train batch 128, minibatch 128: one update per step",
-    missing=(
-        (
-            "Steps that end at newlines (prm_step_split), and process rewards that are normalised "
-            "in the group (prm_adv=prm)."
-        ),
-    ),
-    deviations=(
-        (
-            "The release recognises the ends of steps by values that differ from 0; here they are "
-            "counted."
-        ),
-    ),
-    audit=(
-        "advantage and constants compared with ray_trainer.py, core_algos.py and run_grpo.sh (an "
-        "older version of which has eta 100 and steps of 64 tokens)"
-    ),
-)
-
 
 @component
 class SubtractFutureKL:
@@ -99,3 +67,36 @@ def prl(
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="PRL: Process Reward Learning Improves LLMs' Reasoning Ability",
+    use="Step-level credit without a process reward model, with a reference policy to stay near.",
+    tags=("process-reward", "kl"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("prl-process-reward-learning",),
+    source=Source(
+        "code",
+        (
+            "MaxwellJryao/Process-Reward-Learning, verl/trainer/ppo/ray_trainer.py, core_algos.py "
+            "and runs/run_grpo.sh"
+        ),
+    ),
+    plan="runs/run_grpo.sh: train batch 128, minibatch 128: one update per step",
+    missing=(
+        (
+            "Steps that end at newlines (prm_step_split), and process rewards that are normalised "
+            "in the group (prm_adv=prm)."
+        ),
+    ),
+    deviations=(
+        (
+            "The release recognises the ends of steps by values that differ from 0; here they are "
+            "counted."
+        ),
+    ),
+    audit=(
+        "advantage and constants compared with ray_trainer.py, core_algos.py and run_grpo.sh (an "
+        "older version of which has eta 100 and steps of 64 tokens)"
+    ),
+)

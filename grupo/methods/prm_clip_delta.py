@@ -18,32 +18,11 @@ from grupo.algo.minibatches import Updates
 from grupo.core.aux_heads import FeatureHead
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="On Designing Effective RL Reward at Training Time for LLM Reasoning",
-    use="The policy has learned to exploit a process reward model by repeating easy steps.",
-    tags=("process-reward", "critic"),
-    checked=("golden", "properties", "run"),
-    catalogue=("prm-clip-delta",),
-    source=Source(
-        "third_party",
-        "a public page that describes a figure of the paper; the paper's text was not available",
-    ),
-    plan="not stated in any source that was opened; the 3 epochs are those of PPO",
-    deviations=(
-        "By default the critic is linear on detached features, not a model of its own: value_head.",
-        "Threshold and weight are our choice: most sound steps should score above the threshold.",
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
-)
 
 
 @component
@@ -58,8 +37,8 @@ class ClippedProcessReward:
         process_coef: weight of the process reward.
     """
 
-    score_threshold: Number
-    process_coef: Number
+    score_threshold: NumberOrSchedule
+    process_coef: NumberOrSchedule
 
     # index of each token's step, from 0, and that step's score on all its tokens
     requires = Requires(signals=("step/index", "step/prm"))
@@ -106,3 +85,25 @@ def prm_clip_delta(
         aggregation=token_mean,
         updates=Updates(epochs=3),
     )
+
+
+PAPER = Paper(
+    title="On Designing Effective RL Reward at Training Time for LLM Reasoning",
+    use="The policy has learned to exploit a process reward model by repeating easy steps.",
+    tags=("process-reward", "critic"),
+    checked=("golden", "properties", "run"),
+    catalogue=("prm-clip-delta",),
+    source=Source(
+        "third_party",
+        "a public page that describes a figure of the paper; the paper's text was not available",
+    ),
+    plan="not stated in any source that was opened; the 3 epochs are those of PPO",
+    deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
+        "Threshold and weight are our choice: most sound steps should score above the threshold.",
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
+)

@@ -12,31 +12,6 @@ from grupo.method import Method
 from grupo.rewards import PerRolloutReward
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"
-    " Reinforcement Learning",
-    use="Images should follow their prompts; a vision model exists but no reward model.",
-    tags=("diffusion", "multimodal", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("prompt-echo",),
-    source=Source(
-        "third_party",
-        "an explainer article with the sum over tokens, and the abstract",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The settings of the flow models and samplers of the paper's runs.",),
-    deviations=(
-        (
-            "The mean over the prompt's tokens, in place of the sum: equivalent within a group, "
-            "up to eps."
-        ),
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
-)
-
 
 def mean_prompt_logp(logp: Sequence[float]) -> float:
     """r = 1 / T sum_t log p(c_t | image, question, c_<t), over the tokens of the prompt alone."""
@@ -74,3 +49,29 @@ def prompt_echo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Met
         advantage=chain(UseRewardTerm("echo"), Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps),
     )
+
+
+PAPER = Paper(
+    title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"
+    " Reinforcement Learning",
+    use="Images should follow their prompts; a vision model exists but no reward model.",
+    tags=("diffusion", "multimodal", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("prompt-echo",),
+    source=Source(
+        "third_party",
+        "an explainer article with the sum over tokens, and the abstract",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The settings of the flow models and samplers of the paper's runs.",),
+    deviations=(
+        (
+            "The mean over the prompt's tokens, in place of the sum: equivalent within a group, "
+            "up to eps."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
+)

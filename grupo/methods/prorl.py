@@ -12,33 +12,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="ProRL: Prolonged Reinforcement Learning Expands Reasoning Boundaries in Large Language"
-    " Models",
-    use="Thousands of steps on many kinds of tasks, where runs without a KL term diverge.",
-    tags=("kl", "filtering", "clipping"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        (
-            "reviews of the paper for clip, token mean and resets; OpenRLHF's "
-            "train_prorlv2_math_hybrid_engine.sh for the KL weight"
-        ),
-    ),
-    plan=(
-        "256 prompts in minibatches of 64, from memory: 4 updates per step; not in a source that "
-        "was opened"
-    ),
-    missing=("The reset of the optimizer together with the reference.",),
-    deviations=(
-        (
-            "The reference is reset every 400 steps; the paper resets it by hand when validation "
-            "stalls."
-        ),
-    ),
-    audit="clip, token mean, KL term and resets compared with public reviews of the paper",
-)
-
 
 def prorl(
     group_size: PositiveInt = 16,
@@ -72,3 +45,31 @@ def prorl(
         updates=Updates(minibatches=4),
         reference=ReferenceUpdate(rate=1.0, every=ref_update_every),
     )
+
+
+PAPER = Paper(
+    title="ProRL: Prolonged Reinforcement Learning Expands Reasoning Boundaries in Large Language"
+    " Models",
+    use="Thousands of steps on many kinds of tasks, where runs without a KL term diverge.",
+    tags=("kl", "filtering", "clipping"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        (
+            "reviews of the paper for clip, token mean and resets; OpenRLHF's "
+            "train_prorlv2_math_hybrid_engine.sh for the KL weight"
+        ),
+    ),
+    plan=(
+        "256 prompts in minibatches of 64, from memory: 4 updates per step; not in a source that "
+        "was opened"
+    ),
+    missing=("The reset of the optimizer together with the reference.",),
+    deviations=(
+        (
+            "The reference is reset every 400 steps; the paper resets it by hand when validation "
+            "stalls."
+        ),
+    ),
+    audit="clip, token mean, KL term and resets compared with public reviews of the paper",
+)

@@ -22,35 +22,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Enhancing Agentic RL with Progressive Reward Shaping and Value-based Sampling Policy "
-    "Optimization",
-    use="Many groups have equal rewards, and tasks recur.",
-    tags=("filtering", "curriculum"),
-    checked=("golden", "properties", "run"),
-    catalogue=("prs-vspo",),
-    source=Source(
-        "third_party",
-        "a public note of the paper in a collection of daily papers: V, the purpose of the damping,"
-        " group size, KL weight and clip; the abstract for the stages of the reward",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The judge of long answers: `ProgressiveReward(answer=Judge(…))`, with no test.",),
-    deviations=(
-        "The draw in proportion to V, V of the latest group of a task, the division by the number"
-        " of copies and the number of rounds are our choice.",
-        "sigma is the standard deviation: the note calls it the variance.",
-        "The rewards of the stages and the form of the length-aware BLEU are our choice:"
-        " grupo/rewards/progressive.py.",
-    ),
-    audit="V, group size, KL weight and clip compared with the note",
-    shown=(
-        "docs/guidance_shown/prs_vspo.md#vspo-without-its-damping",
-        "tests/methods/test_prs_vspo.py::test_no_group_of_a_run_has_a_zero_gradient",
-        "tests/rewards/test_progressive.py"
-        "::test_a_stage_counts_only_where_the_earlier_ones_are_passed",
-    ),
-)
 COPIES = "copies"
 
 
@@ -186,3 +157,34 @@ def prs_vspo(
         advantage=chain(Center(), ScaleByStd(), DivideByCopies()),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )
+
+
+PAPER = Paper(
+    title="Enhancing Agentic RL with Progressive Reward Shaping and Value-based Sampling Policy "
+    "Optimization",
+    use="Many groups have equal rewards, and tasks recur.",
+    tags=("filtering", "curriculum"),
+    checked=("golden", "properties", "run"),
+    catalogue=("prs-vspo",),
+    source=Source(
+        "third_party",
+        "a public note of the paper in a collection of daily papers: V, the purpose of the damping,"
+        " group size, KL weight and clip; the abstract for the stages of the reward",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The judge of long answers: `ProgressiveReward(answer=Judge(…))`, with no test.",),
+    deviations=(
+        "The draw in proportion to V, V of the latest group of a task, the division by the number"
+        " of copies and the number of rounds are our choice.",
+        "sigma is the standard deviation: the note calls it the variance.",
+        "The rewards of the stages and the form of the length-aware BLEU are our choice:"
+        " grupo/rewards/progressive.py.",
+    ),
+    audit="V, group size, KL weight and clip compared with the note",
+    shown=(
+        "docs/guidance_shown/prs_vspo.md#vspo-without-its-damping",
+        "tests/methods/test_prs_vspo.py::test_no_group_of_a_run_has_a_zero_gradient",
+        "tests/rewards/test_progressive.py"
+        "::test_a_stage_counts_only_where_the_earlier_ones_are_passed",
+    ),
+)

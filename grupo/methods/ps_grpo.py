@@ -15,6 +15,33 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import ParaphraseSampler
 
+
+def ps_grpo(
+    group_size: PositiveInt = 4,
+    accuracy_coef: NonNegative = 1.0,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
+) -> Method:
+    """r = mean similarity to answers to the other paraphrases + accuracy_coef times the accuracy.
+
+    A = (r - mean(r)) / std(r) among rollouts of the same paraphrase. Reward terms: "agreement" and
+    "agreement/prompt", by `rewards.agreement.Agreement`, and "correct".
+
+    Args:
+        group_size: rollouts per paraphrase (the paper has 4 of each of 6).
+        accuracy_coef: weight of the accuracy; 0 for long free-form answers (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (our choice).
+    """
+    reward = PerRewardTerm(identity, (("agreement", 1.0), ("correct", accuracy_coef)))
+    per_prompt = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("agreement/prompt"))
+    return Method(
+        sampler=ParaphraseSampler(group_size),
+        advantage=chain(reward, per_prompt),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+    )
+
+
 PAPER = Paper(
     title="Improving Consistency in Retrieval-Augmented Systems with Group Similarity Rewards",
     use="A question gets another answer when it is reworded or comes with other documents.",
@@ -43,29 +70,3 @@ PAPER = Paper(
         "be opened"
     ),
 )
-
-
-def ps_grpo(
-    group_size: PositiveInt = 4,
-    accuracy_coef: NonNegative = 1.0,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.04,
-) -> Method:
-    """r = mean similarity to answers to the other paraphrases + accuracy_coef times the accuracy.
-
-    A = (r - mean(r)) / std(r) among rollouts of the same paraphrase. Reward terms: "agreement" and
-    "agreement/prompt", by `rewards.agreement.Agreement`, and "correct".
-
-    Args:
-        group_size: rollouts per paraphrase (the paper has 4 of each of 6).
-        accuracy_coef: weight of the accuracy; 0 for long free-form answers (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy (our choice).
-    """
-    reward = PerRewardTerm(identity, (("agreement", 1.0), ("correct", accuracy_coef)))
-    per_prompt = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("agreement/prompt"))
-    return Method(
-        sampler=ParaphraseSampler(group_size),
-        advantage=chain(reward, per_prompt),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-    )

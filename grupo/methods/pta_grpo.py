@@ -6,36 +6,11 @@ from grupo.algo.advantages import ByRewardTerm, Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import FirstTurnTree
-
-PAPER = Paper(
-    title="Plan Then Action: High-Level Planning Guidance Reinforcement Learning for LLM Reasoning",
-    use="The policy writes a short plan first, and several chains can be sampled from each plan.",
-    tags=("tree", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("pta-grpo",),
-    source=Source(
-        "third_party",
-        (
-            "reviews and the abstract: a reward of outcome, plan quality and format over chains "
-            "sampled from each plan"
-        ),
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "The SFT stage on plans that a stronger model wrote.",
-        "The length term of one version of the reward.",
-    ),
-    deviations=("The weights of the reward and the numbers of plans and chains are our choice.",),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
-)
 
 
 @component
@@ -49,8 +24,8 @@ class PlanReward:
         format_coef: weight of the format.
     """
 
-    plan_coef: Number
-    format_coef: Number
+    plan_coef: NumberOrSchedule
+    format_coef: NumberOrSchedule
 
     requires = Requires(reward_terms=("correct", "format", "first_turn"))
 
@@ -82,3 +57,29 @@ def pta_grpo(
         sampler=FirstTurnTree(num_plans, chains_per_plan),
         advantage=chain(PlanReward(plan_coef, format_coef), Center(), ScaleByStd()),
     )
+
+
+PAPER = Paper(
+    title="Plan Then Action: High-Level Planning Guidance Reinforcement Learning for LLM Reasoning",
+    use="The policy writes a short plan first, and several chains can be sampled from each plan.",
+    tags=("tree", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("pta-grpo",),
+    source=Source(
+        "third_party",
+        (
+            "reviews and the abstract: a reward of outcome, plan quality and format over chains "
+            "sampled from each plan"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The SFT stage on plans that a stronger model wrote.",
+        "The length term of one version of the reward.",
+    ),
+    deviations=("The weights of the reward and the numbers of plans and chains are our choice.",),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
+)

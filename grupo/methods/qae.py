@@ -12,32 +12,11 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Quantile Advantage Estimation: Stabilizing RLVR for LLM Reasoning",
-    use="The policy's entropy collapses, or explodes once the clip is raised.",
-    tags=("advantage", "entropy"),
-    checked=("golden", "properties", "run"),
-    source=Source("paper", "eq. 4; the README of junkangwu/QAE, which quotes the changed line"),
-    plan=(
-        "the README adds one option to verl's DAPO scripts: 512 prompts in minibatches of 32: 16 "
-        "updates per step"
-    ),
-    missing=("DAPO's overlong penalty and dual clip.",),
-    deviations=(
-        (
-            "The quantile is the paper's, inf {v : F(v) >= K}; the release interpolates "
-            "(torch.quantile), which is equal in groups of 16 and not in groups of 8."
-        ),
-    ),
-    audit="baseline compared with the line of core_algos.py that the README quotes",
-    shown=("docs/claims.md#difficulty",),
-)
 
 
 @component
@@ -52,7 +31,7 @@ class QuantileBaseline:
     """
 
     quantile_level: Fraction
-    eps: Number = 1e-6
+    eps: NumberOrSchedule = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         b = torch.zeros_like(x)
@@ -93,3 +72,25 @@ def qae(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="Quantile Advantage Estimation: Stabilizing RLVR for LLM Reasoning",
+    use="The policy's entropy collapses, or explodes once the clip is raised.",
+    tags=("advantage", "entropy"),
+    checked=("golden", "properties", "run"),
+    source=Source("paper", "eq. 4; the README of junkangwu/QAE, which quotes the changed line"),
+    plan=(
+        "the README adds one option to verl's DAPO scripts: 512 prompts in minibatches of 32: 16 "
+        "updates per step"
+    ),
+    missing=("DAPO's overlong penalty and dual clip.",),
+    deviations=(
+        (
+            "The quantile is the paper's, inf {v : F(v) >= K}; the release interpolates "
+            "(torch.quantile), which is equal in groups of 16 and not in groups of 8."
+        ),
+    ),
+    audit="baseline compared with the line of core_algos.py that the README quotes",
+    shown=("docs/claims.md#difficulty",),
+)

@@ -15,36 +15,6 @@ from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
-    "Reinforcement Learning",
-    use="One policy plays all roles of a game, and the mean over both players is uninformative.",
-    tags=("self-play", "agents", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        (
-            "spiral-rl/spiral, train_spiral.py and cmd/tinker/run_tinker_qwen3_4b.sh; eq. 2 and "
-            "3, algorithm 1"
-        ),
-    ),
-    plan=(
-        "run_tinker_qwen3_4b.sh: num_substeps 1: one update per step (run.sh makes 2 passes with "
-        "PPO's clip)"
-    ),
-    missing=("The second pass over the rollouts, with PPO's clipped ratio, of run.sh.",),
-    deviations=(
-        (
-            "b is updated before A is computed (algorithm 1); the code computes A first: that A "
-            "is this one divided by decay."
-        ),
-    ),
-    audit=(
-        "baseline, its decay and the order of its update compared with train_spiral.py; equations "
-        "as cited in the file"
-    ),
-)
-
 
 @component
 class MovingMean(TaskFold):
@@ -109,3 +79,34 @@ def rae(group_size: PositiveInt = 1, decay: Probability = 0.95) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
+    "Reinforcement Learning",
+    use="One policy plays all roles of a game, and the mean over both players is uninformative.",
+    tags=("self-play", "agents", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        (
+            "spiral-rl/spiral, train_spiral.py and cmd/tinker/run_tinker_qwen3_4b.sh; eq. 2 and "
+            "3, algorithm 1"
+        ),
+    ),
+    plan=(
+        "run_tinker_qwen3_4b.sh: num_substeps 1: one update per step (run.sh makes 2 passes with "
+        "PPO's clip)"
+    ),
+    missing=("The second pass over the rollouts, with PPO's clipped ratio, of run.sh.",),
+    deviations=(
+        (
+            "b is updated before A is computed (algorithm 1); the code computes A first: that A "
+            "is this one divided by decay."
+        ),
+    ),
+    audit=(
+        "baseline, its decay and the order of its update compared with train_spiral.py; equations "
+        "as cited in the file"
+    ),
+)

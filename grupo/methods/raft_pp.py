@@ -15,32 +15,6 @@ from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
-    use="The first hundred steps matter, or a baseline that is simple to implement.",
-    tags=("filtering", "clipping"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "code",
-        "RLHFlow/Minimal-RL, scripts/run_raftpp.sh and verl/trainer/ppo/core_algos.py; eq. 6",
-    ),
-    plan="run_raftpp.sh: train batch 1024, minibatch 256: 4 updates per step",
-    missing=(
-        (
-            "The KL loss of 0.001 (k3) of the script, and verl's entropy bonus of 0.001 and dual "
-            "clip of 3."
-        ),
-    ),
-    deviations=(
-        (
-            "Wrong rollouts are dropped and answers count equally; the code keeps them with "
-            "advantage 0 and averages over all tokens, those included."
-        ),
-    ),
-    audit="advantage, clip and batch sizes compared with core_algos.py and run_raftpp.sh",
-    shown=("docs/claims.md#modes",),
-)
-
 
 def keep_top_reward(groups: Sequence[Group]) -> Sequence[Group]:
     """Keeps the rollouts with the greatest reward of each group, if that is above 0."""
@@ -80,3 +54,30 @@ def raft_pp(
         loss=Clip(clip_low, clip_high),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
+    use="The first hundred steps matter, or a baseline that is simple to implement.",
+    tags=("filtering", "clipping"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        "RLHFlow/Minimal-RL, scripts/run_raftpp.sh and verl/trainer/ppo/core_algos.py; eq. 6",
+    ),
+    plan="run_raftpp.sh: train batch 1024, minibatch 256: 4 updates per step",
+    missing=(
+        (
+            "The KL loss of 0.001 (k3) of the script, and verl's entropy bonus of 0.001 and dual "
+            "clip of 3."
+        ),
+    ),
+    deviations=(
+        (
+            "Wrong rollouts are dropped and answers count equally; the code keeps them with "
+            "advantage 0 and averages over all tokens, those included."
+        ),
+    ),
+    audit="advantage, clip and batch sizes compared with core_algos.py and run_raftpp.sh",
+    shown=("docs/claims.md#modes",),
+)

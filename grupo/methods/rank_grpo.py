@@ -17,34 +17,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Rank-GRPO: Training LLM-based Conversational Recommender Systems with Reinforcement "
-    "Learning",
-    use="The answer is a ranked list, and each of its items is correct or not on its own.",
-    tags=("process-reward", "importance-sampling"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("rank-grpo",),
-    source=Source(
-        "code",
-        (
-            "yaochenzhu/Rank-GRPO, train_rank_grpo.py, libs/trl/rank_grpo_trainer.py and "
-            "scripts/run_rl.sh"
-        ),
-    ),
-    plan="run_rl.sh: mu 1, one optimizer step per generation: one update per step",
-    missing=(
-        "The SFT stage before.",
-        (
-            "The advantage of -0.1 at the end of a list that is too short and at each token after "
-            "its last item."
-        ),
-    ),
-    audit=(
-        "constants and number of updates compared with train_rank_grpo.py and run_rl.sh; the "
-        "arithmetic with a reference implementation in the test"
-    ),
-)
-
 
 def own_hits(hits: Tensor) -> Tensor:
     """R_k = h_k (`exp_inf` in the authors' code)."""
@@ -101,3 +73,32 @@ def rank_grpo(
         loss=loss,
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Rank-GRPO: Training LLM-based Conversational Recommender Systems with Reinforcement "
+    "Learning",
+    use="The answer is a ranked list, and each of its items is correct or not on its own.",
+    tags=("process-reward", "importance-sampling"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("rank-grpo",),
+    source=Source(
+        "code",
+        (
+            "yaochenzhu/Rank-GRPO, train_rank_grpo.py, libs/trl/rank_grpo_trainer.py and "
+            "scripts/run_rl.sh"
+        ),
+    ),
+    plan="run_rl.sh: mu 1, one optimizer step per generation: one update per step",
+    missing=(
+        "The SFT stage before.",
+        (
+            "The advantage of -0.1 at the end of a list that is too short and at each token after "
+            "its last item."
+        ),
+    ),
+    audit=(
+        "constants and number of updates compared with train_rank_grpo.py and run_rl.sh; the "
+        "arithmetic with a reference implementation in the test"
+    ),
+)

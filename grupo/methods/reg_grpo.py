@@ -15,32 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO",
-    use="Several updates are taken on one batch, and clipping would stop most of them.",
-    tags=("off-policy", "kl"),
-    checked=("golden", "properties", "run"),
-    catalogue=("deepvideo-r1-reg-grpo",),
-    source=Source(
-        "paper",
-        (
-            "the definitions of A, rho and the regression in its prose; its displayed equations "
-            "could not be read"
-        ),
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("Difficulty-aware augmentation: noise on easy videos, hints on hard ones.",),
-    deviations=(
-        "The square is the natural reading of the regression, and both deviations divide by n.",
-        "At the first update, where all rho are 0, the centred rho is regressed.",
-    ),
-    audit=(
-        "the objective compared with public notes on the paper, which confirm the regression "
-        "without clip and min, not its exact form"
-    ),
-    shown=("docs/claims.md#reuse", "docs/vision_shown/deepvideo_r1.md#results"),
-)
-
 
 @component
 class AdvantageRegression(Loss):
@@ -76,3 +50,30 @@ def reg_grpo(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method
         loss=AdvantageRegression() + kl_coef * KL(),
         aggregation=group_mean,
     )
+
+
+PAPER = Paper(
+    title="DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO",
+    use="Several updates are taken on one batch, and clipping would stop most of them.",
+    tags=("off-policy", "kl"),
+    checked=("golden", "properties", "run"),
+    catalogue=("deepvideo-r1-reg-grpo",),
+    source=Source(
+        "paper",
+        (
+            "the definitions of A, rho and the regression in its prose; its displayed equations "
+            "could not be read"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("Difficulty-aware augmentation: noise on easy videos, hints on hard ones.",),
+    deviations=(
+        "The square is the natural reading of the regression, and both deviations divide by n.",
+        "At the first update, where all rho are 0, the centred rho is regressed.",
+    ),
+    audit=(
+        "the objective compared with public notes on the paper, which confirm the regression "
+        "without clip and min, not its exact form"
+    ),
+    shown=("docs/claims.md#reuse", "docs/vision_shown/deepvideo_r1.md#results"),
+)

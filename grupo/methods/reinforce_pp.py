@@ -15,27 +15,11 @@ from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
-    "Normalization",
-    use="Prompts are many and varied, with one rollout each.",
-    tags=("advantage", "kl"),
-    verl="adv_estimator='reinforce_plus_plus', use_kl_in_reward=True",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("code", "OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh"),
-    plan="train_reinforce_llama_ray.sh: rollout batch 1024, train batch 128: 8 updates per step",
-    missing=("The normalisation of the reward model's scores (normalize_reward) of the script.",),
-    audit=(
-        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "
-        "batch sizes compared with the script"
-    ),
-)
 
 
 @component
@@ -48,7 +32,7 @@ class ReturnMinusKL:
         gamma: discount per token.
     """
 
-    kl_coef: Number
+    kl_coef: NumberOrSchedule
     gamma: Fraction = 1.0
 
     requires = Requires(signals=("logp@ref",))
@@ -81,3 +65,20 @@ def reinforce_pp(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
+    "Normalization",
+    use="Prompts are many and varied, with one rollout each.",
+    tags=("advantage", "kl"),
+    verl="adv_estimator='reinforce_plus_plus', use_kl_in_reward=True",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("code", "OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh"),
+    plan="train_reinforce_llama_ray.sh: rollout batch 1024, train batch 128: 8 updates per step",
+    missing=("The normalisation of the reward model's scores (normalize_reward) of the script.",),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "
+        "batch sizes compared with the script"
+    ),
+)

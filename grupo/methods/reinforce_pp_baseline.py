@@ -9,6 +9,29 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def reinforce_pp_baseline(
+    group_size: PositiveInt = 8, kl_coef: NonNegative = 0.01, clip_eps: NonNegative = 0.2
+) -> Method:
+    """A = whiten(r - mean(r)): mean of the group, deviation over all tokens of the batch.
+
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k2 with k2
+    = (log pi - log ref)^2 / 2, whose gradient is that of KL(pi, ref).
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        kl_coef: weight of the KL divergence (our choice); 0 needs no reference.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    surrogate = Clip(clip_eps, clip_eps)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), Whiten()),
+        loss=surrogate + kl_coef * KL(divergences.k2),
+        aggregation=token_mean,
+    )
+
+
 PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
     "Normalization",
@@ -32,25 +55,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#noisy",),
 )
-
-
-def reinforce_pp_baseline(
-    group_size: PositiveInt = 8, kl_coef: NonNegative = 0.01, clip_eps: NonNegative = 0.2
-) -> Method:
-    """A = whiten(r - mean(r)): mean of the group, deviation over all tokens of the batch.
-
-    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k2 with k2
-    = (log pi - log ref)^2 / 2, whose gradient is that of KL(pi, ref).
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        kl_coef: weight of the KL divergence (our choice); 0 needs no reference.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    surrogate = Clip(clip_eps, clip_eps)
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), Whiten()),
-        loss=surrogate + kl_coef * KL(divergences.k2),
-        aggregation=token_mean,
-    )

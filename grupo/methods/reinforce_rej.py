@@ -9,6 +9,28 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def reinforce_rej(group_size: PositiveInt = 4, clip_eps: NonNegative = 0.2) -> Method:
+    """A = 1 for a correct answer, -1 for a wrong one, in groups that have both (eq. 5).
+
+    loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
+
+    A step makes 4 updates, one on each of 4 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' script: 4).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=SignAdvantage(1.0),
+        loss=Clip(clip_eps, clip_eps),
+        updates=Updates(minibatches=4),
+    )
+
+
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
     use="To test whether selecting groups, not scaling rewards, is what makes GRPO work.",
@@ -36,24 +58,3 @@ PAPER = Paper(
     ),
     audit="advantage, clip and batch sizes compared with core_algos.py and run_reinforce_rej.sh",
 )
-
-
-def reinforce_rej(group_size: PositiveInt = 4, clip_eps: NonNegative = 0.2) -> Method:
-    """A = 1 for a correct answer, -1 for a wrong one, in groups that have both (eq. 5).
-
-    loss = mean over answers of mean over tokens of
-      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
-
-    A step makes 4 updates, one on each of 4 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' script: 4).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        filter=keep_nonzero_std,
-        advantage=SignAdvantage(1.0),
-        loss=Clip(clip_eps, clip_eps),
-        updates=Updates(minibatches=4),
-    )

@@ -14,35 +14,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
 
-PAPER = Paper(
-    title="ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning "
-    "Large Language Models",
-    use="One rollout per prompt can be trained on, and one more can be sampled.",
-    tags=("advantage",),
-    verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        (
-            "liziniu/ReMax, step3_rlhf_finetuning/remax_trainer.py and "
-            "training_scripts/llama2/run_llama2_7b.sh; algorithm 1"
-        ),
-    ),
-    plan="run_llama2_7b.sh: ppo_epochs 1, one generation batch: one update per step",
-    missing=("The discount of 0.99 and the clamp of r - r(greedy) to [-5, 5] of the code.",),
-    deviations=(
-        (
-            "The mean over answers of sums over tokens is algorithm 1's; the code divides by the "
-            "number of tokens."
-        ),
-        (
-            "kl_coef is 0, as in algorithm 1 (run_llama2_7b.sh: 0.05), and the KL is that of the "
-            "whole answer; the code charges each token its own."
-        ),
-    ),
-    audit="advantage, loss and KL compared with remax_trainer.py",
-)
-
 
 @component
 class SubtractRewardTerm:
@@ -82,3 +53,33 @@ def remax(group_size: PositiveInt = 1, kl_coef: NonNegative = 0.0) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning "
+    "Large Language Models",
+    use="One rollout per prompt can be trained on, and one more can be sampled.",
+    tags=("advantage",),
+    verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        (
+            "liziniu/ReMax, step3_rlhf_finetuning/remax_trainer.py and "
+            "training_scripts/llama2/run_llama2_7b.sh; algorithm 1"
+        ),
+    ),
+    plan="run_llama2_7b.sh: ppo_epochs 1, one generation batch: one update per step",
+    missing=("The discount of 0.99 and the clamp of r - r(greedy) to [-5, 5] of the code.",),
+    deviations=(
+        (
+            "The mean over answers of sums over tokens is algorithm 1's; the code divides by the "
+            "number of tokens."
+        ),
+        (
+            "kl_coef is 0, as in algorithm 1 (run_llama2_7b.sh: 0.05), and the KL is that of the "
+            "whole answer; the code charges each token its own."
+        ),
+    ),
+    audit="advantage, loss and KL compared with remax_trainer.py",
+)

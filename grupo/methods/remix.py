@@ -13,12 +13,18 @@ from torch import Tensor
 from grupo.algo import divergences
 from grupo.algo.losses import ClipWithin, Entropy, Loss
 from grupo.algo.minibatches import Updates
-from grupo.algo.pool_replay import ReplayPlan, ReplayRequest, of_this_step, without_replacement
 from grupo.algo.ratios import MAX_LOG_RATIO
+from grupo.algo.replay_rules import ReplayPlan, ReplayRequest, of_this_step, without_replacement
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.controllers import EVERY_STEP, Controller, StepSwitch
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveFraction, PositiveInt
+from grupo.core.numbers import (
+    Fraction,
+    NonNegative,
+    NumberOrSchedule,
+    PositiveFraction,
+    PositiveInt,
+)
 from grupo.core.paper import Paper, Source
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.requires import Requires
@@ -27,31 +33,6 @@ from grupo.core.units import RolloutSteps
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Squeeze the Soaked Sponge: Efficient Off-policy Reinforcement Finetuning for Large "
-    "Language Model",
-    use="Rollouts are expensive, and each is used for one update only.",
-    tags=("off-policy", "kl"),
-    checked=("golden", "properties", "run"),
-    catalogue=("remix",),
-    source=Source(
-        "third_party",
-        "a public note of the ICLR 2026 paper in the Paper-Notes collection: all formulas and the"
-        " constants p, m, N, T and lambda; the released code has the evaluation only",
-    ),
-    plan="not stated in any source that was opened; m updates per step, each on the whole batch",
-    missing=("ReMix-PPO: the same with a value head.",),
-    deviations=(
-        "An old rollout keeps the group advantage that it was given; the formula has that of pi_k.",
-        "The second policy of the KL term is that at the start of the step, the precedent of the"
-        " trained one; the formula has the index k - 1.",
-        "KL divergences are k3 estimates from the tokens of the batch, old ones included.",
-        "eps, beta, c and the capacity of the pool are our choice.",
-    ),
-    audit="objective, clip, schedule of lambda, phases and constants compared with the note",
-    shown=("docs/guidance_shown/remix.md#remix-on-sums-of-digits",),
-)
 
 
 @component
@@ -122,21 +103,21 @@ class MixedReplay:
     Args:
         old_share: drawn rollouts as a share of the batch, below 1.
         window: rollout steps of which rollouts are drawn: those since `window` steps ago.
-        capacity: rollouts in the pool; the oldest leave first.
+        capacity: rollouts in the replay buffer; the oldest leave first.
     """
 
-    old_share: Annotated[Number, Interval(ge=0, lt=1)]
+    old_share: Annotated[NumberOrSchedule, Interval(ge=0, lt=1)]
     window: RolloutSteps
     capacity: PositiveInt
 
     @property
     def requires(self) -> Requires:
-        return Requires(pool=self.capacity, signals=("off_context", "sampled"))
+        return Requires(replay_buffer=self.capacity, signals=("off_context", "sampled"))
 
     def __call__(self, request: ReplayRequest) -> ReplayPlan:
         fresh = torch.ones(len(request.batch.reward), dtype=torch.bool)
         count = round(len(fresh) * float(self.old_share) / (1 - float(self.old_share)))
-        is_recent = request.step - request.pool.step <= self.window
+        is_recent = request.step - request.replay_buffer.step <= self.window
         drawn = tuple(without_replacement(is_recent.double(), count, request.rng))
         return ReplayPlan(drawn, fresh, of_this_step(request.batch))
 
@@ -166,7 +147,7 @@ class Passes:
         passes: number of passes, rounded; at least 1.
     """
 
-    passes: Annotated[Number, Interval(ge=1)]
+    passes: Annotated[NumberOrSchedule, Interval(ge=1)]
 
     def __call__(self, batch: Batch, rng: Random) -> Iterator[Batch]:
         return Updates(epochs=round(self.passes))(batch, rng)
@@ -181,7 +162,7 @@ def remix(
     clip_eps: NonNegative = 0.2,
     kl_coef: NonNegative = 0.001,
     entropy_coef: NonNegative = 0.001,
-    pool_capacity: PositiveInt = 4096,
+    buffer_capacity: PositiveInt = 4096,
 ) -> Method:
     """GRPO on old and new rollouts in the first T steps, then on new ones with a new reference.
 
@@ -201,7 +182,7 @@ def remix(
         clip_eps: half the width of the clip (our choice).
         kl_coef: beta, weight of the KL term (our choice).
         entropy_coef: c, weight of the entropy (our choice).
-        pool_capacity: rollouts that are kept (our choice).
+        buffer_capacity: rollouts that are kept (our choice).
     """
     T = reincarnation_step
     kl = kl_coef * ConvexKL(ReferenceWeight())
@@ -211,5 +192,31 @@ def remix(
         loss=ClipWithin(CentredOnCurrent(clip_eps)) + kl + (-entropy_coef) * Entropy(),
         updates=Passes(StepSwitch(T, passes, 1)),
         reference=ReferenceUpdate(1.0, every=T, until=T),
-        replay=MixedReplay(StepSwitch(T, old_share, 0.0), window, pool_capacity),
+        replay=MixedReplay(StepSwitch(T, old_share, 0.0), window, buffer_capacity),
     )
+
+
+PAPER = Paper(
+    title="Squeeze the Soaked Sponge: Efficient Off-policy Reinforcement Finetuning for Large "
+    "Language Model",
+    use="Rollouts are expensive, and each is used for one update only.",
+    tags=("off-policy", "kl"),
+    checked=("golden", "properties", "run"),
+    catalogue=("remix",),
+    source=Source(
+        "third_party",
+        "a public note of the ICLR 2026 paper in the Paper-Notes collection: all formulas and the"
+        " constants p, m, N, T and lambda; the released code has the evaluation only",
+    ),
+    plan="not stated in any source that was opened; m updates per step, each on the whole batch",
+    missing=("ReMix-PPO: the same with a value head.",),
+    deviations=(
+        "An old rollout keeps the group advantage that it was given; the formula has that of pi_k.",
+        "The second policy of the KL term is that at the start of the step, the precedent of the"
+        " trained one; the formula has the index k - 1.",
+        "KL divergences are k3 estimates from the tokens of the batch, old ones included.",
+        "eps, beta, c and the capacity of the replay buffer are our choice.",
+    ),
+    audit="objective, clip, schedule of lambda, phases and constants compared with the note",
+    shown=("docs/guidance_shown/remix.md#remix-on-sums-of-digits",),
+)

@@ -8,6 +8,21 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def rent(group_size: PositiveInt = 5, clip_eps: NonNegative = 0.2) -> Method:
+    """A = (r - mean(r)) / std(r), r = -1 / L sum_t H(pi(.|s_t)), the entropy when sampled.
+
+    Args:
+        group_size: rollouts per task (authors' code: 5).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(MeanSignal("entropy", -1.0), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps),
+    )
+
+
 PAPER = Paper(
     title="Maximizing Confidence Alone Improves Reasoning",
     use="No verifier exists, and confident answers are correct more often.",
@@ -33,17 +48,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#unlabelled",),
 )
-
-
-def rent(group_size: PositiveInt = 5, clip_eps: NonNegative = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r), r = -1 / L sum_t H(pi(.|s_t)), the entropy when sampled.
-
-    Args:
-        group_size: rollouts per task (authors' code: 5).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(MeanSignal("entropy", -1.0), Center(), ScaleByStd()),
-        loss=Clip(clip_eps, clip_eps),
-    )

@@ -7,35 +7,12 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.data_source import unit_advantage
 from grupo.algo.losses import NLL
 from grupo.core.component import component
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="STaR: Bootstrapping Reasoning With Reasoning",
-    use="The simplest baseline: it never lowers a probability on purpose.",
-    tags=("sft", "filtering"),
-    checked=("golden", "properties", "run"),
-    source=Source("memory", "the paper's algorithm"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "Rationalization: rationales of given answers are learned, too.",
-        "Training from the base model in every round.",
-    ),
-    deviations=(
-        (
-            "A step continues from the current policy and makes one update; the paper trains each "
-            "round on all its correct rationales."
-        ),
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
-)
 
 
 @component
@@ -48,7 +25,7 @@ class KeepCorrect:
     """
 
     reward_term: str = "correct"
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     @property
     def requires(self) -> Requires:
@@ -80,3 +57,27 @@ def rft(group_size: PositiveInt = 8) -> Method:
         loss=NLL(),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="STaR: Bootstrapping Reasoning With Reasoning",
+    use="The simplest baseline: it never lowers a probability on purpose.",
+    tags=("sft", "filtering"),
+    checked=("golden", "properties", "run"),
+    source=Source("memory", "the paper's algorithm"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "Rationalization: rationales of given answers are learned, too.",
+        "Training from the base model in every round.",
+    ),
+    deviations=(
+        (
+            "A step continues from the current policy and makes one update; the paper trains each "
+            "round on all its correct rationales."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
+)

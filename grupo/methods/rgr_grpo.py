@@ -9,30 +9,6 @@ from grupo.rollouts.samplers.kept_answers import best_replaces_worst
 from grupo.rollouts.samplers.refinement import FailedItems
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
-PAPER = Paper(
-    title="Reward and Guidance through Rubrics: Promoting Exploration to Improve Multi-Domain "
-    "Reasoning",
-    use="Each task has a rubric of weighted items, and no rollout meets it all.",
-    tags=("hints", "off-policy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("rgr-grpo",),
-    source=Source(
-        "third_party",
-        "summaries at sciencestack.ai and emergentmind.com for the three steps; no equation seen",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The split of items into facts and steps, which have the same weight rule.",),
-    deviations=(
-        "One revision per group, in place of the worst rollout if it is better: our reading.",
-        "The shaping f(p) = p / (p + 0.1) is that of LUFFY; no source states the paper's.",
-    ),
-    audit="the three steps compared with the summaries, the formulas with the catalogue's row",
-    shown=(
-        "tests/methods/test_rgr_grpo.py::test_rubric_of_weights_3_1_1_without_the_first_item",
-        "tests/methods/test_rgr_grpo.py::test_best_rollout_is_revised_towards_its_failed_items",
-        "docs/guidance_shown/hard_sums.md#a-rubric-as-the-reward",
-    ),
-)
 MEETS_ALL = 0.999  # a weighted mean of ones may be rounded
 
 
@@ -64,3 +40,29 @@ def rgr_grpo(
         sampler=Rescue(GroupSampler(group_size), (attempt,), AllIncorrect(MEETS_ALL)),
         loss=SelectByContext(Clip(clip_eps, clip_eps), PolicyShaping(shaping_constant)),
     )
+
+
+PAPER = Paper(
+    title="Reward and Guidance through Rubrics: Promoting Exploration to Improve Multi-Domain "
+    "Reasoning",
+    use="Each task has a rubric of weighted items, and no rollout meets it all.",
+    tags=("hints", "off-policy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("rgr-grpo",),
+    source=Source(
+        "third_party",
+        "summaries at sciencestack.ai and emergentmind.com for the three steps; no equation seen",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("The split of items into facts and steps, which have the same weight rule.",),
+    deviations=(
+        "One revision per group, in place of the worst rollout if it is better: our reading.",
+        "The shaping f(p) = p / (p + 0.1) is that of LUFFY; no source states the paper's.",
+    ),
+    audit="the three steps compared with the summaries, the formulas with the catalogue's row",
+    shown=(
+        "tests/methods/test_rgr_grpo.py::test_rubric_of_weights_3_1_1_without_the_first_item",
+        "tests/methods/test_rgr_grpo.py::test_best_rollout_is_revised_towards_its_failed_items",
+        "docs/guidance_shown/hard_sums.md#a-rubric-as-the-reward",
+    ),
+)

@@ -9,42 +9,12 @@ from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.controllers import LastValue
-from grupo.core.numbers import NonNegative, Number, PositiveFraction, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveFraction, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
-    use="The mean reward rises while hard tasks are given up and entropy collapses.",
-    tags=("advantage", "exploration"),
-    checked=("golden", "properties", "reference"),
-    catalogue=("riskpo",),
-    source=Source(
-        "code",
-        "RTkenny/RiskPO, verl/trainer/ppo/core_algos.py and scripts/run_qwen2.5_1.5b_MVaR_math.sh",
-    ),
-    plan="run_qwen2.5_1.5b_MVaR_math.sh: train batch 1024, minibatch 512: 2 updates per step",
-    missing=(
-        (
-            "Other credit within a bundle (uniform, score, sum-mean), other quantiles (batch, "
-            "mix) and the risk-seeking upper tail."
-        ),
-    ),
-    deviations=(
-        (
-            "The code bundles tasks and rollouts in the order they come, drops rollouts that fill "
-            "no bundle, and adds 1e-6 to a bundle's std of 0."
-        ),
-        "Rows count equally, as in GRPO; the released code averages over all tokens.",
-    ),
-    audit=(
-        "scores, both risks, credit (credit_assign_mode std), constants and batch sizes compared "
-        "with core_algos.py and the script"
-    ),
-    shown=("docs/claims.md#difficulty",),
-)
 PREVIOUS_QUANTILES = (
     LastValue("quantile/low", -inf),
     LastValue("quantile/high", -inf),
@@ -66,9 +36,9 @@ class MixedRiskAdvantage:
 
     bundle_size: PositiveInt
     quantile_levels: tuple[PositiveFraction, PositiveFraction]
-    cvar_weight: Number
-    quantile_low: Number
-    quantile_high: Number
+    cvar_weight: NumberOrSchedule
+    quantile_low: NumberOrSchedule
+    quantile_high: NumberOrSchedule
 
     requires = Requires(whole_batch=True)
 
@@ -118,3 +88,35 @@ def riskpo(
         advantage=advantage,
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
+    use="The mean reward rises while hard tasks are given up and entropy collapses.",
+    tags=("advantage", "exploration"),
+    checked=("golden", "properties", "reference"),
+    catalogue=("riskpo",),
+    source=Source(
+        "code",
+        "RTkenny/RiskPO, verl/trainer/ppo/core_algos.py and scripts/run_qwen2.5_1.5b_MVaR_math.sh",
+    ),
+    plan="run_qwen2.5_1.5b_MVaR_math.sh: train batch 1024, minibatch 512: 2 updates per step",
+    missing=(
+        (
+            "Other credit within a bundle (uniform, score, sum-mean), other quantiles (batch, "
+            "mix) and the risk-seeking upper tail."
+        ),
+    ),
+    deviations=(
+        (
+            "The code bundles tasks and rollouts in the order they come, drops rollouts that fill "
+            "no bundle, and adds 1e-6 to a bundle's std of 0."
+        ),
+        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+    ),
+    audit=(
+        "scores, both risks, credit (credit_assign_mode std), constants and batch sizes compared "
+        "with core_algos.py and the script"
+    ),
+    shown=("docs/claims.md#difficulty",),
+)

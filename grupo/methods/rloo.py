@@ -11,26 +11,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human "
-    "Feedback in LLMs",
-    use="An unbiased gradient, without clip and standard deviation.",
-    tags=("advantage", "kl"),
-    trl="RLOOTrainer, beta=0.03 (0.05 by default; it adds PPO's clip, of the answer's ratio)",
-    verl="adv_estimator='rloo' (a lone rollout gets A = r, ours 0) or 'rloo_vectorized' (0)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "TRL's RLOOTrainer and its paper index, which quotes section C"),
-    plan=(
-        "section C as TRL's paper index quotes it: batches of 512, steps_per_generation 2: 2 "
-        "updates per step"
-    ),
-    audit=(
-        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "
-        "number of updates compared with TRL's paper index"
-    ),
-    shown=("docs/claims.md#noisy",),
-)
-
 
 def rloo(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.03) -> Method:
     """A_i = R_i - mean of the other R_j, R = r - kl_coef log(pi / ref) of the whole answer.
@@ -53,3 +33,24 @@ def rloo(group_size: PositiveInt = 4, kl_coef: NonNegative = 0.03) -> Method:
         aggregation=token_sum,
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human "
+    "Feedback in LLMs",
+    use="An unbiased gradient, without clip and standard deviation.",
+    tags=("advantage", "kl"),
+    trl="RLOOTrainer, beta=0.03 (0.05 by default; it adds PPO's clip, of the answer's ratio)",
+    verl="adv_estimator='rloo' (a lone rollout gets A = r, ours 0) or 'rloo_vectorized' (0)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "TRL's RLOOTrainer and its paper index, which quotes section C"),
+    plan=(
+        "section C as TRL's paper index quotes it: batches of 512, steps_per_generation 2: 2 "
+        "updates per step"
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "
+        "number of updates compared with TRL's paper index"
+    ),
+    shown=("docs/claims.md#noisy",),
+)

@@ -11,36 +11,13 @@ from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="RLPR: Extrapolating RLVR to General Domains without Verifiers",
-    use="Reference answers exist, but no verifier can compare free-form answers with them.",
-    tags=("reward", "filtering"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "code",
-        (
-            "OpenBMB/RLPR, examples/RLPR/reproduce_qwen.sh, verl/workers/reward_manager/prob.py "
-            "and verl/trainer/ppo/ray_trainer.py"
-        ),
-    ),
-    plan="reproduce_qwen.sh: train batch 768, minibatch 192: 4 updates per step",
-    missing=(
-        "The reward of 0.9 times this one plus 0.1 times the format, and the repetition penalty.",
-        "The moving threshold: half of a moving average (0.99) of std(r), used from step 11 on.",
-    ),
-    deviations=("The threshold of std(r) is a constant, our choice.",),
-    audit=(
-        "reward, clip, filter and batch sizes compared with prob.py, ray_trainer.py and "
-        "reproduce_qwen.sh"
-    ),
-)
 WITH_REASONING = "answer_probability"
 WITHOUT_REASONING = "answer_probability_alone"
 REQUIRES_PROBABILITIES = Requires(reward_terms=(WITH_REASONING, WITHOUT_REASONING))
@@ -66,7 +43,7 @@ class KeepMinStd:
         min_std: smallest standard deviation.
     """
 
-    min_std: Number
+    min_std: NumberOrSchedule
 
     requires = REQUIRES_PROBABILITIES
 
@@ -106,3 +83,28 @@ def rlpr(
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="RLPR: Extrapolating RLVR to General Domains without Verifiers",
+    use="Reference answers exist, but no verifier can compare free-form answers with them.",
+    tags=("reward", "filtering"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        (
+            "OpenBMB/RLPR, examples/RLPR/reproduce_qwen.sh, verl/workers/reward_manager/prob.py "
+            "and verl/trainer/ppo/ray_trainer.py"
+        ),
+    ),
+    plan="reproduce_qwen.sh: train batch 768, minibatch 192: 4 updates per step",
+    missing=(
+        "The reward of 0.9 times this one plus 0.1 times the format, and the repetition penalty.",
+        "The moving threshold: half of a moving average (0.99) of std(r), used from step 11 on.",
+    ),
+    deviations=("The threshold of std(r) is a constant, our choice.",),
+    audit=(
+        "reward, clip, filter and batch sizes compared with prob.py, ray_trainer.py and "
+        "reproduce_qwen.sh"
+    ),
+)

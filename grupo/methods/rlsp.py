@@ -7,47 +7,11 @@ from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
-    use="A model answers at once where it should search, check and backtrack.",
-    tags=("reward", "exploration", "length"),
-    checked=("golden", "properties", "reference"),
-    catalogue=("rlsp",),
-    source=Source(
-        "code",
-        (
-            "GuanghaoYe/Emergence-of-Thinking, openrlhf/cli/orm_server_efficient.py, "
-            "gpt_reward.py and train_ppo_llama_ray_8B_rm_multi.sh"
-        ),
-    ),
-    plan=(
-        "train_ppo_llama_ray_8B_rm_multi.sh: rollout batch 512, train batch 128: 4 updates per step"
-    ),
-    missing=(
-        "The SFT stage on demonstrations of search.",
-        (
-            "The critic, its first 4 steps alone (freezing_actor_steps), and the normalisation of "
-            "rewards."
-        ),
-    ),
-    deviations=(
-        (
-            "The release trains by PPO with one rollout and the KL in the reward; here groups and "
-            "a KL loss."
-        ),
-        "Its n is a quarter of the characters before the answer, here tokens.",
-    ),
-    audit=(
-        "KL weight and batch sizes compared with the script; the reward with the catalogue's row, "
-        "which cites the code, and a reference implementation in the test"
-    ),
-)
 
 
 @component
@@ -61,7 +25,7 @@ class SearchReward:
         reward_term: reward term of the effort, scored without regard to the answer.
     """
 
-    short_penalty: Number = 1000.0
+    short_penalty: NumberOrSchedule = 1000.0
     outcome_weight: Fraction = 0.8
     reward_term: str = "effort"
 
@@ -105,3 +69,40 @@ def rlsp(
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
+    use="A model answers at once where it should search, check and backtrack.",
+    tags=("reward", "exploration", "length"),
+    checked=("golden", "properties", "reference"),
+    catalogue=("rlsp",),
+    source=Source(
+        "code",
+        (
+            "GuanghaoYe/Emergence-of-Thinking, openrlhf/cli/orm_server_efficient.py, "
+            "gpt_reward.py and train_ppo_llama_ray_8B_rm_multi.sh"
+        ),
+    ),
+    plan=(
+        "train_ppo_llama_ray_8B_rm_multi.sh: rollout batch 512, train batch 128: 4 updates per step"
+    ),
+    missing=(
+        "The SFT stage on demonstrations of search.",
+        (
+            "The critic, its first 4 steps alone (freezing_actor_steps), and the normalisation of "
+            "rewards."
+        ),
+    ),
+    deviations=(
+        (
+            "The release trains by PPO with one rollout and the KL in the reward; here groups and "
+            "a KL loss."
+        ),
+        "Its n is a quarter of the characters before the answer, here tokens.",
+    ),
+    audit=(
+        "KL weight and batch sizes compared with the script; the reward with the catalogue's row, "
+        "which cites the code, and a reference implementation in the test"
+    ),
+)

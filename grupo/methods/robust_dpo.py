@@ -8,18 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
-PAPER = Paper(
-    title="Provably Robust DPO: Aligning Language Models with Noisy Feedback",
-    use="A known fraction of the pairs is the wrong way round.",
-    tags=("preferences",),
-    trl="DPOConfig(loss_type='robust', label_smoothing=0.1)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'robust'"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    audit="loss and gradient compared with numbers that TRL 1.16 computed",
-    shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
-)
-
 
 def robust_dpo(beta: Positive = 0.1, flip_rate: Fraction = 0.1) -> Method:
     """loss = mean over pairs of ((1 - e) l(z) - e l(-z)) / (1 - 2 e), l(z) = -log sigmoid(beta z).
@@ -33,3 +21,16 @@ def robust_dpo(beta: Positive = 0.1, flip_rate: Fraction = 0.1) -> Method:
     """
     loss = Preference(LogRatio(), RobustLogistic(beta, flip_rate))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
+PAPER = Paper(
+    title="Provably Robust DPO: Aligning Language Models with Noisy Feedback",
+    use="A known fraction of the pairs is the wrong way round.",
+    tags=("preferences",),
+    trl="DPOConfig(loss_type='robust', label_smoothing=0.1)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "TRL 1.16, trl/trainer/dpo_trainer.py, loss_type 'robust'"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    audit="loss and gradient compared with numbers that TRL 1.16 computed",
+    shown=("docs/comparisons/preferences.md#wrong-labels-cdpo-and-robust-dpo",),
+)

@@ -11,32 +11,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import EarlyExits
 
-PAPER = Paper(
-    title="S-GRPO: Early Exit via Reinforcement Learning in Reasoning Models",
-    use="Reasoning continues long after the answer is known.",
-    tags=("length", "reward"),
-    checked=("golden", "properties"),
-    catalogue=("s-grpo-early-exit",),
-    source=Source(
-        "third_party",
-        "a public note on the poster (reward 1 / 2^(n - 1), 8 positions) and reviews",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        "A is not divided by the std: as remembered; the note has only: as in GRPO.",
-        (
-            "The paper has 8 rollouts per question; that the whole path is one of them is our "
-            "choice, and so is the wording of the instruction."
-        ),
-    ),
-    audit="exits, reward and group compared with public reviews of the paper",
-    shown=(
-        "tests/methods/test_toys.py::test_thoughts_shorten_to_answer_position_more_than_with_grpo",
-        "tests/methods/test_toys.py"
-        "::test_thoughts_trained_longer_with_s_grpo_end_before_the_answer",
-    ),
-)
-
 
 @component
 class DecayingReward:
@@ -82,3 +56,30 @@ def s_grpo(num_exits: PositiveInt = 7, think_end: str = "</think>") -> Method:
         sampler=EarlyExits(num_exits, think_end=think_end),
         advantage=chain(DecayingReward(), Center()),
     )
+
+
+PAPER = Paper(
+    title="S-GRPO: Early Exit via Reinforcement Learning in Reasoning Models",
+    use="Reasoning continues long after the answer is known.",
+    tags=("length", "reward"),
+    checked=("golden", "properties"),
+    catalogue=("s-grpo-early-exit",),
+    source=Source(
+        "third_party",
+        "a public note on the poster (reward 1 / 2^(n - 1), 8 positions) and reviews",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        "A is not divided by the std: as remembered; the note has only: as in GRPO.",
+        (
+            "The paper has 8 rollouts per question; that the whole path is one of them is our "
+            "choice, and so is the wording of the instruction."
+        ),
+    ),
+    audit="exits, reward and group compared with public reviews of the paper",
+    shown=(
+        "tests/methods/test_toys.py::test_thoughts_shorten_to_answer_position_more_than_with_grpo",
+        "tests/methods/test_toys.py"
+        "::test_thoughts_trained_longer_with_s_grpo_end_before_the_answer",
+    ),
+)

@@ -10,40 +10,6 @@ from grupo.rollouts.samplers import Attempt, GroupSampler, LeveledHint, Rescue
 from grupo.rollouts.samplers.kept_answers import replace_all
 from grupo.rollouts.samplers.leveled_hints import LEVELS, LeveledHintPrompt
 
-PAPER = Paper(
-    title="Self-Hinting Language Models Enhance Reinforcement Learning",
-    use="Many tasks are never solved; each has a reference solution but no hint.",
-    tags=("hints", "self-play"),
-    checked=("golden", "properties", "run"),
-    catalogue=("sage-self-hint",),
-    source=Source(
-        "code",
-        "BaohaoLiao/SAGE: recipe/hint/hint_trainer.py, prompt.py, config/hint_trainer.yaml, "
-        "scripts/run_sage.sh",
-    ),
-    plan="run_sage.sh: 128 prompts per step in minibatches of 64, 2 updates",
-    missing=(
-        "Repeated requests for hints that cannot be parsed, and the last stored hint instead.",
-    ),
-    deviations=(
-        "Each level is asked for when it is needed, in a call of its own; the code asks once for "
-        "all three.",
-        "A hint that contains the reference answer is rejected; the code only asks for none.",
-        "A rollout is correct above a reward of 0.5, the code's above 0.",
-        "The variant without a second group, SAGE-light, is the sampler AtHintLevel.",
-    ),
-    audit=(
-        "condition, order of levels, replaced groups under the hinted prompt, thresholds of the "
-        "light variant, clips, group size and plan compared with the trainer and run_sage.sh"
-    ),
-    shown=(
-        "docs/guidance_shown/rescue_sums.md#results",
-        "tests/methods/test_sage_self_hint.py::test_level_rises_after_failures_and_falls_after_successes",
-        "tests/methods/test_sage_self_hint.py::test_levels_are_tried_until_one_rollout_is_correct",
-        "tests/methods/test_sage_self_hint.py::test_hint_that_holds_the_answer_is_rejected",
-    ),
-)
-
 
 def sage_self_hint(
     group_size: PositiveInt = 8,
@@ -77,3 +43,38 @@ def sage_self_hint(
         aggregation=token_mean,
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Self-Hinting Language Models Enhance Reinforcement Learning",
+    use="Many tasks are never solved; each has a reference solution but no hint.",
+    tags=("hints", "self-play"),
+    checked=("golden", "properties", "run"),
+    catalogue=("sage-self-hint",),
+    source=Source(
+        "code",
+        "BaohaoLiao/SAGE: recipe/hint/hint_trainer.py, prompt.py, config/hint_trainer.yaml, "
+        "scripts/run_sage.sh",
+    ),
+    plan="run_sage.sh: 128 prompts per step in minibatches of 64, 2 updates",
+    missing=(
+        "Repeated requests for hints that cannot be parsed, and the last stored hint instead.",
+    ),
+    deviations=(
+        "Each level is asked for when it is needed, in a call of its own; the code asks once for "
+        "all three.",
+        "A hint that contains the reference answer is rejected; the code only asks for none.",
+        "A rollout is correct above a reward of 0.5, the code's above 0.",
+        "The variant without a second group, SAGE-light, is the sampler AtHintLevel.",
+    ),
+    audit=(
+        "condition, order of levels, replaced groups under the hinted prompt, thresholds of the "
+        "light variant, clips, group size and plan compared with the trainer and run_sage.sh"
+    ),
+    shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
+        "tests/methods/test_sage_self_hint.py::test_level_rises_after_failures_and_falls_after_successes",
+        "tests/methods/test_sage_self_hint.py::test_levels_are_tried_until_one_rollout_is_correct",
+        "tests/methods/test_sage_self_hint.py::test_hint_that_holds_the_answer_is_rejected",
+    ),
+)

@@ -22,33 +22,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
-    use="Agents with a final reward only, whose rollouts begin alike and diverge later.",
-    tags=("agents", "process-reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("salt",),
-    source=Source(
-        "memory",
-        (
-            "the paper's idea; a public summary confirms that shared steps are neutral and "
-            "distinct ones decisive"
-        ),
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("RLOO in place of GRPO's advantages.",),
-    deviations=(
-        (
-            "The paper's equations were not available: which edges are merged, and their history "
-            "of 3 turns, are our reading."
-        ),
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
-    shown=("docs/claims.md#turns",),
-)
 NO_LABEL = float("-inf")  # label before the first turn and after the last
 
 
@@ -104,3 +77,32 @@ def salt(
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
+    use="Agents with a final reward only, whose rollouts begin alike and diverge later.",
+    tags=("agents", "process-reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("salt",),
+    source=Source(
+        "memory",
+        (
+            "the paper's idea; a public summary confirms that shared steps are neutral and "
+            "distinct ones decisive"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("RLOO in place of GRPO's advantages.",),
+    deviations=(
+        (
+            "The paper's equations were not available: which edges are merged, and their history "
+            "of 3 turns, are our reading."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
+    shown=("docs/claims.md#turns",),
+)

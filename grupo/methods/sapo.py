@@ -15,29 +15,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Soft Adaptive Policy Optimization",
-    use="GSPO's clip masks whole answers for a few outlying tokens.",
-    tags=("clipping",),
-    equals_grpo_when="there is one update per step",
-    trl="loss_type='sapo', sapo_temperature_pos=1.0, sapo_temperature_neg=1.05",
-    verl="loss_mode='sapo', tau_pos, tau_neg; ignores loss_agg_mode",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "third_party",
-        "ms-swift's documentation of SAPO for gate and temperatures; TRL and verl",
-    ),
-    plan=(
-        "the four minibatches are GSPO's; no source that was opened states SAPO's (verl's example "
-        "run has 8)"
-    ),
-    audit=(
-        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); gate and temperatures "
-        "compared with ms-swift's documentation"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
-
 
 @component
 class SoftGateLoss(Loss):
@@ -85,3 +62,27 @@ def sapo(
         loss=SoftGateLoss(positive_temperature, negative_temperature),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="Soft Adaptive Policy Optimization",
+    use="GSPO's clip masks whole answers for a few outlying tokens.",
+    tags=("clipping",),
+    equals_grpo_when="there is one update per step",
+    trl="loss_type='sapo', sapo_temperature_pos=1.0, sapo_temperature_neg=1.05",
+    verl="loss_mode='sapo', tau_pos, tau_neg; ignores loss_agg_mode",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "ms-swift's documentation of SAPO for gate and temperatures; TRL and verl",
+    ),
+    plan=(
+        "the four minibatches are GSPO's; no source that was opened states SAPO's (verl's example "
+        "run has 8)"
+    ),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); gate and temperatures "
+        "compared with ms-swift's documentation"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

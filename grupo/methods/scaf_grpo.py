@@ -8,6 +8,39 @@ from grupo.core.schedules import Switch
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, with_scaffold
 
+
+def scaf_grpo(
+    group_size: PositiveInt = 8,
+    max_levels: PositiveInt = 12,
+    warmup_fraction: Fraction = 0.15,
+    clip_eps: NonNegative = 0.2,
+    hint_column: str = "hints",
+) -> Method:
+    """Where all rollouts are wrong, one is replaced by a hinted rollout of the weakest sufficient
+    level.
+
+    The task's hint_column holds tiers of hints; a level shows one tier up to one of its texts, and
+    the first max_levels are tried once each. The hint stays in that rollout's context. Otherwise
+    GRPO without KL; before warmup_fraction of the run no hints are used.
+
+    A step makes 4 updates, one on each of 4 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        max_levels: hint levels that are tried (paper: 12).
+        warmup_fraction: fraction of the run without hints (paper: 0.15).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        hint_column: column of the task that holds the hints.
+    """
+    num_levels = Switch(warmup_fraction, 0.0, float(max_levels))
+    sampler = with_scaffold(GroupSampler(group_size), num_levels, hint_column)
+    return Method(
+        sampler=sampler,
+        loss=Clip(clip_eps, clip_eps),
+        updates=Updates(minibatches=4),
+    )
+
+
 PAPER = Paper(
     title="Scaf-GRPO: Scaffolded Group Relative Policy Optimization for Enhancing LLM Reasoning",
     use="Some tasks are beyond the policy, and each has hints from vague to explicit.",
@@ -46,35 +79,3 @@ PAPER = Paper(
         "::test_without_hints_no_lock_is_solved_and_permanent_hints_do_not_transfer",
     ),
 )
-
-
-def scaf_grpo(
-    group_size: PositiveInt = 8,
-    max_levels: PositiveInt = 12,
-    warmup_fraction: Fraction = 0.15,
-    clip_eps: NonNegative = 0.2,
-    hint_column: str = "hints",
-) -> Method:
-    """Where all rollouts are wrong, one is replaced by a hinted rollout of the weakest sufficient
-    level.
-
-    The task's hint_column holds tiers of hints; a level shows one tier up to one of its texts, and
-    the first max_levels are tried once each. The hint stays in that rollout's context. Otherwise
-    GRPO without KL; before warmup_fraction of the run no hints are used.
-
-    A step makes 4 updates, one on each of 4 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        max_levels: hint levels that are tried (paper: 12).
-        warmup_fraction: fraction of the run without hints (paper: 0.15).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        hint_column: column of the task that holds the hints.
-    """
-    num_levels = Switch(warmup_fraction, 0.0, float(max_levels))
-    sampler = with_scaffold(GroupSampler(group_size), num_levels, hint_column)
-    return Method(
-        sampler=sampler,
-        loss=Clip(clip_eps, clip_eps),
-        updates=Updates(minibatches=4),
-    )

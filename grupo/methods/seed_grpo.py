@@ -8,33 +8,11 @@ from grupo.algo.advantages import Center, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
-    use="Labels are noisy where the policy is uncertain, and answers can be clustered by meaning.",
-    tags=("advantage", "entropy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("seed-grpo",),
-    source=Source(
-        "third_party",
-        "a public review that quotes SE, f and alpha without their values",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        (
-            "SE counts answers, the review's estimates it from their likelihoods; no answer (-1) "
-            "is a meaning, too."
-        ),
-        "Of linear, exponential and focal the linear f is our choice, and so is its coefficient.",
-    ),
-    audit="formula compared with the review; the authors' repository has only a README",
-    shown=("docs/claims.md#modes",),
-)
 
 
 def linear(u: Tensor) -> Tensor:
@@ -61,7 +39,7 @@ class ScaleByCertainty:
         scale_fn: f, one of `linear`, `exponential` and `focal`.
     """
 
-    uncertainty_coef: Number
+    uncertainty_coef: NumberOrSchedule
     scale_fn: Callable[[Tensor], Tensor] = linear
 
     requires = Requires(reward_terms=("cluster",))
@@ -84,3 +62,26 @@ def seed_grpo(group_size: PositiveInt = 8, uncertainty_coef: NonNegative = 0.5) 
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByCertainty(uncertainty_coef)),
     )
+
+
+PAPER = Paper(
+    title="SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
+    use="Labels are noisy where the policy is uncertain, and answers can be clustered by meaning.",
+    tags=("advantage", "entropy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("seed-grpo",),
+    source=Source(
+        "third_party",
+        "a public review that quotes SE, f and alpha without their values",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "SE counts answers, the review's estimates it from their likelihoods; no answer (-1) "
+            "is a meaning, too."
+        ),
+        "Of linear, exponential and focal the linear f is our choice, and so is its coefficient.",
+    ),
+    audit="formula compared with the review; the authors' repository has only a README",
+    shown=("docs/claims.md#modes",),
+)

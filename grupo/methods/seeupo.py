@@ -11,6 +11,35 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def seeupo(
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.002,
+    epochs: PositiveInt = 10,
+) -> Method:
+    """A = z-score over the batch of r - mean r, clamped to [-3, 3]; `epochs` updates a step.
+
+    loss_t = -min(r_t M A, clip(r_t) M A), M the product of the current ratios of later turns.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
+        epochs: updates per step.
+    """
+    # With one update M is 1; with one turn it is GSPO. Scaled by the whole batch, since a group's
+    # own deviation breaks the paper's convergence proof.
+    whole_batch = StandardiseBatch(std=group_ops.population_std)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), whole_batch, ClampAdvantage(-3.0, 3.0)),
+        loss=ReverseClip(clip_eps) + kl_coef * KL(),
+        aggregation=batch_turn_mean,
+        updates=Updates(epochs),
+    )
+
+
 PAPER = Paper(
     title="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees",
     use="Agents of many turns where GRPO is unstable, and several updates a step are affordable.",
@@ -43,31 +72,3 @@ PAPER = Paper(
         "ba_ray_trainer.py and the configuration"
     ),
 )
-
-
-def seeupo(
-    group_size: PositiveInt = 8,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.002,
-    epochs: PositiveInt = 10,
-) -> Method:
-    """A = z-score over the batch of r - mean r, clamped to [-3, 3]; `epochs` updates a step.
-
-    loss_t = -min(r_t M A, clip(r_t) M A), M the product of the current ratios of later turns.
-
-    Args:
-        group_size: rollouts per task (authors' code: 8).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
-        epochs: updates per step.
-    """
-    # With one update M is 1; with one turn it is GSPO. Scaled by the whole batch, since a group's
-    # own deviation breaks the paper's convergence proof.
-    whole_batch = StandardiseBatch(std=group_ops.population_std)
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), whole_batch, ClampAdvantage(-3.0, 3.0)),
-        loss=ReverseClip(clip_eps) + kl_coef * KL(),
-        aggregation=batch_turn_mean,
-        updates=Updates(epochs),
-    )

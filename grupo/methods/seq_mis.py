@@ -7,6 +7,25 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def seq_mis(
+    group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2
+) -> Method:
+    """loss = w x PPO's clipped surrogate, w = prod_t pi_old / pi_sampler up to `cap`, 0 above.
+
+    Rows above cap have no gradient and still count in the mean. Advantages are GRPO's.
+
+    Args:
+        group_size: rollouts per task.
+        cap: largest sequence weight that is kept (the value of TRL and verl).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    loss = CorrectedLoss(
+        Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(0.0, cap), row_sum)
+    )
+    return Method(sampler=GroupSampler(group_size), loss=loss)
+
+
 PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
     "Mismatch",
@@ -33,21 +52,3 @@ PAPER = Paper(
     audit="arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases)",
     shown=("docs/claims.md#engine",),
 )
-
-
-def seq_mis(
-    group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2
-) -> Method:
-    """loss = w x PPO's clipped surrogate, w = prod_t pi_old / pi_sampler up to `cap`, 0 above.
-
-    Rows above cap have no gradient and still count in the mean. Advantages are GRPO's.
-
-    Args:
-        group_size: rollouts per task.
-        cap: largest sequence weight that is kept (the value of TRL and verl).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    loss = CorrectedLoss(
-        Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(0.0, cap), row_sum)
-    )
-    return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -7,6 +7,24 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def seq_tis(
+    group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2
+) -> Method:
+    """loss = min(prod_t pi_old / pi_sampler, cap) x PPO's clipped surrogate.
+
+    All tokens of a row have one constant weight: the unbiased importance ratio of the answer,
+    truncated. Advantages are GRPO's.
+
+    Args:
+        group_size: rollouts per task.
+        cap: largest sequence weight (the value of TRL and verl).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap), row_sum))
+    return Method(sampler=GroupSampler(group_size), loss=loss)
+
+
 PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
     "Mismatch",
@@ -28,20 +46,3 @@ PAPER = Paper(
         "paper index quotes the post"
     ),
 )
-
-
-def seq_tis(
-    group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2
-) -> Method:
-    """loss = min(prod_t pi_old / pi_sampler, cap) x PPO's clipped surrogate.
-
-    All tokens of a row have one constant weight: the unbiased importance ratio of the answer,
-    truncated. Advantages are GRPO's.
-
-    Args:
-        group_size: rollouts per task.
-        cap: largest sequence weight (the value of TRL and verl).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap), row_sum))
-    return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -7,26 +7,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import ConversationColumn, DemonstrationSampler
 
-PAPER = Paper(
-    title="Training language models to follow instructions with human feedback",
-    use="There are demonstrations, and the policy does not solve any task yet.",
-    tags=("sft",),
-    trl="SFTTrainer",
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "huggingface/trl, trl/trainer/sft_trainer.py and sft_config.py: loss over completions and"
-        " over the messages of the assistant; section 3.5 of the paper",
-    ),
-    plan="one pass of the loss over the demonstrations of a step: one update per step",
-    deviations=(
-        "dropout of 0.2 on the residual stream, section C.1 of the paper, is not applied",
-        "the mean is over all tokens of a step, as with average_tokens_across_devices in TRL",
-    ),
-    audit="columns, masks and mean over tokens compared with TRL's SFTTrainer",
-    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
-)
-
 
 def sft(column: str = "", assistant_only: bool = True) -> Method:
     """loss = mean over the tokens of a step's demonstrations of -log pi.
@@ -46,3 +26,24 @@ def sft(column: str = "", assistant_only: bool = True) -> Method:
         loss=NLL(),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Training language models to follow instructions with human feedback",
+    use="There are demonstrations, and the policy does not solve any task yet.",
+    tags=("sft",),
+    trl="SFTTrainer",
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "huggingface/trl, trl/trainer/sft_trainer.py and sft_config.py: loss over completions and"
+        " over the messages of the assistant; section 3.5 of the paper",
+    ),
+    plan="one pass of the loss over the demonstrations of a step: one update per step",
+    deviations=(
+        "dropout of 0.2 on the residual stream, section C.1 of the paper, is not applied",
+        "the mean is over all tokens of a step, as with average_tokens_across_devices in TRL",
+    ),
+    audit="columns, masks and mean over tokens compared with TRL's SFTTrainer",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
+)

@@ -9,18 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
-PAPER = Paper(
-    title="SimPO: Simple Preference Optimization with a Reference-Free Reward",
-    use="There is no memory for a reference policy, or DPO makes answers longer.",
-    tags=("preferences", "length"),
-    trl="CPOConfig(loss_type='simpo', cpo_alpha=0.0, simpo_gamma=1.0)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("third_party", "TRL 1.16, experimental/cpo/cpo_trainer.py, loss_type 'simpo'"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    audit="loss and gradient compared with numbers that TRL 1.16 computed; defaults from memory",
-    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
-)
-
 
 def simpo(beta: Positive = 2.0, margin_ratio: NonNegative = 0.5) -> Method:
     """loss = mean over pairs of -log sigmoid(beta (m(chosen) - m(rejected)) - gamma).
@@ -33,3 +21,16 @@ def simpo(beta: Positive = 2.0, margin_ratio: NonNegative = 0.5) -> Method:
     """
     loss = Preference(mean_logp, Logistic(beta), margin=ConstantMargin(margin_ratio))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
+PAPER = Paper(
+    title="SimPO: Simple Preference Optimization with a Reference-Free Reward",
+    use="There is no memory for a reference policy, or DPO makes answers longer.",
+    tags=("preferences", "length"),
+    trl="CPOConfig(loss_type='simpo', cpo_alpha=0.0, simpo_gamma=1.0)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("third_party", "TRL 1.16, experimental/cpo/cpo_trainer.py, loss_type 'simpo'"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    audit="loss and gradient compared with numbers that TRL 1.16 computed; defaults from memory",
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
+)

@@ -10,33 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Skywork Open Reasoner 1 Technical Report",
-    use="A model with long reasoning loses its entropy early in training and stops improving.",
-    tags=("entropy", "filtering"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "code",
-        (
-            "SkyworkAI/Skywork-OR1, or1_scripts/train/7b_8k.sh, 32b_16k.sh and "
-            "verl/trainer/ppo/core_algos.py"
-        ),
-    ),
-    plan="7b_8k.sh and 32b_16k.sh: rollout batch 256, minibatch 256: one update per step",
-    missing=("The stages of growing length limits.",),
-    deviations=(
-        (
-            "c_k changes by 0.005 a step and has no cap, as in the report; the scripts have "
-            "0.0001 and a cap of 0.005."
-        ),
-    ),
-    audit=(
-        "controller, target entropy, group size and batch sizes compared with EntController in "
-        "core_algos.py and the scripts"
-    ),
-    shown=("docs/claims.md#modes",),
-)
-
 
 def skywork_or1(
     group_size: PositiveInt = 16,
@@ -64,3 +37,31 @@ def skywork_or1(
         loss=Clip(clip_eps, clip_eps) + bonus,
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="Skywork Open Reasoner 1 Technical Report",
+    use="A model with long reasoning loses its entropy early in training and stops improving.",
+    tags=("entropy", "filtering"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "code",
+        (
+            "SkyworkAI/Skywork-OR1, or1_scripts/train/7b_8k.sh, 32b_16k.sh and "
+            "verl/trainer/ppo/core_algos.py"
+        ),
+    ),
+    plan="7b_8k.sh and 32b_16k.sh: rollout batch 256, minibatch 256: one update per step",
+    missing=("The stages of growing length limits.",),
+    deviations=(
+        (
+            "c_k changes by 0.005 a step and has no cap, as in the report; the scripts have "
+            "0.0001 and a cap of 0.005."
+        ),
+    ),
+    audit=(
+        "controller, target entropy, group size and batch sizes compared with EntController in "
+        "core_algos.py and the scripts"
+    ),
+    shown=("docs/claims.md#modes",),
+)

@@ -2,11 +2,38 @@
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import Clip
-from grupo.algo.pool_replay import FillFromPool
+from grupo.algo.replay_rules import FillFromBuffer
 from grupo.core.numbers import Fraction, NonNegativeInt, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
+
+
+def skywork_r1v2(
+    group_size: PositiveInt = 8,
+    capacity: PositiveInt = 1024,
+    max_age: NonNegativeInt = 4,
+    max_share: Fraction = 0.5,
+) -> Method:
+    """GRPO whose rollouts without an advantage give their places to those of a buffer.
+
+    Rollouts of the last steps are drawn by |A| / sum |A|. They keep their advantages and the
+    probabilities of the policy that generated them. The reward of the paper is the sum of a rule,
+    a format and a reward model (`LearnedReward`); `mpo` precedes this stage.
+
+    Args:
+        group_size: rollouts per task.
+        capacity: rollouts in the buffer (our choice).
+        max_age: steps after which a rollout is not drawn any more (our choice).
+        max_share: largest share of drawn rollouts in a batch (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByStd()),
+        loss=Clip(),
+        replay=FillFromBuffer(capacity, max_age=max_age, max_share=max_share),
+    )
+
 
 PAPER = Paper(
     title="Skywork R1V2: Multimodal Hybrid Reinforcement Learning for Reasoning",
@@ -38,29 +65,3 @@ PAPER = Paper(
         "::test_rollouts_are_drawn_by_the_size_of_their_advantage",
     ),
 )
-
-
-def skywork_r1v2(
-    group_size: PositiveInt = 8,
-    capacity: PositiveInt = 1024,
-    max_age: NonNegativeInt = 4,
-    max_share: Fraction = 0.5,
-) -> Method:
-    """GRPO whose rollouts without an advantage give their places to those of a buffer.
-
-    Rollouts of the last steps are drawn by |A| / sum |A|. They keep their advantages and the
-    probabilities of the policy that generated them. The reward of the paper is the sum of a rule,
-    a format and a reward model (`LearnedReward`); `mpo` precedes this stage.
-
-    Args:
-        group_size: rollouts per task.
-        capacity: rollouts in the buffer (our choice).
-        max_age: steps after which a rollout is not drawn any more (our choice).
-        max_share: largest share of drawn rollouts in a batch (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), ScaleByStd()),
-        loss=Clip(),
-        replay=FillFromPool(capacity, max_age=max_age, max_share=max_share),
-    )

@@ -7,6 +7,29 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def soft_grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
+) -> Method:
+    """GRPO with k3 whose actions are both soft thoughts and tokens.
+
+    The log-probability of a thought is that of the noise that yields its scores u: the mean over
+    tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
+
+    A step makes 2 updates, one on each of 2 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' script: 0.001).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(minibatches=2),
+    )
+
+
 PAPER = Paper(
     title="SofT-GRPO: Surpassing Discrete-Token LLM Reinforcement Learning via "
     "Gumbel-Reparameterized Soft-Thinking Policy Optimization",
@@ -30,25 +53,3 @@ PAPER = Paper(
         "logprobs_from_logits_topk_gumbel and the script"
     ),
 )
-
-
-def soft_grpo(
-    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
-) -> Method:
-    """GRPO with k3 whose actions are both soft thoughts and tokens.
-
-    The log-probability of a thought is that of the noise that yields its scores u: the mean over
-    tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
-
-    A step makes 2 updates, one on each of 2 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy (authors' script: 0.001).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-        updates=Updates(minibatches=2),
-    )

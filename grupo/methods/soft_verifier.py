@@ -9,6 +9,30 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def soft_reward(judgement: str, probability: float) -> float:
+    """p for output "1" of the judge, 1 - p for "0", else 0; p is the probability of the output."""
+    return {"1": probability, "0": 1 - probability}.get(judgement.strip(), 0.0)
+
+
+def soft_verifier(group_size: PositiveInt = 1) -> Method:
+    """A = (r - mean(r)) / std(r) over the batch, r = the judge's probability, by `soft_reward`.
+
+    Reward terms: "verified", r in [0, 1]. loss = mean over answers of -A log pi(answer): plain
+    REINFORCE.
+
+    Args:
+        group_size: rollouts per task (our choice).
+    """
+    advantage = chain(UseRewardTerm("verified"), StandardiseBatch(1e-12, group_ops.population_std))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        loss=Reinforce(),
+        aggregation=token_sum,
+    )
+
+
 PAPER = Paper(
     title="Crossing the Reward Bridge: Expanding RL with Verifiable Rewards Across Diverse Domains",
     use="Reference answers are free-form, and a small judge compares them in one token.",
@@ -35,26 +59,3 @@ PAPER = Paper(
     ),
     audit="reward and normalisation compared with a public review of the paper",
 )
-
-
-def soft_reward(judgement: str, probability: float) -> float:
-    """p for output "1" of the judge, 1 - p for "0", else 0; p is the probability of the output."""
-    return {"1": probability, "0": 1 - probability}.get(judgement.strip(), 0.0)
-
-
-def soft_verifier(group_size: PositiveInt = 1) -> Method:
-    """A = (r - mean(r)) / std(r) over the batch, r = the judge's probability, by `soft_reward`.
-
-    Reward terms: "verified", r in [0, 1]. loss = mean over answers of -A log pi(answer): plain
-    REINFORCE.
-
-    Args:
-        group_size: rollouts per task (our choice).
-    """
-    advantage = chain(UseRewardTerm("verified"), StandardiseBatch(1e-12, group_ops.population_std))
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=advantage,
-        loss=Reinforce(),
-        aggregation=token_sum,
-    )

@@ -16,39 +16,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import AtUnlikelyItems, GroupSampler, PrefixValue
 
-PAPER = Paper(
-    title=(
-        "Segment Policy Optimization: Effective Segment-Level Credit Assignment in RL for Large "
-        "Language Models"
-    ),
-    use="One step of an answer decides its reward, and tokens for completions can be paid.",
-    tags=("process-reward", "advantage"),
-    checked=("golden", "properties", "run"),
-    catalogue=("spo-segment",),
-    source=Source(
-        "code",
-        "AIFrameResearch/SPO: math_episode_generator_with_mc_advantages.py, ppo_trainer.py,"
-        " configs/polIter_rho1bSft2_spo_chain_MATH.jsonnet",
-    ),
-    plan="trainers/ppo_MATH.jsonnet: 512 rollouts in minibatches of 64, 2 epochs: 16 updates",
-    missing=(
-        "SPO-tree, whose segments have a fixed number of tokens, and its buffer of edges.",
-        "The KL penalty, whose form differs between the configuration files.",
-    ),
-    deviations=(
-        "Advantages are whitened over the batch of a step; in the release, over a minibatch.",
-    ),
-    audit=(
-        "cut points, segment advantages, masks, whitening, clip and plan compared with the"
-        " episode generator and the trainer"
-    ),
-    shown=(
-        "docs/guidance_shown/rescue_sums.md#results",
-        "tests/methods/test_spo_segment.py"
-        "::test_steps_that_decide_nothing_have_less_than_a_tenth_of_the_advantage",
-    ),
-)
-
 
 @component
 class SegmentAdvantage:
@@ -156,3 +123,37 @@ def spo_segment(
         aggregation=UnlikelyTokenMean(below),
         updates=Updates(epochs=2, minibatches=8),
     )
+
+
+PAPER = Paper(
+    title=(
+        "Segment Policy Optimization: Effective Segment-Level Credit Assignment in RL for Large "
+        "Language Models"
+    ),
+    use="One step of an answer decides its reward, and tokens for completions can be paid.",
+    tags=("process-reward", "advantage"),
+    checked=("golden", "properties", "run"),
+    catalogue=("spo-segment",),
+    source=Source(
+        "code",
+        "AIFrameResearch/SPO: math_episode_generator_with_mc_advantages.py, ppo_trainer.py,"
+        " configs/polIter_rho1bSft2_spo_chain_MATH.jsonnet",
+    ),
+    plan="trainers/ppo_MATH.jsonnet: 512 rollouts in minibatches of 64, 2 epochs: 16 updates",
+    missing=(
+        "SPO-tree, whose segments have a fixed number of tokens, and its buffer of edges.",
+        "The KL penalty, whose form differs between the configuration files.",
+    ),
+    deviations=(
+        "Advantages are whitened over the batch of a step; in the release, over a minibatch.",
+    ),
+    audit=(
+        "cut points, segment advantages, masks, whitening, clip and plan compared with the"
+        " episode generator and the trainer"
+    ),
+    shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
+        "tests/methods/test_spo_segment.py"
+        "::test_steps_that_decide_nothing_have_less_than_a_tenth_of_the_advantage",
+    ),
+)

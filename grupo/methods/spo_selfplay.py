@@ -12,32 +12,6 @@ from grupo.core.types import Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="A Minimaximalist Approach to Reinforcement Learning from Human Feedback",
-    use="Rollouts can be compared but not scored, and preferences may be cyclic.",
-    tags=("preferences", "self-play"),
-    checked=("golden", "properties", "run"),
-    catalogue=("spo-selfplay",),
-    source=Source("memory", "the paper's reward"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        (
-            "The queue of 10 to 100 past rollouts as opponents of the control tasks: here the "
-            "group alone."
-        ),
-    ),
-    deviations=(
-        (
-            "The paper leaves the policy optimiser open (its runs are PPO and SAC): the "
-            "group-relative advantage is our choice."
-        ),
-    ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
-)
-
 
 def win_rates(win_probs: Sequence[Sequence[float]]) -> list[float]:
     """r_i = 1 / (G - 1) sum over j != i of P(i beats j); 1/2 in a group of one."""
@@ -79,3 +53,30 @@ def spo_selfplay(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Me
     return Method(
         sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
     )
+
+
+PAPER = Paper(
+    title="A Minimaximalist Approach to Reinforcement Learning from Human Feedback",
+    use="Rollouts can be compared but not scored, and preferences may be cyclic.",
+    tags=("preferences", "self-play"),
+    checked=("golden", "properties", "run"),
+    catalogue=("spo-selfplay",),
+    source=Source("memory", "the paper's reward"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The queue of 10 to 100 past rollouts as opponents of the control tasks: here the "
+            "group alone."
+        ),
+    ),
+    deviations=(
+        (
+            "The paper leaves the policy optimiser open (its runs are PPO and SAC): the "
+            "group-relative advantage is our choice."
+        ),
+    ),
+    audit=(
+        "formula compared with the catalogue's row and the file's own account; no document could "
+        "be opened"
+    ),
+)

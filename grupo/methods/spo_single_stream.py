@@ -16,39 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import BetaCounts, UncertaintyWeighted, beta_mean
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Single-stream Policy Optimization",
-    use="A second rollout of a task is too expensive, and tasks recur.",
-    tags=("advantage", "curriculum"),
-    verl="the recipe spo of verl-recipe; forgets by the measured change of log-probabilities",
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("spo-single-stream",),
-    source=Source(
-        "code",
-        (
-            "verl-project/verl-recipe, spo/spo_ray_trainer.py, spo/config/spo_trainer.yaml and "
-            "spo/train.sh"
-        ),
-    ),
-    plan="spo/train.sh: train batch 1024, minibatch 128: 8 updates per step",
-    missing=(
-        "The start of the Beta distributions from 8 recorded rollouts of each task.",
-        "The dual clip of 10 of the script.",
-    ),
-    deviations=(
-        (
-            "The decay is a constant, the lower bound of the code's: there it is 2^(-D / 0.06), "
-            "clamped to [0.875, 0.96], D the change of log-probability of the task's last "
-            "rollout."
-        ),
-    ),
-    audit=(
-        "baseline, its update, whitening, task weights, clip and batch sizes compared with "
-        "spo_ray_trainer.py and train.sh"
-    ),
-    shown=("docs/claims.md#difficulty",),
-)
-
 
 @component
 class SubtractBetaMean:
@@ -94,3 +61,37 @@ def spo_single_stream(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="Single-stream Policy Optimization",
+    use="A second rollout of a task is too expensive, and tasks recur.",
+    tags=("advantage", "curriculum"),
+    verl="the recipe spo of verl-recipe; forgets by the measured change of log-probabilities",
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("spo-single-stream",),
+    source=Source(
+        "code",
+        (
+            "verl-project/verl-recipe, spo/spo_ray_trainer.py, spo/config/spo_trainer.yaml and "
+            "spo/train.sh"
+        ),
+    ),
+    plan="spo/train.sh: train batch 1024, minibatch 128: 8 updates per step",
+    missing=(
+        "The start of the Beta distributions from 8 recorded rollouts of each task.",
+        "The dual clip of 10 of the script.",
+    ),
+    deviations=(
+        (
+            "The decay is a constant, the lower bound of the code's: there it is 2^(-D / 0.06), "
+            "clamped to [0.875, 0.96], D the change of log-probability of the task's last "
+            "rollout."
+        ),
+    ),
+    audit=(
+        "baseline, its update, whitening, task weights, clip and batch sizes compared with "
+        "spo_ray_trainer.py and train.sh"
+    ),
+    shown=("docs/claims.md#difficulty",),
+)

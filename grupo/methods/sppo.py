@@ -10,22 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Self-Play Preference Optimization for Language Model Alignment",
-    use="Answers can be compared but not scored, preferences may be cyclic, and a step is a round.",
-    tags=("preferences", "self-play"),
-    trl="DPOConfig(loss_type='sppo_hard'): given pairs, win rates of 1 and 0, another reference",
-    checked=("golden", "properties", "run"),
-    catalogue=("sppo-selfplay",),
-    source=Source("code", "uclaml/SPPO, sppo/trainer.py (loss) and scripts/compute_prob.py"),
-    plan="a step is a round of the paper, which makes 18 epochs over its answers; epochs is ours",
-    missing=("The two-answer form, which regresses the best and the worst of five answers alone.",),
-    audit="formula compared with the catalogue's row of the authors' code",
-    shown=(
-        "tests/methods/test_preference_games.py::test_mean_iterate_of_sppo_is_near_the_nash_policy",
-    ),
-)
-
 
 def sppo(group_size: PositiveInt = 5, eta: NonNegative = 1000.0, epochs: PositiveInt = 1) -> Method:
     """loss = mean over answers of (log(pi / pi_old) - eta (P - 1/2))^2, eq. 4.7.
@@ -46,3 +30,20 @@ def sppo(group_size: PositiveInt = 5, eta: NonNegative = 1000.0, epochs: Positiv
         aggregation=group_mean,
         updates=Updates(epochs),
     )
+
+
+PAPER = Paper(
+    title="Self-Play Preference Optimization for Language Model Alignment",
+    use="Answers can be compared but not scored, preferences may be cyclic, and a step is a round.",
+    tags=("preferences", "self-play"),
+    trl="DPOConfig(loss_type='sppo_hard'): given pairs, win rates of 1 and 0, another reference",
+    checked=("golden", "properties", "run"),
+    catalogue=("sppo-selfplay",),
+    source=Source("code", "uclaml/SPPO, sppo/trainer.py (loss) and scripts/compute_prob.py"),
+    plan="a step is a round of the paper, which makes 18 epochs over its answers; epochs is ours",
+    missing=("The two-answer form, which regresses the best and the worst of five answers alone.",),
+    audit="formula compared with the catalogue's row of the authors' code",
+    shown=(
+        "tests/methods/test_preference_games.py::test_mean_iterate_of_sppo_is_near_the_nash_policy",
+    ),
+)

@@ -9,43 +9,11 @@ from grupo.algo.losses import EntropyWeightedMix, PerSourceMean, SeparateDemos
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
-
-PAPER = Paper(
-    title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",
-    use="One stage instead of SFT and then RL, without a schedule.",
-    tags=("sft", "entropy", "off-policy"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "third_party",
-        "TsinghuaC3I/Unify-Post-Training, hpt/verl/verl/mix_src/mix_core_alg.py and mix_actor.py",
-    ),
-    plan=(
-        "exp_scripts/train_srft.sh of the same repository: train batch 128, minibatch 64: 2 "
-        "updates per step"
-    ),
-    missing=("The entropy bonus of 0.001 of the script.",),
-    deviations=(
-        (
-            "H of each row and the sign of its second weight are those of that code; notes on the "
-            "paper print e^-H twice, against the statement that high entropy raises the weight."
-        ),
-        (
-            "The demonstration's ratio is not clipped: it is at most 1, so the clip has no effect "
-            "where A > 0."
-        ),
-        "Each source is a mean over its own tokens.",
-        "A of demonstrations is divided by the std; the script's is not (grpo_use_std=False).",
-    ),
-    audit=(
-        "weights, losses and batch sizes compared with mix_core_alg.py and train_srft.sh, both by "
-        "other people"
-    ),
-)
 
 
 @component
@@ -58,7 +26,7 @@ class SignedCorrectness:
     """
 
     reward_term: str = "correct"
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     @property
     def requires(self) -> Requires:
@@ -93,3 +61,36 @@ def srft(
         aggregation=PerSourceMean(token_mean),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",
+    use="One stage instead of SFT and then RL, without a schedule.",
+    tags=("sft", "entropy", "off-policy"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "third_party",
+        "TsinghuaC3I/Unify-Post-Training, hpt/verl/verl/mix_src/mix_core_alg.py and mix_actor.py",
+    ),
+    plan=(
+        "exp_scripts/train_srft.sh of the same repository: train batch 128, minibatch 64: 2 "
+        "updates per step"
+    ),
+    missing=("The entropy bonus of 0.001 of the script.",),
+    deviations=(
+        (
+            "H of each row and the sign of its second weight are those of that code; notes on the "
+            "paper print e^-H twice, against the statement that high entropy raises the weight."
+        ),
+        (
+            "The demonstration's ratio is not clipped: it is at most 1, so the clip has no effect "
+            "where A > 0."
+        ),
+        "Each source is a mean over its own tokens.",
+        "A of demonstrations is divided by the std; the script's is not (grpo_use_std=False).",
+    ),
+    audit=(
+        "weights, losses and batch sizes compared with mix_core_alg.py and train_srft.sh, both by "
+        "other people"
+    ),
+)

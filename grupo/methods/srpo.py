@@ -7,6 +7,35 @@ from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def srpo(
+    group_size: PositiveInt = 8,
+    distill_coef: NonNegative = 1.0,
+    entropy_temperature: Positive = 1.0,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """GRPO, but a wrong rollout with a correct sibling learns from a teacher that was shown the
+    sibling.
+
+    loss = mean of the clipped surrogate + distill_coef sum_t w_t D_t / sum_t w_t over those
+    rollouts, D = min(R, 2) JSD(pi, teacher), w = exp(-H / entropy_temperature), H the teacher's
+    entropy. The teacher is a moving average of the policy with a correct answer of the group in its
+    prompt: AuxModel("hinted", "ref", a view).
+
+    Args:
+        group_size: rollouts per task.
+        distill_coef: weight of the distillation (our choice).
+        entropy_temperature: temperature of the entropy weights (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=SelfDistillOnFailure(Clip(clip_eps, clip_eps), distill_coef),
+        aggregation=TeacherConfidence(entropy_temperature),
+        reference=ReferenceUpdate(0.05),
+    )
+
+
 PAPER = Paper(
     title="Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
     use="The policy recognises its mistakes once it is shown a correct answer.",
@@ -36,31 +65,3 @@ PAPER = Paper(
         "the catalogue's row"
     ),
 )
-
-
-def srpo(
-    group_size: PositiveInt = 8,
-    distill_coef: NonNegative = 1.0,
-    entropy_temperature: Positive = 1.0,
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """GRPO, but a wrong rollout with a correct sibling learns from a teacher that was shown the
-    sibling.
-
-    loss = mean of the clipped surrogate + distill_coef sum_t w_t D_t / sum_t w_t over those
-    rollouts, D = min(R, 2) JSD(pi, teacher), w = exp(-H / entropy_temperature), H the teacher's
-    entropy. The teacher is a moving average of the policy with a correct answer of the group in its
-    prompt: AuxModel("hinted", "ref", a view).
-
-    Args:
-        group_size: rollouts per task.
-        distill_coef: weight of the distillation (our choice).
-        entropy_temperature: temperature of the entropy weights (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=SelfDistillOnFailure(Clip(clip_eps, clip_eps), distill_coef),
-        aggregation=TeacherConfidence(entropy_temperature),
-        reference=ReferenceUpdate(0.05),
-    )

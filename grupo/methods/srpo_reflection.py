@@ -7,50 +7,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="SRPO: Enhancing Multimodal LLM Reasoning via Reflection-Aware Reinforcement Learning",
-    use="A model has learned to answer, reflect and answer again, and its reflections are empty.",
-    tags=("reward", "multimodal"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("srpo-reflection",),
-    source=Source(
-        "paper",
-        (
-            "eq. 4 to 8; SUSTechBruce/SRPO_MLLMs, "
-            "spro_rl_train/verl_srpo/examples/reward_function/srpo_rm.py and config.yaml"
-        ),
-    ),
-    plan=(
-        "verl_srpo/examples/config.yaml: rollout batch 512, global batch 128: 4 updates per step "
-        "(the OpenRLHF script: 8)"
-    ),
-    missing=(
-        "The SFT stage on reflections that a stronger model wrote.",
-        (
-            "The KL loss of 0.01 of config.yaml, and the accuracy filter, 0.1 to 0.9, of the "
-            "OpenRLHF script."
-        ),
-    ),
-    deviations=(
-        (
-            "The released reward pays 1 for a corrected answer, more than for one correct twice, "
-            "nothing for a reflection's format, and 0 for a single answer: corrected_reward=1, "
-            "reflection_reward=0."
-        ),
-        "Rows count equally, as in GRPO; the released code averages over all tokens.",
-    ),
-    shown=("docs/vision_shown/landed_methods.md#srpo",),
-    audit=(
-        "reward compared with public notes that quote the paper's and with srpo_rm.py, batch "
-        "sizes with config.yaml and run_7b_sft_srpo_filter_data.sh"
-    ),
-)
 
 REWARD_TERMS = ("first", "correct", "format", "reflection", "first_length")
 
@@ -69,9 +30,9 @@ class ReflectionReward:
         brevity_coef: weight of the length (alpha in the release).
     """
 
-    corrected_reward: Number
-    reflection_reward: Number
-    brevity_coef: Number
+    corrected_reward: NumberOrSchedule
+    reflection_reward: NumberOrSchedule
+    brevity_coef: NumberOrSchedule
 
     requires = Requires(reward_terms=REWARD_TERMS)
 
@@ -116,3 +77,43 @@ def srpo_reflection(
         ),
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="SRPO: Enhancing Multimodal LLM Reasoning via Reflection-Aware Reinforcement Learning",
+    use="A model has learned to answer, reflect and answer again, and its reflections are empty.",
+    tags=("reward", "multimodal"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("srpo-reflection",),
+    source=Source(
+        "paper",
+        (
+            "eq. 4 to 8; SUSTechBruce/SRPO_MLLMs, "
+            "spro_rl_train/verl_srpo/examples/reward_function/srpo_rm.py and config.yaml"
+        ),
+    ),
+    plan=(
+        "verl_srpo/examples/config.yaml: rollout batch 512, global batch 128: 4 updates per step "
+        "(the OpenRLHF script: 8)"
+    ),
+    missing=(
+        "The SFT stage on reflections that a stronger model wrote.",
+        (
+            "The KL loss of 0.01 of config.yaml, and the accuracy filter, 0.1 to 0.9, of the "
+            "OpenRLHF script."
+        ),
+    ),
+    deviations=(
+        (
+            "The released reward pays 1 for a corrected answer, more than for one correct twice, "
+            "nothing for a reflection's format, and 0 for a single answer: corrected_reward=1, "
+            "reflection_reward=0."
+        ),
+        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+    ),
+    shown=("docs/vision_shown/landed_methods.md#srpo",),
+    audit=(
+        "reward compared with public notes that quote the paper's and with srpo_rm.py, batch "
+        "sizes with config.yaml and run_7b_sft_srpo_filter_data.sh"
+    ),
+)

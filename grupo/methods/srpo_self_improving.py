@@ -8,19 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import SelfImprovingPairs
 
-PAPER = Paper(
-    title="Self-Improving Robust Preference Optimization",
-    use="The pairs come from another policy, and answers may be revised at inference.",
-    tags=("preferences",),
-    checked=("golden", "properties"),
-    catalogue=("srpo-self-improving",),
-    source=Source("memory", "the losses, derived again from the paper's min-max objective"),
-    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
-    missing=("Revising n times at inference: the turn strategy is not part of the method.",),
-    audit="formula compared with the catalogue's row; no document could be opened",
-    shown=("tests/methods/test_self_improving_world.py::test_revising_twice_beats_revising_once",),
-)
-
 
 def srpo_self_improving(beta: Positive = 0.1, generator_weight: Fraction = 0.5) -> Method:
     """loss = mean over pairs of (1 - a) [(1/2 - b (h(w|l) - h(l|l)))^2 + (1/2 - b (h(w|w) -
@@ -36,3 +23,17 @@ def srpo_self_improving(beta: Positive = 0.1, generator_weight: Fraction = 0.5) 
     return Method(
         sampler=SelfImprovingPairs(), advantage=identity, loss=loss, aggregation=group_mean
     )
+
+
+PAPER = Paper(
+    title="Self-Improving Robust Preference Optimization",
+    use="The pairs come from another policy, and answers may be revised at inference.",
+    tags=("preferences",),
+    checked=("golden", "properties"),
+    catalogue=("srpo-self-improving",),
+    source=Source("memory", "the losses, derived again from the paper's min-max objective"),
+    plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    missing=("Revising n times at inference: the turn strategy is not part of the method.",),
+    audit="formula compared with the catalogue's row; no document could be opened",
+    shown=("tests/methods/test_self_improving_world.py::test_revising_twice_beats_revising_once",),
+)

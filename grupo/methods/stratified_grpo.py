@@ -13,32 +13,10 @@ from grupo.algo.advantages import (
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.group_ops import population_std
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM "
-    "Search Agents",
-    use="Agents may search or call tools any number of times, and more calls mean other rewards.",
-    tags=("agents", "advantage"),
-    checked=("golden", "properties", "run"),
-    catalogue=("stratified-grpo",),
-    source=Source(
-        "third_party",
-        "Wodlfvllf/grpo-composer, core/advantages/stratified.py; the blend is in the abstract",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        (
-            "Std by n, since the paper's claim is unit variance in each stratum; that code "
-            "divides by n - 1."
-        ),
-        "The weight of the strata is our choice; that code has 1, without blend.",
-    ),
-    audit="formula compared with stratified.py by other people and a public review",
-)
 
 
 @component
@@ -51,7 +29,7 @@ class BlendAdvantages:
         second: advantage estimator.
     """
 
-    weight: Number
+    weight: NumberOrSchedule
     first: AdvantageEstimator
     second: AdvantageEstimator
 
@@ -79,3 +57,26 @@ def stratified_grpo(
             stratum_weight, GroupedBy(z_score, ByRewardTerm(stratum_term)), z_score
         ),
     )
+
+
+PAPER = Paper(
+    title="Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM "
+    "Search Agents",
+    use="Agents may search or call tools any number of times, and more calls mean other rewards.",
+    tags=("agents", "advantage"),
+    checked=("golden", "properties", "run"),
+    catalogue=("stratified-grpo",),
+    source=Source(
+        "third_party",
+        "Wodlfvllf/grpo-composer, core/advantages/stratified.py; the blend is in the abstract",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "Std by n, since the paper's claim is unit variance in each stratum; that code "
+            "divides by n - 1."
+        ),
+        "The weight of the strata is our choice; that code has 1, without blend.",
+    ),
+    audit="formula compared with stratified.py by other people and a public review",
+)

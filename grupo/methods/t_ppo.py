@@ -18,34 +18,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import ShuffledTasks, UnfinishedFirst
 from grupo.rollouts.samplers import WindowSampler
 
-PAPER = Paper(
-    title="Truncated Proximal Policy Optimization",
-    use="Waiting for the longest answer costs more than training on the rest.",
-    tags=("critic", "length"),
-    checked=("golden", "properties", "run"),
-    catalogue=("t-ppo",),
-    source=Source(
-        "third_party",
-        "the rule V(s_l) = V(s_(l-1)) from reviews and a third party's note; the rest from the"
-        " abstract and from memory",
-    ),
-    plan="Not stated in any source that was opened; one update per step.",
-    missing=(
-        "Minibatches of its own for the value model.",
-        "Any treatment of the tokens just before a cut beyond EGAE.",
-    ),
-    deviations=(
-        "By default the critic is linear on detached features, not a model of its own: value_head.",
-        "New tasks take the place of finished groups, not of single finished answers: a step has a"
-        " constant number of tasks, and fewer answers where some of a group are continued.",
-        "The window, the limit of an answer, lambda and the clip are our choice: no source that was"
-        " opened states them.",
-        "The value loss is divided by the tokens of the step's windows, like the policy loss.",
-    ),
-    audit="EGAE and the token filtering compared with four reviews of the paper and the"
-    " catalogue's row; neither paper nor code could be opened.",
-)
-
 
 @component
 class GeneratedInThisStep:
@@ -123,3 +95,32 @@ def t_ppo(
         loss=policy_loss + FinishedValueLoss(),
         aggregation=WindowTokenMean(),
     )
+
+
+PAPER = Paper(
+    title="Truncated Proximal Policy Optimization",
+    use="Waiting for the longest answer costs more than training on the rest.",
+    tags=("critic", "length"),
+    checked=("golden", "properties", "run"),
+    catalogue=("t-ppo",),
+    source=Source(
+        "third_party",
+        "the rule V(s_l) = V(s_(l-1)) from reviews and a third party's note; the rest from the"
+        " abstract and from memory",
+    ),
+    plan="Not stated in any source that was opened; one update per step.",
+    missing=(
+        "Minibatches of its own for the value model.",
+        "Any treatment of the tokens just before a cut beyond EGAE.",
+    ),
+    deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
+        "New tasks take the place of finished groups, not of single finished answers: a step has a"
+        " constant number of tasks, and fewer answers where some of a group are continued.",
+        "The window, the limit of an answer, lambda and the clip are our choice: no source that was"
+        " opened states them.",
+        "The value loss is divided by the tokens of the step's windows, like the policy loss.",
+    ),
+    audit="EGAE and the token filtering compared with four reviews of the paper and the"
+    " catalogue's row; neither paper nor code could be opened.",
+)

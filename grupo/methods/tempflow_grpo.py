@@ -15,38 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import SingleStepBranching
 
-PAPER = Paper(
-    title="TempFlow-GRPO: When Timing Matters for GRPO in Flow Models",
-    use="Early denoising steps decide the image, late ones little: each should have its own "
-    "credit.",
-    tags=("diffusion", "tree", "multimodal", "process-reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("tempflow-grpo",),
-    source=Source(
-        "code",
-        (
-            "Shredded-Pork/TempFlow-GRPO, scripts/train_sd3_pr.py, "
-            "flow_grpo/diffusers_patch/sd3_sde_with_logprob_perstep.py and config/dgx.py; eq. 5 "
-            "and 8 as a third party has them"
-        ),
-    ),
-    plan=(
-        "config/dgx.py: gradients of half of a step's batches are accumulated: 2 updates per step"
-    ),
-    missing=("The std over all rewards of a step, which one configuration has (global_std).",),
-    deviations=(
-        "Weights have mean 1; the scripts have 2.25 s.",
-        (
-            "One noise starts all images of a prompt; there 4 do, and the 24 images that branch "
-            "from them at a step are compared with one another."
-        ),
-    ),
-    audit=(
-        "branches, weights, loss, KL, constants and number of updates compared with "
-        "train_sd3_pr.py, its pipeline and config/dgx.py"
-    ),
-)
-
 
 @component
 class ScaleByNoise:
@@ -97,3 +65,36 @@ def tempflow_grpo(
         loss=Clip(clip_eps, clip_eps) + kl_coef * ReverseKL(),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="TempFlow-GRPO: When Timing Matters for GRPO in Flow Models",
+    use="Early denoising steps decide the image, late ones little: each should have its own "
+    "credit.",
+    tags=("diffusion", "tree", "multimodal", "process-reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("tempflow-grpo",),
+    source=Source(
+        "code",
+        (
+            "Shredded-Pork/TempFlow-GRPO, scripts/train_sd3_pr.py, "
+            "flow_grpo/diffusers_patch/sd3_sde_with_logprob_perstep.py and config/dgx.py; eq. 5 "
+            "and 8 as a third party has them"
+        ),
+    ),
+    plan=(
+        "config/dgx.py: gradients of half of a step's batches are accumulated: 2 updates per step"
+    ),
+    missing=("The std over all rewards of a step, which one configuration has (global_std).",),
+    deviations=(
+        "Weights have mean 1; the scripts have 2.25 s.",
+        (
+            "One noise starts all images of a prompt; there 4 do, and the 24 images that branch "
+            "from them at a step are compared with one another."
+        ),
+    ),
+    audit=(
+        "branches, weights, loss, KL, constants and number of updates compared with "
+        "train_sd3_pr.py, its pipeline and config/dgx.py"
+    ),
+)

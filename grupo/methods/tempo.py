@@ -13,27 +13,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
-    use="Answers to a task share prefixes: they are short, or their sampling branches.",
-    tags=("tree", "process-reward"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("tempo-prefix-tree",),
-    source=Source(
-        "third_party",
-        (
-            "reviews and summaries for the formula; eps and the unbiased std are those of the "
-            "authors' code, whose repository is not named"
-        ),
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    audit=(
-        "formula compared with public summaries; the arithmetic with a reference implementation "
-        "in the test"
-    ),
-    shown=("docs/claims.md#tokens",),
-)
-
 
 def prefix_tree_paths(batch: Batch, items: Tensor) -> list[list[int]]:
     """The nodes of the prefix tree that each row passes, starting at the root."""
@@ -79,3 +58,25 @@ def tempo(group_size: PositiveInt = 8) -> Method:
         group_size: rollouts per task (our choice).
     """
     return Method(sampler=GroupSampler(group_size), advantage=PrefixTreeAdvantage())
+
+
+PAPER = Paper(
+    title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
+    use="Answers to a task share prefixes: they are short, or their sampling branches.",
+    tags=("tree", "process-reward"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("tempo-prefix-tree",),
+    source=Source(
+        "third_party",
+        (
+            "reviews and summaries for the formula; eps and the unbiased std are those of the "
+            "authors' code, whose repository is not named"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    audit=(
+        "formula compared with public summaries; the arithmetic with a reference implementation "
+        "in the test"
+    ),
+    shown=("docs/claims.md#tokens",),
+)

@@ -9,34 +9,12 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",
-    use="One model should reason much, medium or little, as its prompt requires.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "run"),
-    catalogue=("thinkdial",),
-    source=Source("paper", "eq. 1 to 5 and the settings"),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        "The SFT stage on reasoning that is cut to a half and a quarter.",
-        (
-            "The first phase of RL, 95 steps of DAPO with the high mode alone; this is the "
-            "second, of 40."
-        ),
-        "A filter on r: the filter reads the recipe's reward.",
-    ),
-    audit=(
-        "formula as in the catalogue's row, which was taken from the paper's text; no document "
-        "could be opened"
-    ),
-)
 
 REWARD_TERMS = ("mode", "correct", "leak")
 
@@ -52,7 +30,7 @@ class EffortModeReward:
         length_coefs: weight of b in each mode.
     """
 
-    length_coefs: tuple[Number, ...]
+    length_coefs: tuple[NumberOrSchedule, ...]
 
     # `mode` is an index of `length_coefs`
     requires = Requires(reward_terms=REWARD_TERMS, bounded_rewards=("mode",))
@@ -87,3 +65,26 @@ def thinkdial(
         loss=Clip(0.2, 0.28),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",
+    use="One model should reason much, medium or little, as its prompt requires.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "run"),
+    catalogue=("thinkdial",),
+    source=Source("paper", "eq. 1 to 5 and the settings"),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        "The SFT stage on reasoning that is cut to a half and a quarter.",
+        (
+            "The first phase of RL, 95 steps of DAPO with the high mode alone; this is the "
+            "second, of 40."
+        ),
+        "A filter on r: the filter reads the recipe's reward.",
+    ),
+    audit=(
+        "formula as in the catalogue's row, which was taken from the paper's text; no document "
+        "could be opened"
+    ),
+)

@@ -7,32 +7,11 @@ from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Thinkless: LLM Learns When to Think",
-    use="The first token chooses whether to think, and long answers drown its gradient.",
-    tags=("length", "aggregation"),
-    checked=("golden", "properties", "reference"),
-    catalogue=("thinkless-degrpo",),
-    source=Source(
-        "code",
-        (
-            "VainF/Thinkless, verl/verl/trainer/ppo/core_algos.py and "
-            "scripts/rl/thinkless_1.5b_deepscaler.sh"
-        ),
-    ),
-    plan="thinkless_1.5b_deepscaler.sh: train batch 128, minibatch 64: 2 updates per step",
-    missing=("The SFT stage that distils a long and a short teacher.",),
-    deviations=("The KL is weighted like the loss; the release averages it over all tokens.",),
-    audit=(
-        "loss, rewards, constants and batch sizes compared with compute_policy_loss and the script"
-    ),
-)
 
 REWARD_TERMS = ("correct", "think")
 
@@ -47,7 +26,7 @@ class ShortThinkingReward:
         thinking_reward: reward of a correct answer with thinking.
     """
 
-    thinking_reward: Number
+    thinking_reward: NumberOrSchedule
 
     requires = Requires(reward_terms=REWARD_TERMS)
 
@@ -64,7 +43,7 @@ class ControlTokenMean:
         control_coef: weight of the first tokens (alpha in the paper).
     """
 
-    control_coef: Number
+    control_coef: NumberOrSchedule
 
     def __call__(self, batch: Batch) -> PerAction:
         control = batch.mask & (batch.mask.cumsum(1) == 1)
@@ -103,3 +82,25 @@ def thinkless(
         aggregation=ControlTokenMean(control_coef),
         updates=Updates(minibatches=2),
     )
+
+
+PAPER = Paper(
+    title="Thinkless: LLM Learns When to Think",
+    use="The first token chooses whether to think, and long answers drown its gradient.",
+    tags=("length", "aggregation"),
+    checked=("golden", "properties", "reference"),
+    catalogue=("thinkless-degrpo",),
+    source=Source(
+        "code",
+        (
+            "VainF/Thinkless, verl/verl/trainer/ppo/core_algos.py and "
+            "scripts/rl/thinkless_1.5b_deepscaler.sh"
+        ),
+    ),
+    plan="thinkless_1.5b_deepscaler.sh: train batch 128, minibatch 64: 2 updates per step",
+    missing=("The SFT stage that distils a long and a short teacher.",),
+    deviations=("The KL is weighted like the loss; the release averages it over all tokens.",),
+    audit=(
+        "loss, rewards, constants and batch sizes compared with compute_policy_loss and the script"
+    ),
+)

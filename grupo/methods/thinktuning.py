@@ -12,39 +12,13 @@ from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import TeacherFeedback
 
-PAPER = Paper(
-    title="ThinkTuning: Instilling Cognitive Reflections without Distillation",
-    use="The policy never checks its answers, and a model of its size does when shown how.",
-    tags=("hints", "off-policy"),
-    checked=("golden", "properties", "run"),
-    catalogue=("thinktuning",),
-    source=Source(
-        "code",
-        "3rdAT/ThinkTuning: compute_policy_loss in verl/recipe/thinktuning/core_algos.py,"
-        " train_thinktuning.sh; how feedback is appended by the catalogue's row",
-    ),
-    plan="train_thinktuning.sh: train batch 128, minibatch 32: 4 updates per step",
-    missing=("The teacher's examples of cognitive behaviours.", "Cosine and exponential shares."),
-    deviations=(
-        "The release clamps gamma with swapped bounds, so that it is -0.001 for every A; here it"
-        " rises from gamma_low at A = -4 to gamma_high at A = 4. gamma_high=-0.001 is the release.",
-        "The share of answers with feedback falls over the whole run; in the release, in 50 steps.",
-    ),
-    audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release",
-    shown=(
-        "docs/guidance_shown/rescue_sums.md#results",
-        "tests/methods/test_thinktuning.py::test_loss_of_a_teachers_token_by_hand",
-        "tests/methods/test_thinktuning.py"
-        "::test_feedback_becomes_a_part_of_the_answer_that_is_trained_and_not_sampled",
-    ),
-)
 LARGEST_ADVANTAGE = 4.0  # gamma is constant beyond
 SMALLEST = 1e-30  # denominator: in float32, p may be 0, and the gradient of 0 / 0 is NaN
 RARE = 0.01  # probability below which a token with A < 0 is clipped as usual
@@ -64,10 +38,10 @@ class TeacherTokens(Loss):
     """
 
     loss: Loss
-    gamma_low: Number
-    gamma_high: Number
+    gamma_low: NumberOrSchedule
+    gamma_high: NumberOrSchedule
 
-    requires = REQUIRES_SAMPLED | Requires(stop_gradient=True)
+    requires = REQUIRES_SAMPLED | Requires(surrogate_gradient=True)
 
     @property
     def zero_if_no_advantage(self) -> bool:
@@ -99,8 +73,8 @@ def thinktuning(
     last_share: Fraction = 0.01,
     clip_eps: NonNegative = 0.2,
     dual_clip: Positive = 3.0,
-    gamma_low: Number = -0.001,
-    gamma_high: Number = 0.001,
+    gamma_low: NumberOrSchedule = -0.001,
+    gamma_high: NumberOrSchedule = 0.001,
 ) -> Method:
     """PPO's dual clip on the policy's tokens, -A p / (sg(p) + gamma(A)) on those of a teacher.
 
@@ -126,3 +100,31 @@ def thinktuning(
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="ThinkTuning: Instilling Cognitive Reflections without Distillation",
+    use="The policy never checks its answers, and a model of its size does when shown how.",
+    tags=("hints", "off-policy"),
+    checked=("golden", "properties", "run"),
+    catalogue=("thinktuning",),
+    source=Source(
+        "code",
+        "3rdAT/ThinkTuning: compute_policy_loss in verl/recipe/thinktuning/core_algos.py,"
+        " train_thinktuning.sh; how feedback is appended by the catalogue's row",
+    ),
+    plan="train_thinktuning.sh: train batch 128, minibatch 32: 4 updates per step",
+    missing=("The teacher's examples of cognitive behaviours.", "Cosine and exponential shares."),
+    deviations=(
+        "The release clamps gamma with swapped bounds, so that it is -0.001 for every A; here it"
+        " rises from gamma_low at A = -4 to gamma_high at A = 4. gamma_high=-0.001 is the release.",
+        "The share of answers with feedback falls over the whole run; in the release, in 50 steps.",
+    ),
+    audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release",
+    shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
+        "tests/methods/test_thinktuning.py::test_loss_of_a_teachers_token_by_hand",
+        "tests/methods/test_thinktuning.py"
+        "::test_feedback_becomes_a_part_of_the_answer_that_is_trained_and_not_sampled",
+    ),
+)

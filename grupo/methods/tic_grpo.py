@@ -15,19 +15,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
-    "Feedback",
-    use="Short rollouts and several updates a step, with the current policy's gradient.",
-    tags=("importance-sampling", "clipping"),
-    checked=("golden", "properties", "run"),
-    source=Source("third_party", "reviews of the paper and an implementation by other people"),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=("clip_high is that of PPO; the other implementation takes DAPO's 0.28.",),
-    audit="ratio, upper clip and length correction compared with an implementation by other "
-    "people and with reviews; the paper's formulas could not be opened",
-)
-
 
 def per_token(x: Tensor, batch: Batch) -> Tensor:
     """r / L, (R,): the reward of each rollout divided by its number of actions."""
@@ -73,3 +60,17 @@ def tic_grpo(group_size: PositiveInt = 8, clip_high: NonNegative = 0.2) -> Metho
         advantage=chain(per_token, Center(), ScaleByStd()),
         loss=UpperClip(clip_high),
     )
+
+
+PAPER = Paper(
+    title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
+    "Feedback",
+    use="Short rollouts and several updates a step, with the current policy's gradient.",
+    tags=("importance-sampling", "clipping"),
+    checked=("golden", "properties", "run"),
+    source=Source("third_party", "reviews of the paper and an implementation by other people"),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=("clip_high is that of PPO; the other implementation takes DAPO's 0.28.",),
+    audit="ratio, upper clip and length correction compared with an implementation by other "
+    "people and with reviews; the paper's formulas could not be opened",
+)

@@ -6,6 +6,22 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def tis(group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2) -> Method:
+    """loss = min(pi_old / pi_sampler, cap) x PPO's clipped surrogate, token by token.
+
+    pi_old is the trainer's policy before the update, pi_sampler the engine that sampled; the weight
+    is a constant. Advantages are GRPO's.
+
+    Args:
+        group_size: rollouts per task.
+        cap: largest weight, tis_imp_ratio_cap of the released scripts.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap)))
+    return Method(sampler=GroupSampler(group_size), loss=loss)
+
+
 PAPER = Paper(
     title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     use="The inference engine computes with other numerics than the trainer; the mismatch is "
@@ -25,18 +41,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#engine",),
 )
-
-
-def tis(group_size: PositiveInt = 8, cap: Positive = 2.0, clip_eps: NonNegative = 0.2) -> Method:
-    """loss = min(pi_old / pi_sampler, cap) x PPO's clipped surrogate, token by token.
-
-    pi_old is the trainer's policy before the update, pi_sampler the engine that sampled; the weight
-    is a constant. Advantages are GRPO's.
-
-    Args:
-        group_size: rollouts per task.
-        cap: largest weight, tis_imp_ratio_cap of the released scripts.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap)))
-    return Method(sampler=GroupSampler(group_size), loss=loss)

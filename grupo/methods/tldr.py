@@ -7,30 +7,12 @@ from grupo.algo.advantages.reward_shaping import value_for_label
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, SplitGroup
 
-PAPER = Paper(
-    title="Making Small Language Models Efficient Reasoners: Intervention, Supervision,"
-    " Reinforcement",
-    use="A small model reasons at length, and the prompt should set the length.",
-    tags=("length", "reward"),
-    checked=("golden", "properties", "run"),
-    example="tldr(max_length=64)",
-    catalogue=("tldr-length",),
-    source=Source("abstract", "length-regularised GRPO on several levels of reasoning length"),
-    plan="Not stated in the abstract; one update per step.",
-    missing=("The test-time intervention and the supervised fine-tuning of the same paper.",),
-    deviations=(
-        "The penalty's form, its coefficients and the instructions are our reading: the abstract"
-        " states none of them.",
-    ),
-    audit="Formula compared with the catalogue's row and the file's own account; no document but"
-    " the abstract could be opened.",
-)
 INSTRUCTIONS = ("\n\nReason briefly.", "\n\nReason at medium length.", "\n\nReason at length.")
 
 
@@ -45,7 +27,7 @@ class LevelLengthPenalty:
     """
 
     max_length: PositiveInt
-    length_coefs: tuple[Number, ...]
+    length_coefs: tuple[NumberOrSchedule, ...]
     level_term: str = "level"
 
     @property
@@ -87,3 +69,23 @@ def tldr(
         sampler=SplitGroup(group_size, parts=levels, reward_term="level"),
         advantage=chain(LevelLengthPenalty(max_length, length_coefs), per_level),
     )
+
+
+PAPER = Paper(
+    title="Making Small Language Models Efficient Reasoners: Intervention, Supervision,"
+    " Reinforcement",
+    use="A small model reasons at length, and the prompt should set the length.",
+    tags=("length", "reward"),
+    checked=("golden", "properties", "run"),
+    example="tldr(max_length=64)",
+    catalogue=("tldr-length",),
+    source=Source("abstract", "length-regularised GRPO on several levels of reasoning length"),
+    plan="Not stated in the abstract; one update per step.",
+    missing=("The test-time intervention and the supervised fine-tuning of the same paper.",),
+    deviations=(
+        "The penalty's form, its coefficients and the instructions are our reading: the abstract"
+        " states none of them.",
+    ),
+    audit="Formula compared with the catalogue's row and the file's own account; no document but"
+    " the abstract could be opened.",
+)

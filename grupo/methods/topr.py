@@ -8,34 +8,10 @@ from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
-    use="Rollouts are old or from another policy, and there is no reference to stay near.",
-    tags=("off-policy", "importance-sampling"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "public summaries that quote the gradient and the effect of the baseline",
-    ),
-    plan=(
-        "not stated in any source that was opened; one update per step, at which w is 1 (the "
-        "paper trains offline)"
-    ),
-    missing=("Training on recorded rollouts, and their selection with a share of negative ones.",),
-    deviations=(
-        (
-            "The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, "
-            "halved."
-        ),
-    ),
-    audit="gradient compared with two public summaries that quote it",
-    shown=("docs/claims.md#reuse",),
-)
 
 
 @component
@@ -46,7 +22,7 @@ class SubtractConstant:
         baseline: the constant.
     """
 
-    baseline: Number
+    baseline: NumberOrSchedule
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x - self.baseline
@@ -78,3 +54,28 @@ def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
         loss=WeightedReinforce(TaperedRatio()),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
+    use="Rollouts are old or from another policy, and there is no reference to stay near.",
+    tags=("off-policy", "importance-sampling"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "public summaries that quote the gradient and the effect of the baseline",
+    ),
+    plan=(
+        "not stated in any source that was opened; one update per step, at which w is 1 (the "
+        "paper trains offline)"
+    ),
+    missing=("Training on recorded rollouts, and their selection with a share of negative ones.",),
+    deviations=(
+        (
+            "The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, "
+            "halved."
+        ),
+    ),
+    audit="gradient compared with two public summaries that quote it",
+    shown=("docs/claims.md#reuse",),
+)

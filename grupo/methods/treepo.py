@@ -13,38 +13,12 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import SegmentTree
-
-PAPER = Paper(
-    title="TreePO: Bridging the Gap of Policy Optimization and Efficacy and Inference Efficiency "
-    "with Heuristic Tree-based Modeling",
-    use="Sampling dominates the cost, and common prefixes can be sampled once for several answers.",
-    tags=("tree", "advantage", "filtering"),
-    checked=("golden", "properties", "run"),
-    catalogue=("treepo",),
-    source=Source(
-        "code",
-        (
-            "multimodal-art-projection/TreePO, verl/trainer/ppo/core_algos.py and "
-            "recipe/treepo/run_treepo_train.sh"
-        ),
-    ),
-    plan="run_treepo_train.sh: train batch 512, minibatch 32: 16 updates per step",
-    missing=(
-        "The early end of paths that repeat themselves or have a boxed answer.",
-        "The overlong penalty over the last 512 tokens and the dual clip of 10 of the script.",
-        "The first split into 2 to 8 paths.",
-    ),
-    audit=(
-        "advantage compared with compute_tree_reinforce_plus_plus_baseline_outcome_advantage, "
-        "constants and batch sizes with the script"
-    ),
-)
 
 
 @component
@@ -57,7 +31,7 @@ class AncestorAdvantage:
         leaf_exponent: exponent of the number of leaves in the weights.
     """
 
-    leaf_exponent: Number = 0.0
+    leaf_exponent: NumberOrSchedule = 0.0
 
     requires = Requires(signals=("step/node",))
 
@@ -102,3 +76,30 @@ def treepo(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="TreePO: Bridging the Gap of Policy Optimization and Efficacy and Inference Efficiency "
+    "with Heuristic Tree-based Modeling",
+    use="Sampling dominates the cost, and common prefixes can be sampled once for several answers.",
+    tags=("tree", "advantage", "filtering"),
+    checked=("golden", "properties", "run"),
+    catalogue=("treepo",),
+    source=Source(
+        "code",
+        (
+            "multimodal-art-projection/TreePO, verl/trainer/ppo/core_algos.py and "
+            "recipe/treepo/run_treepo_train.sh"
+        ),
+    ),
+    plan="run_treepo_train.sh: train batch 512, minibatch 32: 16 updates per step",
+    missing=(
+        "The early end of paths that repeat themselves or have a boxed answer.",
+        "The overlong penalty over the last 512 tokens and the dual clip of 10 of the script.",
+        "The first split into 2 to 8 paths.",
+    ),
+    audit=(
+        "advantage compared with compute_tree_reinforce_plus_plus_baseline_outcome_advantage, "
+        "constants and batch sizes with the script"
+    ),
+)

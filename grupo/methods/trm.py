@@ -8,30 +8,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Trust Region Masking for Long-Horizon LLM Reinforcement Learning",
-    use="Answers are long, and rollouts of the engine or a stale policy make training diverge.",
-    tags=("off-policy", "filtering", "clipping"),
-    trl="",
-    verl="rollout_rs='seq_max_k3,seq_mean_k3', rollout_rs_threshold='0.05,0.002' (it masks "
-    "what it rejects: a token mean is without)",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "verl's rollout correction (seq_max_k3, seq_mean_k3), which one of the authors wrote",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        (
-            "The theorem bounds the exact KL of every state, old to current; engines return the "
-            "log-probability of the sampled token, so this is the estimate of that code, on what "
-            "it calls the rollout policy."
-        ),
-        "The paper sets no thresholds: they are our choice.",
-    ),
-    audit="arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases)",
-)
-
 
 def trm(
     group_size: PositiveInt = 8,
@@ -57,3 +33,28 @@ def trm(
         sampler=GroupSampler(group_size),
         loss=CorrectedLoss(loss, RejectionMask(k3, row_mean, max_kl=max_mean_kl)),
     )
+
+
+PAPER = Paper(
+    title="Trust Region Masking for Long-Horizon LLM Reinforcement Learning",
+    use="Answers are long, and rollouts of the engine or a stale policy make training diverge.",
+    tags=("off-policy", "filtering", "clipping"),
+    trl="",
+    verl="rollout_rs='seq_max_k3,seq_mean_k3', rollout_rs_threshold='0.05,0.002' (it masks "
+    "what it rejects: a token mean is without)",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "verl's rollout correction (seq_max_k3, seq_mean_k3), which one of the authors wrote",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        (
+            "The theorem bounds the exact KL of every state, old to current; engines return the "
+            "log-probability of the sampled token, so this is the estimate of that code, on what "
+            "it calls the rollout policy."
+        ),
+        "The paper sets no thresholds: they are our choice.",
+    ),
+    audit="arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases)",
+)

@@ -7,41 +7,12 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Exponential
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
-    use="A judge scores whole chains of thought and is not reliable everywhere.",
-    tags=("multimodal", "reward"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("sophiavl-trust-grpo",),
-    source=Source(
-        "paper",
-        (
-            "eq. 1 to 6; kxfan2002/SophiaVL-R1, verl/workers/reward/custom.py and "
-            "scripts/train_scripts/fullsets.yaml"
-        ),
-    ),
-    plan="fullsets.yaml: rollout batch 16, global batch 16: one update per step",
-    missing=("The entropy bonus of 0.001 of fullsets.yaml.",),
-    deviations=(
-        (
-            "The release judges only rollouts with a >= 0.2, so gamma is seldom below 1, and none "
-            "where all or none are correct; its S is 500."
-        ),
-        "Rows count equally, as in GRPO; the released code averages over all tokens.",
-    ),
-    audit="trust, decay, constants and batch sizes compared with custom.py and fullsets.yaml",
-    shown=(
-        "docs/claims.md#judge",
-        "docs/vision_shown/sophiavl.md#trust-grpo-thoughts-that-a-misled-judge-scores",
-    ),
-)
 
 
 @component
@@ -54,7 +25,7 @@ class TrustWeightedReward:
         quality_term: reward term of the judge's score t in [0, 1].
     """
 
-    thinking_coef: Number
+    thinking_coef: NumberOrSchedule
     outcome_term: str = "correct"
     quality_term: str = "thinking"
 
@@ -95,3 +66,33 @@ def trust_grpo(
         advantage=chain(reward, Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )
+
+
+PAPER = Paper(
+    title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
+    use="A judge scores whole chains of thought and is not reliable everywhere.",
+    tags=("multimodal", "reward"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("sophiavl-trust-grpo",),
+    source=Source(
+        "paper",
+        (
+            "eq. 1 to 6; kxfan2002/SophiaVL-R1, verl/workers/reward/custom.py and "
+            "scripts/train_scripts/fullsets.yaml"
+        ),
+    ),
+    plan="fullsets.yaml: rollout batch 16, global batch 16: one update per step",
+    missing=("The entropy bonus of 0.001 of fullsets.yaml.",),
+    deviations=(
+        (
+            "The release judges only rollouts with a >= 0.2, so gamma is seldom below 1, and none "
+            "where all or none are correct; its S is 500."
+        ),
+        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+    ),
+    audit="trust, decay, constants and batch sizes compared with custom.py and fullsets.yaml",
+    shown=(
+        "docs/claims.md#judge",
+        "docs/vision_shown/sophiavl.md#trust-grpo-thoughts-that-a-misled-judge-scores",
+    ),
+)

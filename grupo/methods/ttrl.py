@@ -13,28 +13,6 @@ from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="TTRL: Test-Time Reinforcement Learning",
-    use="Questions have no answers, and the most frequent answer is mostly correct.",
-    tags=("unsupervised", "filtering"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source("code", "PRIME-RL/TTRL, verl/examples/ttrl/aime.sh and amc.sh"),
-    plan="aime.sh and amc.sh: train batch 8, minibatch 1: 8 updates per step",
-    missing=("The KL loss of 0.001 (k3) of the scripts and verl's dual clip of 3.",),
-    deviations=(
-        (
-            "A tie there goes to the answer that came first; here all of a tie count, so that the "
-            "order of rollouts does not matter."
-        ),
-        "Rows count equally, as in GRPO; the released code averages over all tokens.",
-    ),
-    audit=(
-        "numbers of votes and rollouts, clip and batch sizes compared with the scripts and their "
-        "ppo_trainer.yaml"
-    ),
-    shown=("docs/claims.md#unlabelled",),
-)
-
 
 @component
 class KeepFirst:
@@ -72,3 +50,26 @@ def ttrl(
         loss=Clip(clip_eps, clip_eps),
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="TTRL: Test-Time Reinforcement Learning",
+    use="Questions have no answers, and the most frequent answer is mostly correct.",
+    tags=("unsupervised", "filtering"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source("code", "PRIME-RL/TTRL, verl/examples/ttrl/aime.sh and amc.sh"),
+    plan="aime.sh and amc.sh: train batch 8, minibatch 1: 8 updates per step",
+    missing=("The KL loss of 0.001 (k3) of the scripts and verl's dual clip of 3.",),
+    deviations=(
+        (
+            "A tie there goes to the answer that came first; here all of a tie count, so that the "
+            "order of rollouts does not matter."
+        ),
+        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+    ),
+    audit=(
+        "numbers of votes and rollouts, clip and batch sizes compared with the scripts and their "
+        "ppo_trainer.yaml"
+    ),
+    shown=("docs/claims.md#unlabelled",),
+)

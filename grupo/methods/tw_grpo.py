@@ -7,34 +7,11 @@ from grupo.algo.token_level import row_max
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="Reinforcing Video Reasoning with Focused Thinking",
-    use="Answers begin alike and diverge at a few positions, which should be trained on most.",
-    tags=("aggregation", "multimodal"),
-    checked=("golden", "properties", "run"),
-    catalogue=("tw-grpo",),
-    source=Source(
-        "code",
-        "longmalongma/TW-GRPO, src/open_r1/trainer/grpo_trainer.py and scripts/tw-grpo.sh",
-    ),
-    plan=(
-        "grpo_trainer.py: the old log-probabilities are those of the update: one update per step"
-    ),
-    missing=("A table on videos: the one shown is on pictures.",),
-    deviations=(
-        "The weights are constants; the release does not detach them.",
-        "Inverted questions (grupo.tasks.InvertedQuestions) keep their capitals, and a question"
-        " without a verb to negate keeps its answer; the release inverts its options alone.",
-    ),
-    audit="weights, loss and constants compared with grpo_trainer.py and tw-grpo.sh",
-    shown=("docs/vision_shown/landed_methods.md#tw-grpo",),
-)
 
 
 @component
@@ -49,7 +26,7 @@ class DisagreementWeighted:
         aggregation: aggregation that is weighted.
     """
 
-    max_weight: Number
+    max_weight: NumberOrSchedule
     aggregation: Aggregation = token_mean
 
     requires = Requires(signals=("disagreement",))
@@ -91,3 +68,27 @@ def tw_grpo(
         loss=Clip(clip_low, clip_high),
         aggregation=DisagreementWeighted(max_weight),
     )
+
+
+PAPER = Paper(
+    title="Reinforcing Video Reasoning with Focused Thinking",
+    use="Answers begin alike and diverge at a few positions, which should be trained on most.",
+    tags=("aggregation", "multimodal"),
+    checked=("golden", "properties", "run"),
+    catalogue=("tw-grpo",),
+    source=Source(
+        "code",
+        "longmalongma/TW-GRPO, src/open_r1/trainer/grpo_trainer.py and scripts/tw-grpo.sh",
+    ),
+    plan=(
+        "grpo_trainer.py: the old log-probabilities are those of the update: one update per step"
+    ),
+    missing=("A table on videos: the one shown is on pictures.",),
+    deviations=(
+        "The weights are constants; the release does not detach them.",
+        "Inverted questions (grupo.tasks.InvertedQuestions) keep their capitals, and a question"
+        " without a verb to negate keeps its answer; the release inverts its options alone.",
+    ),
+    audit="weights, loss and constants compared with grpo_trainer.py and tw-grpo.sh",
+    shown=("docs/vision_shown/landed_methods.md#tw-grpo",),
+)

@@ -8,6 +8,24 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def two_grpo(group_size: PositiveInt = 2, clip_eps: NonNegative = 0.2) -> Method:
+    """GRPO with G = 2: A = +1 and -1 for a better and a worse answer, 0 for equal ones.
+
+    loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
+
+    Args:
+        group_size: rollouts per task (paper: 2).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    # To keep the number of rollouts of a step, take 8 times the prompts of a run with G = 16.
+    z_score = chain(Center(), ScaleByStd(std=group_ops.population_std))
+    return Method(
+        sampler=GroupSampler(group_size), advantage=z_score, loss=Clip(clip_eps, clip_eps)
+    )
+
+
 PAPER = Paper(
     title="It Takes Two: Your GRPO Is Secretly DPO",
     use="Sampling dominates the cost, and there are prompts enough to fill a batch with pairs.",
@@ -29,20 +47,3 @@ PAPER = Paper(
     ),
     shown=("docs/claims.md#difficulty",),
 )
-
-
-def two_grpo(group_size: PositiveInt = 2, clip_eps: NonNegative = 0.2) -> Method:
-    """GRPO with G = 2: A = +1 and -1 for a better and a worse answer, 0 for equal ones.
-
-    loss = mean over answers of mean over tokens of
-      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
-
-    Args:
-        group_size: rollouts per task (paper: 2).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    # To keep the number of rollouts of a step, take 8 times the prompts of a run with G = 16.
-    z_score = chain(Center(), ScaleByStd(std=group_ops.population_std))
-    return Method(
-        sampler=GroupSampler(group_size), advantage=z_score, loss=Clip(clip_eps, clip_eps)
-    )

@@ -14,43 +14,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
-    use="Many attempts are made at test time: pass@n falls while pass@1 rises.",
-    tags=("exploration", "reward"),
-    checked=("golden", "properties", "reference", "run"),
-    catalogue=("unlikeliness-reward",),
-    source=Source(
-        "code",
-        (
-            "AndreHe02/rewarding-unlikely-release, verl/trainer/ppo/ray_lean_trainer.py and "
-            "examples/lean/grpo.sh"
-        ),
-    ),
-    plan=(
-        "grpo.sh: an update batch of 256 rollouts, minibatch 256, ppo_epochs 2: 2 updates per step"
-    ),
-    missing=(
-        "The bound of 20 on the gradient norm, above which an update is skipped: a recipe's.",
-    ),
-    deviations=(
-        (
-            "The code ranks by mean log-probability, the paper by the probability of the whole "
-            "answer: here the code's."
-        ),
-        "Equally likely rollouts share their rank; the code breaks ties by order.",
-        (
-            "Groups that are all solved are trained on; grpo.sh drops them and those without a "
-            "success (advantage_threshold)."
-        ),
-    ),
-    audit=(
-        "ranks, reward, constants and number of updates compared with ray_lean_trainer.py and "
-        "grpo.sh"
-    ),
-    shown=("docs/claims.md#modes",),
-)
-
 
 @component
 class UnlikelinessReward:
@@ -96,3 +59,41 @@ def unlikeliness(
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         updates=Updates(epochs),
     )
+
+
+PAPER = Paper(
+    title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
+    use="Many attempts are made at test time: pass@n falls while pass@1 rises.",
+    tags=("exploration", "reward"),
+    checked=("golden", "properties", "reference", "run"),
+    catalogue=("unlikeliness-reward",),
+    source=Source(
+        "code",
+        (
+            "AndreHe02/rewarding-unlikely-release, verl/trainer/ppo/ray_lean_trainer.py and "
+            "examples/lean/grpo.sh"
+        ),
+    ),
+    plan=(
+        "grpo.sh: an update batch of 256 rollouts, minibatch 256, ppo_epochs 2: 2 updates per step"
+    ),
+    missing=(
+        "The bound of 20 on the gradient norm, above which an update is skipped: a recipe's.",
+    ),
+    deviations=(
+        (
+            "The code ranks by mean log-probability, the paper by the probability of the whole "
+            "answer: here the code's."
+        ),
+        "Equally likely rollouts share their rank; the code breaks ties by order.",
+        (
+            "Groups that are all solved are trained on; grpo.sh drops them and those without a "
+            "success (advantage_threshold)."
+        ),
+    ),
+    audit=(
+        "ranks, reward, constants and number of updates compared with ray_lean_trainer.py and "
+        "grpo.sh"
+    ),
+    shown=("docs/claims.md#modes",),
+)

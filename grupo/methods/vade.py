@@ -6,29 +6,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import Thompson
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation for "
-    "Multimodal RL",
-    use="Most tasks are always or never solved, and each recurs often.",
-    tags=("curriculum",),
-    checked=("golden", "properties", "run"),
-    catalogue=("vade",),
-    source=Source(
-        "third_party",
-        "the project page VADE-RL.github.io: posterior and information gain",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("GSPO, with which the paper also trains.",),
-    deviations=(
-        "The forms and coefficients of the two decays and the size of the pool are our choice.",
-    ),
-    audit=(
-        "posterior, gain and components compared with the catalogue's row, which cites the "
-        "project page, and the abstract"
-    ),
-    shown=("docs/claims.md#difficulty",),
-)
-
 
 def vade(
     group_size: PositiveInt = 8,
@@ -53,3 +30,27 @@ def vade(
         curriculum=Thompson(decay_per_group, decay_per_step, pool_factor),
         sampler=GroupSampler(group_size),
     )
+
+
+PAPER = Paper(
+    title="VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation for "
+    "Multimodal RL",
+    use="Most tasks are always or never solved, and each recurs often.",
+    tags=("curriculum",),
+    checked=("golden", "properties", "run"),
+    catalogue=("vade",),
+    source=Source(
+        "third_party",
+        "the project page VADE-RL.github.io: posterior and information gain",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=("GSPO, with which the paper also trains.",),
+    deviations=(
+        "The forms and coefficients of the two decays and the size of the pool are our choice.",
+    ),
+    audit=(
+        "posterior, gain and components compared with the catalogue's row, which cites the "
+        "project page, and the abstract"
+    ),
+    shown=("docs/claims.md#difficulty",),
+)

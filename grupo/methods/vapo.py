@@ -14,31 +14,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",
-    use="Answers have very different lengths, and a value function is worth its cost.",
-    tags=("critic", "length", "aggregation", "clipping"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "public reviews that quote decoupled and length-adaptive GAE, clip and NLL",
-    ),
-    plan=(
-        "8,192 rollouts per step and 512 per update, as the file has them of the paper: 16 "
-        "updates per step"
-    ),
-    missing=(
-        "The phase before, in which the value alone is trained on rollouts of the frozen policy.",
-    ),
-    deviations=(
-        "By default the critic is linear on detached features, not a model of its own: value_head.",
-    ),
-    audit=(
-        "formulas and constants compared with two public reviews; the batch sizes are in neither"
-    ),
-    shown=("docs/claims.md#tokens",),
-)
-
 
 @component
 class CorrectNLL(Loss):
@@ -88,3 +63,29 @@ def vapo(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+PAPER = Paper(
+    title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",
+    use="Answers have very different lengths, and a value function is worth its cost.",
+    tags=("critic", "length", "aggregation", "clipping"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "public reviews that quote decoupled and length-adaptive GAE, clip and NLL",
+    ),
+    plan=(
+        "8,192 rollouts per step and 512 per update, as the file has them of the paper: 16 "
+        "updates per step"
+    ),
+    missing=(
+        "The phase before, in which the value alone is trained on rollouts of the frozen policy.",
+    ),
+    deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
+    ),
+    audit=(
+        "formulas and constants compared with two public reviews; the batch sizes are in neither"
+    ),
+    shown=("docs/claims.md#tokens",),
+)

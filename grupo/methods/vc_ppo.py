@@ -10,29 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
-    use="PPO on long answers, whose early tokens receive nothing of the reward.",
-    tags=("critic", "length"),
-    checked=("golden", "properties", "run"),
-    source=Source(
-        "third_party",
-        "public reviews that quote decoupled GAE and the pretraining of the value",
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=(
-        (
-            "The phase before, in which the value alone is trained on rollouts of the frozen "
-            "policy: a method cannot express it."
-        ),
-    ),
-    deviations=(
-        "By default the critic is linear on detached features, not a model of its own: value_head.",
-    ),
-    audit="formula compared with public reviews",
-    shown=("docs/claims.md#tokens",),
-)
-
 
 def vc_ppo(
     group_size: PositiveInt = 1,
@@ -56,3 +33,27 @@ def vc_ppo(
         loss=Clip(clip_eps, clip_eps) + OutcomeValueLoss(),
         aggregation=token_mean,
     )
+
+
+PAPER = Paper(
+    title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
+    use="PPO on long answers, whose early tokens receive nothing of the reward.",
+    tags=("critic", "length"),
+    checked=("golden", "properties", "run"),
+    source=Source(
+        "third_party",
+        "public reviews that quote decoupled GAE and the pretraining of the value",
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    missing=(
+        (
+            "The phase before, in which the value alone is trained on rollouts of the frozen "
+            "policy: a method cannot express it."
+        ),
+    ),
+    deviations=(
+        "By default the critic is linear on detached features, not a model of its own: value_head.",
+    ),
+    audit="formula compared with public reviews",
+    shown=("docs/claims.md#tokens",),
+)

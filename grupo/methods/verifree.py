@@ -15,27 +15,6 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="Reinforcing General Reasoning without Verifiers",
-    use="Reference answers are short, and other wordings cannot be verified.",
-    tags=("reward",),
-    checked=("golden", "properties", "run"),
-    source=Source("code", "sail-sg/VeriFree, verifree.py and run.sh"),
-    plan=(
-        "run.sh: 16 prompts of 8 rollouts, train batch 128, num_ppo_epochs 1: one update per step"
-    ),
-    deviations=(
-        (
-            "The answer's term is weighted by R, as in run.sh; the code also has A and 1 there, "
-            "and log R as default reward."
-        ),
-    ),
-    audit=(
-        "advantage, both terms of the loss and number of updates compared with verifree.py and "
-        "run.sh"
-    ),
-)
-
 
 @component
 class ReasoningThenAnswerAdvantage:
@@ -76,3 +55,25 @@ def verifree(group_size: PositiveInt = 8) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+PAPER = Paper(
+    title="Reinforcing General Reasoning without Verifiers",
+    use="Reference answers are short, and other wordings cannot be verified.",
+    tags=("reward",),
+    checked=("golden", "properties", "run"),
+    source=Source("code", "sail-sg/VeriFree, verifree.py and run.sh"),
+    plan=(
+        "run.sh: 16 prompts of 8 rollouts, train batch 128, num_ppo_epochs 1: one update per step"
+    ),
+    deviations=(
+        (
+            "The answer's term is weighted by R, as in run.sh; the code also has A and 1 there, "
+            "and log R as default reward."
+        ),
+    ),
+    audit=(
+        "advantage, both terms of the loss and number of updates compared with verifree.py and "
+        "run.sh"
+    ),
+)

@@ -11,35 +11,10 @@ from grupo.algo.losses import WeightedReinforce
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, PositiveInt
+from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-
-PAPER = Paper(
-    title="VESPO: Variational Sequence-Level Soft Policy Optimization for Stable Off-Policy LLM "
-    "Training",
-    use="Rollouts are many updates old, and a smooth weight should replace clips.",
-    tags=("off-policy", "importance-sampling"),
-    equals_grpo_when="there is one update per step",
-    trl="loss_type='vespo', vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0, "
-    "vespo_lambda_neg=2.0",
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        "FloyedShen/VESPO, recipe/vespo/code/core_algos.py and recipe/vespo/run/sync/vespo_N_8.sh",
-    ),
-    plan=(
-        "vespo_N_8.sh: train batch 2048, minibatch 256: 8 updates per step (other scripts: 16, 32 "
-        "and 64)"
-    ),
-    missing=("The engine's importance weights as factors of w.",),
-    audit=(
-        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); kernel, constants and "
-        "batch sizes compared with core_algos.py and the script"
-    ),
-    shown=("docs/claims.md#reuse",),
-)
 
 
 @component
@@ -54,8 +29,8 @@ class GammaKernel:
         ratio: w, a function `(pi, batch) -> (N, 1)`.
     """
 
-    positive_params: tuple[Number, Number] = (2.0, 3.0)
-    negative_params: tuple[Number, Number] = (3.0, 2.0)
+    positive_params: tuple[NumberOrSchedule, NumberOrSchedule] = (2.0, 3.0)
+    negative_params: tuple[NumberOrSchedule, NumberOrSchedule] = (3.0, 2.0)
     ratio: Callable[[Signals, Batch], Tensor] = ratios.product
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
@@ -91,3 +66,29 @@ def vespo(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+PAPER = Paper(
+    title="VESPO: Variational Sequence-Level Soft Policy Optimization for Stable Off-Policy LLM "
+    "Training",
+    use="Rollouts are many updates old, and a smooth weight should replace clips.",
+    tags=("off-policy", "importance-sampling"),
+    equals_grpo_when="there is one update per step",
+    trl="loss_type='vespo', vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0, "
+    "vespo_lambda_neg=2.0",
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        "FloyedShen/VESPO, recipe/vespo/code/core_algos.py and recipe/vespo/run/sync/vespo_N_8.sh",
+    ),
+    plan=(
+        "vespo_N_8.sh: train batch 2048, minibatch 256: 8 updates per step (other scripts: 16, 32 "
+        "and 64)"
+    ),
+    missing=("The engine's importance weights as factors of w.",),
+    audit=(
+        "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); kernel, constants and "
+        "batch sizes compared with core_algos.py and the script"
+    ),
+    shown=("docs/claims.md#reuse",),
+)

@@ -6,7 +6,7 @@ from grupo.algo.advantages import Center
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL, Clip, WhereLoss
 from grupo.algo.minibatches import Updates
-from grupo.algo.pool_replay import FillFromPool
+from grupo.algo.replay_rules import FillFromBuffer
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, NonNegativeInt, PositiveInt
@@ -14,6 +14,58 @@ from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import ForcedRethinking, GroupSampler
+
+
+@component
+class RethoughtSuccesses:
+    """Mask of rollouts that rethink and have a positive advantage, (N, T).
+
+    >>> from grupo.testing.batches import make_batch
+    >>> terms = {"rethought": [1.0, 1.0, 0.0]}
+    >>> batch = make_batch([0, 0, 0], advantage=[1.0, -1.0, 1.0], reward_terms=terms)
+    >>> RethoughtSuccesses()(batch).tolist()
+    [[True], [False], [False]]
+    """
+
+    requires = Requires(reward_terms=("rethought",))
+
+    def __call__(self, batch: Batch) -> Tensor:
+        rethought = batch.reward_terms["rethought"][batch.rollout, None] > 0
+        return rethought & (batch.advantage > 0)
+
+
+def vl_rethinker(
+    group_size: PositiveInt = 8,
+    capacity: PositiveInt = 2048,
+    alpha: NonNegative = 1.0,
+    sft_coef: NonNegative = 0.05,
+    min_tokens: NonNegativeInt = 31,
+) -> Method:
+    """GRPO with replay of rollouts that have an advantage, and rollouts that are forced to rethink.
+
+    Finished rollouts go on behind a trigger such as "Wait", and replace their origin if they are
+    correct. A = r - mean(r). Rollouts without an advantage give their places to earlier ones,
+    drawn by |A|^alpha / sum |A|^alpha. loss = -min(w A, clip(w, 0.8, 1.35) A), w the ratio to the
+    policy that generated, - sft_coef log pi where a rollout rethinks and A > 0.
+
+    A step makes 4 updates, one on each of 4 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        capacity: rollouts in the replay buffer (authors' code: half of a step's rollouts).
+        alpha: power of the advantage in the draw (paper: 1).
+        sft_coef: weight of the likelihood of correct rethinking (authors' script: 0.05).
+        min_tokens: fewest tokens behind the trigger (authors' code: 31).
+    """
+    return Method(
+        sampler=ForcedRethinking(GroupSampler(group_size), min_tokens=min_tokens),
+        advantage=Center(),
+        loss=Clip(0.2, 0.35) + sft_coef * WhereLoss(NLL(), RethoughtSuccesses()),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+        replay=FillFromBuffer(capacity, alpha),
+    )
+
 
 PAPER = Paper(
     title=(
@@ -66,57 +118,6 @@ PAPER = Paper(
     shown=(
         "docs/vision_shown/vl_rethinker.md#results",
         "docs/guidance_shown/selective_replay.md#results",
-        "tests/algo/test_pool_replay.py::test_weights_are_powers_of_the_advantage",
+        "tests/algo/test_replay_rules.py::test_weights_are_powers_of_the_advantage",
     ),
 )
-
-
-@component
-class RethoughtSuccesses:
-    """Mask of rollouts that rethink and have a positive advantage, (N, T).
-
-    >>> from grupo.testing.batches import make_batch
-    >>> terms = {"rethought": [1.0, 1.0, 0.0]}
-    >>> batch = make_batch([0, 0, 0], advantage=[1.0, -1.0, 1.0], reward_terms=terms)
-    >>> RethoughtSuccesses()(batch).tolist()
-    [[True], [False], [False]]
-    """
-
-    requires = Requires(reward_terms=("rethought",))
-
-    def __call__(self, batch: Batch) -> Tensor:
-        rethought = batch.reward_terms["rethought"][batch.rollout, None] > 0
-        return rethought & (batch.advantage > 0)
-
-
-def vl_rethinker(
-    group_size: PositiveInt = 8,
-    capacity: PositiveInt = 2048,
-    alpha: NonNegative = 1.0,
-    sft_coef: NonNegative = 0.05,
-    min_tokens: NonNegativeInt = 31,
-) -> Method:
-    """GRPO with replay of rollouts that have an advantage, and rollouts that are forced to rethink.
-
-    Finished rollouts go on behind a trigger such as "Wait", and replace their origin if they are
-    correct. A = r - mean(r). Rollouts without an advantage give their places to earlier ones,
-    drawn by |A|^alpha / sum |A|^alpha. loss = -min(w A, clip(w, 0.8, 1.35) A), w the ratio to the
-    policy that generated, - sft_coef log pi where a rollout rethinks and A > 0.
-
-    A step makes 4 updates, one on each of 4 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        capacity: rollouts in the pool (authors' code: half of a step's rollouts).
-        alpha: power of the advantage in the draw (paper: 1).
-        sft_coef: weight of the likelihood of correct rethinking (authors' script: 0.05).
-        min_tokens: fewest tokens behind the trigger (authors' code: 31).
-    """
-    return Method(
-        sampler=ForcedRethinking(GroupSampler(group_size), min_tokens=min_tokens),
-        advantage=Center(),
-        loss=Clip(0.2, 0.35) + sft_coef * WhereLoss(NLL(), RethoughtSuccesses()),
-        aggregation=token_mean,
-        updates=Updates(minibatches=4),
-        replay=FillFromPool(capacity, alpha),
-    )

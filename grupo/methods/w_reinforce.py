@@ -9,27 +9,6 @@ from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
-PAPER = Paper(
-    title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
-    use="Pass@1 should rise without loss of pass@k at large k.",
-    tags=("exploration", "advantage"),
-    checked=("golden", "properties", "reference", "run"),
-    source=Source(
-        "code",
-        (
-            "TianHongZXY/RLVR-Decomposed, verl/trainer/ppo/core_algos.py and "
-            "run_qwen2.5-math-7b_psr_nsr.sh"
-        ),
-    ),
-    plan="run_qwen2.5-math-7b_psr_nsr.sh: train batch 1024, minibatch 256: 4 updates per step",
-    missing=("verl's entropy bonus of 0.001, which the script leaves on.",),
-    audit=(
-        "advantage, loss, constants and batch sizes compared with "
-        "compute_psr_nsr_outcome_advantage and the script"
-    ),
-    shown=("docs/claims.md#modes",),
-)
-
 
 def w_reinforce(
     group_size: PositiveInt = 8, positive_advantage: NonNegative = 0.1, clip_eps: NonNegative = 0.2
@@ -53,3 +32,25 @@ def w_reinforce(
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+PAPER = Paper(
+    title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
+    use="Pass@1 should rise without loss of pass@k at large k.",
+    tags=("exploration", "advantage"),
+    checked=("golden", "properties", "reference", "run"),
+    source=Source(
+        "code",
+        (
+            "TianHongZXY/RLVR-Decomposed, verl/trainer/ppo/core_algos.py and "
+            "run_qwen2.5-math-7b_psr_nsr.sh"
+        ),
+    ),
+    plan="run_qwen2.5-math-7b_psr_nsr.sh: train batch 1024, minibatch 256: 4 updates per step",
+    missing=("verl's entropy bonus of 0.001, which the script leaves on.",),
+    audit=(
+        "advantage, loss, constants and batch sizes compared with "
+        "compute_psr_nsr_outcome_advantage and the script"
+    ),
+    shown=("docs/claims.md#modes",),
+)

@@ -8,44 +8,11 @@ from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, NonNegativeInt, Number, Positive, PositiveInt
+from grupo.core.numbers import NonNegative, NonNegativeInt, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, ShuffledTasks, UncertaintyAllocation
 from grupo.rollouts.samplers import Attempt, GroupSampler, Rescue, Sampler, SolvedExamples
-
-PAPER = Paper(
-    title="XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation",
-    use="The policy has a favourite way to the correct answer and learns no other.",
-    tags=("exploration", "advantage"),
-    checked=("golden", "properties", "run"),
-    catalogue=("xrpo",),
-    source=Source(
-        "third_party",
-        (
-            "Wodlfvllf/grpo-composer, core/advantages/novelty_sharpening.py; a public review for "
-            "the constants"
-        ),
-    ),
-    plan="not stated in any source that was opened; one update per step",
-    deviations=(
-        "By default only the novelty bonus is on, which the claim is about.",
-        "Sizes of groups, phases, confidence, and the weight of the exploration bonus are our"
-        " choice; so are two worked examples, which are retrieved by BM25.",
-        "Answers behind worked examples are trained on behind them.",
-        (
-            "Only rollouts with A > 0 have a bonus, as the paper's formula is for correct ones; "
-            "that code adds it to all."
-        ),
-    ),
-    audit="formula compared with novelty_sharpening.py by other people",
-    shown=(
-        "docs/claims.md#modes",
-        "tests/rollouts/curricula/test_uncertainty.py::test_a_step_has_its_budget_where_rewards_vary",
-        "tests/methods/test_xrpo.py::test_unsolved_tasks_are_asked_behind_worked_examples",
-        "docs/guidance_shown/task_choice.md#results",
-    ),
-)
 
 
 @component
@@ -59,7 +26,7 @@ class NoveltyBonus:
         max_bonus_fraction: largest bonus, as a fraction of A.
     """
 
-    novelty_coef: Number
+    novelty_coef: NumberOrSchedule
     max_bonus_fraction: NonNegative
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -101,3 +68,37 @@ def xrpo(
         sampler=sampler,
         advantage=chain(Center(), ScaleByStd(), NoveltyBonus(novelty_coef, max_bonus_fraction)),
     )
+
+
+PAPER = Paper(
+    title="XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation",
+    use="The policy has a favourite way to the correct answer and learns no other.",
+    tags=("exploration", "advantage"),
+    checked=("golden", "properties", "run"),
+    catalogue=("xrpo",),
+    source=Source(
+        "third_party",
+        (
+            "Wodlfvllf/grpo-composer, core/advantages/novelty_sharpening.py; a public review for "
+            "the constants"
+        ),
+    ),
+    plan="not stated in any source that was opened; one update per step",
+    deviations=(
+        "By default only the novelty bonus is on, which the claim is about.",
+        "Sizes of groups, phases, confidence, and the weight of the exploration bonus are our"
+        " choice; so are two worked examples, which are retrieved by BM25.",
+        "Answers behind worked examples are trained on behind them.",
+        (
+            "Only rollouts with A > 0 have a bonus, as the paper's formula is for correct ones; "
+            "that code adds it to all."
+        ),
+    ),
+    audit="formula compared with novelty_sharpening.py by other people",
+    shown=(
+        "docs/claims.md#modes",
+        "tests/rollouts/curricula/test_uncertainty.py::test_a_step_has_its_budget_where_rewards_vary",
+        "tests/methods/test_xrpo.py::test_unsolved_tasks_are_asked_behind_worked_examples",
+        "docs/guidance_shown/task_choice.md#results",
+    ),
+)

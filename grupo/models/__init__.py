@@ -1,1 +1,1 @@
-"""Policies: models that generate actions, evaluate their log-probabilities and are trained."""
+"""Policies: models that generate responses, evaluate their log-probabilities and are trained."""

@@ -11,9 +11,9 @@ from grupo.core.sharded_tensors import whole
 from grupo.core.signal_names import CURRENT, SAMPLER, split_name, temperature_of
 from grupo.core.types import Group, Observation, Rollout
 from grupo.models.base import AuxModel, AuxModels, PromptOverride, Reprompter
-from grupo.models.scorers import (
+from grupo.models.signal_models import (
     AdapterDisabled,
-    DistributionScorer,
+    DistributionModel,
     Reprompted,
     S,
     S_co,
@@ -60,10 +60,10 @@ def load_aux_models(
     required_signals: Collection[str],
     reference_update: ReferenceUpdate,
     aux_models: Sequence[AuxModel],
-) -> tuple[AuxModels, Mapping[str, DistributionScorer[S]]]:
+) -> tuple[AuxModels, Mapping[str, DistributionModel[S]]]:
     """Load every auxiliary model that `required_signals` names.
 
-    Also return the models by name as scorers whose full distributions the policy can compare with.
+    Also return the models by name, with their full distributions, for the policy to compare with.
     """
     owners = {owner for _, owner in map(split_name, required_signals)}
     required = owners - {"", SAMPLER, CURRENT}
@@ -73,25 +73,25 @@ def load_aux_models(
         for aux_model in requested
         if aux_model.prompt_override
     }
-    scorers: dict[str, DistributionScorer[S]] = {}
-    shared: dict[str, DistributionScorer[S]] = {"policy": policy}
+    signal_models: dict[str, DistributionModel[S]] = {}
+    shared: dict[str, DistributionModel[S]] = {"policy": policy}
     reference_weights: dict[str, Tensor] = {}
     if "ref" in required or any(aux_model.model == "ref" for aux_model in requested):
         shared["ref"], reference_weights = _load_reference(policy, reference_update)
-        scorers["ref"] = shared["ref"]
+        signal_models["ref"] = shared["ref"]
     for aux_model in requested:
         model = aux_model.model
-        scorer = shared[model] if isinstance(model, str) else _load_teacher(aux_model, policy)
+        signal_model = shared[model] if isinstance(model, str) else _load_teacher(aux_model, policy)
         if aux_model.prompt_override:
-            scorer = Reprompted(scorer, aux_model.name)
-        scorers[aux_model.name] = scorer
+            signal_model = Reprompted(signal_model, aux_model.name)
+        signal_models[aux_model.name] = signal_model
     for name in sorted(required):
         if factor := temperature_of(name):
-            scorers[name] = TemperatureScaled(policy, factor)
-    return AuxModels(scorers, reprompters, reference_update, reference_weights), scorers
+            signal_models[name] = TemperatureScaled(policy, factor)
+    return AuxModels(signal_models, reprompters, reference_update, reference_weights), signal_models
 
 
-def _load_teacher(aux_model: AuxModel, policy: SupportsAuxModels[S]) -> DistributionScorer[S]:
+def _load_teacher(aux_model: AuxModel, policy: SupportsAuxModels[S]) -> DistributionModel[S]:
     teacher: Any = aux_model.model.build() if not isinstance(aux_model.model, str) else None
     policy.check_teacher(aux_model.name, teacher)
     teacher.module.requires_grad_(False)
@@ -100,7 +100,7 @@ def _load_teacher(aux_model: AuxModel, policy: SupportsAuxModels[S]) -> Distribu
 
 def _load_reference(
     policy: SupportsAuxModels[S], reference_update: ReferenceUpdate
-) -> tuple[DistributionScorer[S], dict[str, Tensor]]:
+) -> tuple[DistributionModel[S], dict[str, Tensor]]:
     """The reference policy, and its weights if they follow those of the policy."""
     if not policy.has_adapters:
         reference = policy.load_frozen_copy()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Scorer
+from grupo.core.interfaces import Actor, SignalModel
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.sharded_tensors import whole
 from grupo.core.signal_names import CURRENT, SAMPLER
@@ -74,7 +74,7 @@ class AuxModel:
         name: name after the `@` of a signal.
         model: a model of its own, or "policy" or "ref".
         prompt_override: function of a group and a rollout that returns the prompt before the same
-            actions, or None to keep the task's prompt. Default: every prompt stays.
+            responses, or None to keep the task's prompt. Default: every prompt stays.
     """
 
     name: str
@@ -87,13 +87,13 @@ class AuxModels:
     """Loaded auxiliary models.
 
     Args:
-        scorers: models by name.
+        signal_models: models by name.
         reprompters: for each model with another prompt, the function that encodes its rows.
         reference_update: how the reference follows the policy.
         reference_weights: weights of the reference, by name, if it follows the policy.
     """
 
-    scorers: Mapping[str, Scorer]
+    signal_models: Mapping[str, SignalModel]
     reprompters: Mapping[str, Reprompter] = field(default_factory=dict)
     reference_update: ReferenceUpdate = ReferenceUpdate()
     reference_weights: dict[str, Tensor] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class AuxModels:
 
 
 class Policy(Protocol):
-    """A loaded model that generates actions, evaluates them with gradients, and is trained.
+    """A loaded model that generates responses, evaluates them with gradients, and is trained.
 
     Packing, padding, devices and precision are internal: callers see rows and actions, (N, T).
     """
@@ -162,7 +162,7 @@ class Policy(Protocol):
         ...
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """Text of each token of each action; "" for items that are not text."""
+        """Text of each token of each response; "" for items that are not text."""
         ...
 
     def encode(self, rollouts: Sequence[Rollout]) -> Any:

@@ -9,14 +9,14 @@ from typing import Any
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import TokenScores
+from grupo.core.interfaces import TokenLogprobs
 from grupo.core.rng import derive_key, make_rng
-from grupo.core.types import Action, Observation, Rollout
+from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.reply_record import RecordingBatcher, ReplyBatcher, ReplyRecord
 from grupo.inference.sampling_params import Sampling
 from grupo.models.chat_tokenizer import ChatTokenizer
-from grupo.models.context import context_tokens, open_action_tokens
+from grupo.models.context import context_tokens, open_response_tokens
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.text_choice import draw_text
 
@@ -49,9 +49,9 @@ class CausalActor:
     def generated_tokens(self) -> Mapping[str, int]:
         return self.batcher.generated_tokens
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         tokens = self.chat_tokenizer.encode_observation(rollout, observation)
-        open_tokens = () if tokens else open_action_tokens(rollout)
+        open_tokens = () if tokens else open_response_tokens(rollout)
         return await self._generate(rollout.role, context_tokens(rollout), tokens, open_tokens)
 
     async def restart_context(
@@ -60,46 +60,48 @@ class CausalActor:
         observation: Observation,
         suffix_tokens: int = 0,
         prefix_tokens: int = 0,
-    ) -> Action:
-        generated = [item for _, action in rollout.turns for item in action.items]
+    ) -> Response:
+        generated = [item for _, response in rollout.turns for item in response.items]
         suffix_start = max(prefix_tokens, len(generated) - suffix_tokens)
         carried = (*generated[:prefix_tokens], *generated[suffix_start:])
         tokens = (*self.chat_tokenizer.encode_observation(Rollout(), observation), *carried)
-        action = await self._generate(rollout.role, (), tokens, carried)
-        return replace(action, resets_context=True)
+        response = await self._generate(rollout.role, (), tokens, carried)
+        return replace(response, resets_context=True)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
-    ) -> Action:
+    ) -> Response:
         items = self.chat_tokenizer.encode_answer(text)
-        return self._unsampled_action(rollout, observation, text, items)
+        return self._unsampled_response(rollout, observation, text, items)
 
     def demonstrate(self, demonstration: Demonstration) -> Rollout:
         return demonstration_rollout(self.chat_tokenizer, demonstration)
 
-    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
+    async def prefill_forced(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Response:
         items = self.chat_tokenizer.encode_forced(text)
-        action = self._unsampled_action(rollout, observation, text, items)
-        return replace(action, in_loss=False)
+        response = self._unsampled_response(rollout, observation, text, items)
+        return replace(response, in_loss=False)
 
     async def choose(
         self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
-    ) -> Action:
+    ) -> Response:
         encode = self.chat_tokenizer.encode_forced
         text, tokens, logp = draw_text(probabilities, encode, self.rng("choose"))
-        action = self._unsampled_action(rollout, observation, text, tokens)
+        response = self._unsampled_response(rollout, observation, text, tokens)
         drawn = {"logp": logp, "sampled": True, "off_context": True}
-        return replace(action, **drawn, rng_key=self.rng_key)
+        return replace(response, **drawn, rng_key=self.rng_key)
 
-    async def score(self, rollout: Rollout) -> TokenScores:
+    async def logprobs(self, rollout: Rollout) -> TokenLogprobs:
         num_scored = len(rollout.turns[-1][1].items)
         if not num_scored:
-            return TokenScores()
+            return TokenLogprobs()
         tokens = context_tokens(rollout)
         reply = await self.batcher(
             Request(tokens, self.rng_key, self.sampling, num_scored=num_scored)
         )
-        return TokenScores(reply.logp, reply.entropy, log(len(self.chat_tokenizer.tokenizer)))
+        return TokenLogprobs(reply.logp, reply.entropy, log(len(self.chat_tokenizer.tokenizer)))
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
         tokens = context_tokens(rollout)
@@ -111,14 +113,14 @@ class CausalActor:
         return (await self.batcher(Request(tokens, self.rng_key, aux_head=head))).head_value
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
-        *turns, (observation, action) = rollout.turns
+        *turns, (observation, response) = rollout.turns
         before = replace(rollout, turns=tuple(turns))
-        items = action.items[:num_items]
-        prefix = () if action.observation else open_action_tokens(before)
+        items = response.items[:num_items]
+        prefix = () if response.observation else open_response_tokens(before)
         truncated = replace(
-            action,
+            response,
             items=items,
-            logp=action.logp[:num_items],
+            logp=response.logp[:num_items],
             text=self.chat_tokenizer.decode(items, prefix),
             finish_reason="length",
         )
@@ -150,7 +152,7 @@ class CausalActor:
         context: tuple[int, ...],
         observation_tokens: tuple[int, ...],
         open_tokens: tuple[int, ...],
-    ) -> Action:
+    ) -> Response:
         request = Request(
             (*context, *observation_tokens),
             self.rng_key,
@@ -160,7 +162,7 @@ class CausalActor:
             role=role,
         )
         reply = await self.batcher(request)
-        return Action(
+        return Response(
             reply.tokens,
             reply.logp,
             # an observation that leaves no room for an answer is not part of the context
@@ -172,16 +174,16 @@ class CausalActor:
         )
 
     def _versions(self, reply: Reply) -> Mapping[str, Any]:
-        """The weights that generated a reply, as fields of its action."""
+        """The weights that generated a reply, as fields of its response."""
         version, *later = [version for version, _ in reply.parts] or [self.policy_version]
         starts = accumulate(count for _, count in reply.parts)
         parts = tuple(zip(starts, later, strict=False))  # the last part has no part after it
         return {"policy_version": version, "later_parts": parts}
 
-    def _unsampled_action(
+    def _unsampled_response(
         self, rollout: Rollout, observation: Observation, text: str, items: tuple[int, ...]
-    ) -> Action:
-        return Action(
+    ) -> Response:
+        return Response(
             items,
             (0.0,) * len(items),
             self.chat_tokenizer.encode_observation(rollout, observation),
@@ -200,7 +202,7 @@ def replace_prompt(
 ) -> Rollout:
     """The rollout with `observation` in place of its prompt.
 
-    `off_context` marks its actions as sampled in another context than they now have.
+    `off_context` marks its responses as sampled in another context than they now have.
     """
     (_, first), *rest = rollout.turns
     tokens = chat_tokenizer.encode_observation(Rollout(), observation)

@@ -1,4 +1,4 @@
-"""Causal language models in recipes; an action consists of tokens."""
+"""Causal language models in recipes; a response consists of tokens."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,8 +50,8 @@ from grupo.models.loading import Lora
 from grupo.models.model_folder import model_folder
 from grupo.models.quantization import Nf4, merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
-from grupo.models.scorers import DistributionScorer, scatter_to_batch
 from grupo.models.sharding import FSDP2, ShardedModel, check_sharding
+from grupo.models.signal_models import DistributionModel, scatter_to_batch
 from grupo.models.start_weights import StartWeights, trainable_module
 from grupo.models.token_statistics import (
     TOKEN_SIGNALS,
@@ -249,7 +249,7 @@ class CausalPolicy(TrainablePolicy):
         if spec.gradient_checkpointing:
             loading.enable_gradient_checkpointing(self.hf_model)
         # models that it can be compared with, by name
-        self.scorers: Mapping[str, DistributionScorer[TokenDistributions]] = {}
+        self.signal_models: Mapping[str, DistributionModel[TokenDistributions]] = {}
         self.aux_heads = self.attach_heads(())
 
     def _load(
@@ -354,7 +354,7 @@ class CausalPolicy(TrainablePolicy):
         per_token = (name for name in names if name in TOKEN_SIGNALS or is_comparison(name))
         compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
         with torch.no_grad():
-            others = {name: self.scorers[name].distributions(batch) for name in compared}
+            others = {name: self.signal_models[name].distributions(batch) for name in compared}
         values = token_signals(own, dict.fromkeys(("logp", *per_token)), others)
         for name in sorted(self.aux_heads.names.intersection(names)):
             model = self.aux_heads.models.get(name)
@@ -420,12 +420,14 @@ class CausalPolicy(TrainablePolicy):
         aux_models: Sequence[AuxModel],
     ) -> AuxModels:
         """Load every auxiliary model that `required_signals` names."""
-        loaded, self.scorers = load_aux_models(self, required_signals, reference_update, aux_models)
+        loaded, self.signal_models = load_aux_models(
+            self, required_signals, reference_update, aux_models
+        )
         return loaded
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """Text that each token of each action adds."""
-        return [self.token_texts(action) for _, action in rollout.turns]
+        """Text that each token of each response adds."""
+        return [self.token_texts(response) for _, response in rollout.turns]
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""

@@ -5,7 +5,7 @@ import json
 
 from grupo.core.demonstration import Answer, Demonstration
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Message, Observation, Rollout
+from grupo.core.types import Message, Observation, Response, Rollout
 from grupo.models.chat_tokenizer import ChatTokenizer
 
 SOURCE = "demonstration"
@@ -31,7 +31,7 @@ def _content_hash(demonstration: Demonstration) -> bytes:
 def _encode(chat_tokenizer: ChatTokenizer, demonstration: Demonstration) -> Rollout:
     (first, answer), *_ = demonstration.turns
     if not first and isinstance(answer, str):
-        return _one_action(chat_tokenizer.encode_text(answer), "", answer)
+        return _one_response(chat_tokenizer.encode_text(answer), "", answer)
     rollout = Rollout(source=SOURCE)
     history: list[Message] = []
     for number, (observation, answer) in enumerate(demonstration.turns):
@@ -44,30 +44,30 @@ def _encode(chat_tokenizer: ChatTokenizer, demonstration: Demonstration) -> Roll
             items = chat_tokenizer.encode_reply(history, answer, demonstration.tools)
             history.append(answer)
         rollout = rollout.append_turn(
-            observation, _action(tokens, items, _text(chat_tokenizer, answer, items))
+            observation, _response(tokens, items, _text(chat_tokenizer, answer, items))
         )
     return _with_all_tokens(chat_tokenizer, rollout) if demonstration.all_tokens else rollout
 
 
 def _with_all_tokens(chat_tokenizer: ChatTokenizer, rollout: Rollout) -> Rollout:
-    """One action of all tokens after the first one."""
-    tokens = [t for _, action in rollout.turns for t in (*action.observation, *action.items)]
+    """One response of all tokens after the first one."""
+    tokens = [t for _, response in rollout.turns for t in (*response.observation, *response.items)]
     text = chat_tokenizer.decode(tokens[1:], tokens[:1])
-    return _one_action(tuple(tokens), rollout.turns[0][0], text)
+    return _one_response(tuple(tokens), rollout.turns[0][0], text)
 
 
-def _one_action(tokens: tuple[int, ...], observation: Observation, text: str) -> Rollout:
+def _one_response(tokens: tuple[int, ...], observation: Observation, text: str) -> Rollout:
     if len(tokens) < 2:
         raise ConfigError(
             f"text: {text[:60]!r} has {len(tokens)} token. Allowed: 2 or more, because nothing"
             " precedes the first one."
         )
-    action = _action(tokens[:1], tokens[1:], text)
-    return Rollout(source=SOURCE).append_turn(observation, action)
+    response = _response(tokens[:1], tokens[1:], text)
+    return Rollout(source=SOURCE).append_turn(observation, response)
 
 
-def _action(observation: tuple[int, ...], items: tuple[int, ...], text: str) -> Action:
-    return Action(items, (0.0,) * len(items), observation, text, sampled=False)
+def _response(observation: tuple[int, ...], items: tuple[int, ...], text: str) -> Response:
+    return Response(items, (0.0,) * len(items), observation, text, sampled=False)
 
 
 def _messages(observation: Observation) -> list[Message]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from grupo.core.types import Action
+from grupo.core.types import Response
 from grupo.models.chat_tokenizer import REPLACEMENT_CHARACTER
 
 CONTEXT_TOKENS = 3  # previous tokens in which an incomplete character may have begun
@@ -27,7 +27,7 @@ class AddedText(NamedTuple):
 
 
 class TokenTexts:
-    """Text that each token of an action adds, special tokens by name; "" for other items.
+    """Text that each token of a response adds, special tokens by name; "" for other items.
 
     A character that spans several tokens belongs to the last of them: the tokens before it add "".
     Bytes that no later token completes to a character are shown as U+FFFD.
@@ -41,12 +41,14 @@ class TokenTexts:
         # a cache of this object: it ends with the tokenizer
         self._cached_text = lru_cache(maxsize=1 << 16)(self._added_text)
 
-    def __call__(self, action: Action) -> Sequence[str]:
+    def __call__(self, response: Response) -> Sequence[str]:
         """The text of each item."""
-        previous = [item for item in action.observation[-CONTEXT_TOKENS:] if isinstance(item, int)]
+        previous = [
+            item for item in response.observation[-CONTEXT_TOKENS:] if isinstance(item, int)
+        ]
         texts = list[str]()
         incomplete = list[int]()  # places of tokens whose character is not complete yet
-        for place, item in enumerate(action.items):
+        for place, item in enumerate(response.items):
             if not isinstance(item, int):
                 texts.append("")
                 continue

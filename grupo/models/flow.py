@@ -1,4 +1,4 @@
-"""Flow-matching models of images; an action consists of denoising steps."""
+"""Flow-matching models of images; a response consists of denoising steps."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ from grupo.models.flow_matching.sampler import FlowSampler, NoiseSchedule
 from grupo.models.flow_matching.sde_step import STEP_DIVERGENCES, STEP_SIGNALS, SDESteps, sde_sigmas
 from grupo.models.flow_matching.weight_sync import CopiedFlowWeights, SharedFlowWeights
 from grupo.models.loading import Lora
-from grupo.models.scorers import DistributionScorer, scatter_to_batch
+from grupo.models.signal_models import DistributionModel, scatter_to_batch
 from grupo.models.trainable import TrainablePolicy
 
 
@@ -109,7 +109,7 @@ class FlowPolicy(TrainablePolicy):
         self.velocity_field = VelocityField(self.backbone, self.module, spec.guidance_scale)
         self.evaluator = TrajectoryEvaluator(self.velocity_field, self.noise_schedule, self.device)
         self.weight_sync = SharedFlowWeights(self.velocity_field)
-        self.scorers: Mapping[str, DistributionScorer[SDESteps]] = {}
+        self.signal_models: Mapping[str, DistributionModel[SDESteps]] = {}
         self.aux_heads = self.attach_heads(())
         emulated = loading.dtype_warning(spec.dtype, self.device)
         self.warnings: Sequence[str] = [emulated] if emulated else ()
@@ -136,7 +136,7 @@ class FlowPolicy(TrainablePolicy):
         If a method compares with the policy "old", its velocities are computed here.
         """
         inputs = self.evaluator.encode(rollouts)
-        if OLD not in self.scorers:
+        if OLD not in self.signal_models:
             return inputs
         with self.autocast():
             velocities = self.evaluator.all_velocities(inputs, self.tokens_per_microbatch)
@@ -147,7 +147,7 @@ class FlowPolicy(TrainablePolicy):
         own = self.distributions(batch)
         compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
         with torch.no_grad():
-            others = {name: self.scorers[name].distributions(batch) for name in compared}
+            others = {name: self.signal_models[name].distributions(batch) for name in compared}
         predicted = self.aux_heads.names.intersection(names)
         values = own.compute_signals(sorted({"logp", *names} - predicted), others)
         for name in sorted(predicted):
@@ -169,11 +169,13 @@ class FlowPolicy(TrainablePolicy):
 
         "old" is the policy at the time when a batch is collated.
         """
-        loaded, scorers = load_aux_models(self, required_signals, reference_update, aux_models)
+        loaded, signal_models = load_aux_models(
+            self, required_signals, reference_update, aux_models
+        )
         needs_old = any(split_name(name)[1] == OLD for name in required_signals)
         old = {OLD: OldPolicy(self.evaluator)} if needs_old else {}
-        self.scorers = {**scorers, **old}
-        return replace(loaded, scorers=self.scorers)
+        self.signal_models = {**signal_models, **old}
+        return replace(loaded, signal_models=self.signal_models)
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
         """Create learned scalars; raise `ConfigError` for heads on hidden states."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from grupo.core.aux_heads import ExportedHead, LinearHead
 from grupo.core.dtypes import DtypeName
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.inference.base import Request, generate_all
 from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import load_exported_head
@@ -63,11 +63,11 @@ class HeadModel:
         """The rollout in this model's tokens."""
         tokenizer = self.policy.chat_tokenizer
         encoded = Rollout()
-        for observation, action in rollout.turns:
+        for observation, response in rollout.turns:
             observed = tokenizer.encode_observation(encoded, observation)
-            items = tokenizer.encode_answer(action.text)
-            action = Action(items, (0.0,) * len(items), observed, action.text, sampled=False)
-            encoded = encoded.append_turn(observation, action)
+            items = tokenizer.encode_answer(response.text)
+            response = Response(items, (0.0,) * len(items), observed, response.text, sampled=False)
+            encoded = encoded.append_turn(observation, response)
         return encoded
 
     def _too_long(self, row: Sequence[object]) -> ConfigError:

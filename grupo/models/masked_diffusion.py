@@ -1,4 +1,4 @@
-"""Masked diffusion language models; an action consists of tokens that were unmasked."""
+"""Masked diffusion language models; a response consists of tokens that were unmasked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import check_field, component
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import Scorer
+from grupo.core.interfaces import SignalModel
 from grupo.core.loader_errors import loader_errors
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
@@ -38,7 +38,7 @@ from grupo.models.masked.denoiser import Denoiser, special_tokens
 from grupo.models.masked.logp_estimators import CoupledEstimator, LogpEstimator, MaskedViews
 from grupo.models.masked.sampler import UnmaskingSampler
 from grupo.models.masked.unmask_order import LeftToRight, UnmaskingOrder
-from grupo.models.scorers import scatter_to_batch
+from grupo.models.signal_models import scatter_to_batch
 from grupo.models.token_statistics import TOKEN_SIGNALS, TokenDistributions, token_signals
 from grupo.models.trainable import TrainablePolicy
 from grupo.models.weight_sync import CopiedWeights, LMWeightSync, SharedWeights
@@ -151,8 +151,8 @@ class MaskedPolicy(TrainablePolicy):
         )
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """Text that each token of each action adds."""
-        return [self.token_texts(action) for _, action in rollout.turns]
+        """Text that each token of each response adds."""
+        return [self.token_texts(response) for _, response in rollout.turns]
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a prompt that leaves no room for an answer."""
@@ -268,11 +268,11 @@ def load_aux_models(
     """Load every auxiliary model that `required_signals` names; the reference is a copy."""
     owners = {owner for _, owner in map(split_name, required_signals)}
     required = owners - {"", SAMPLER, CURRENT}
-    scorers = dict[str, Scorer]()
+    signal_models = dict[str, SignalModel]()
     for name in required:
         if factor := temperature_of(name):
-            scorers[name] = MaskedTemperatureScaled(policy, factor)
-    unknown = sorted(required - set(scorers) - {"ref"})
+            signal_models[name] = MaskedTemperatureScaled(policy, factor)
+    unknown = sorted(required - set(signal_models) - {"ref"})
     if unknown:
         raise ConfigError(
             f"aux_models: {unknown[0]!r}. Allowed with a masked diffusion policy: 'ref', and the"
@@ -281,7 +281,7 @@ def load_aux_models(
     reference_weights: dict[str, Tensor] = {}
     if "ref" in required:
         policy.reference = policy.load_frozen_copy()
-        scorers["ref"] = policy.reference
+        signal_models["ref"] = policy.reference
         if reference_update.rate:
             reference_weights = dict(policy.reference.module.named_parameters())
-    return AuxModels(scorers, {}, reference_update, reference_weights)
+    return AuxModels(signal_models, {}, reference_update, reference_weights)

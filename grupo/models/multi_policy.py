@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.interfaces import Scorer
+from grupo.core.interfaces import SignalModel
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
 from grupo.core.validation import PromptLimit
@@ -79,7 +79,7 @@ class LoadedMultiPolicy:
         return RoleActor({role: policy.actor(role_key(key, role)) for role, policy in policies})
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """Text of each item of each action, by the policy of the rollout's role."""
+        """Text of each item of each response, by the policy of the rollout's role."""
         return self.by_role[self._role_of(rollout)].tokens_as_text(rollout)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Any]:
@@ -97,12 +97,12 @@ class LoadedMultiPolicy:
         return self.combine_signals(self.by_role, batch, names)
 
     def combine_signals(
-        self, scorers: Mapping[str, Scorer], batch: Batch, names: Collection[str]
+        self, signal_models: Mapping[str, SignalModel], batch: Batch, names: Collection[str]
     ) -> Signals:
-        """Signals of every row, from the scorer of its role."""
+        """Signals of every row, from the model of its role."""
         combined = Signals()
         for role, rows, part in self._split_by_role(batch):
-            for name, x in scorers[role].signals(part, names).items():
+            for name, x in signal_models[role].signals(part, names).items():
                 x = x.to(batch.old_logp.device)
                 before = combined.get(name, x.new_zeros(batch.mask.shape))
                 combined[name] = before.index_copy(0, rows, x)
@@ -171,16 +171,16 @@ class LoadedMultiPolicy:
             role: policy.attach_aux_models(required_signals, reference_update, aux_models)
             for role, policy in self.by_role.items()
         }
-        scorers = dict[str, Scorer]()
-        for name in by_role[DEFAULT_ROLE].scorers:
-            own = {role: loaded.scorers[name] for role, loaded in by_role.items()}
-            scorers[name] = ScorerByRole(self, own)
+        signal_models = dict[str, SignalModel]()
+        for name in by_role[DEFAULT_ROLE].signal_models:
+            own = {role: loaded.signal_models[name] for role, loaded in by_role.items()}
+            signal_models[name] = SignalModelByRole(self, own)
         names = by_role[DEFAULT_ROLE].reprompters
         reprompters = {name: self._reprompt_by_role(name, by_role) for name in names}
         reference_weights = prefix_with_role(
             {role: loaded.reference_weights for role, loaded in by_role.items()}
         )
-        return AuxModels(scorers, reprompters, reference_update, reference_weights)
+        return AuxModels(signal_models, reprompters, reference_update, reference_weights)
 
     def sync_weights(self, weights: Weights, version: int) -> None:
         """Generate from now on with a snapshot of `weight_sync` and label it with its version."""
@@ -215,12 +215,12 @@ class LoadedMultiPolicy:
 
 
 @dataclass(frozen=True)
-class ScorerByRole:
+class SignalModelByRole:
     """Auxiliary models by role, each of which scores the rows of its role."""
 
     policy: LoadedMultiPolicy
-    scorers: Mapping[str, Scorer]
+    signal_models: Mapping[str, SignalModel]
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """Signals of every row, from the scorer of its role."""
-        return self.policy.combine_signals(self.scorers, batch, names)
+        """Signals of every row, from the model of its role."""
+        return self.policy.combine_signals(self.signal_models, batch, names)

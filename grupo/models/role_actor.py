@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from random import Random
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.interfaces import Actor, TokenScores
+from grupo.core.interfaces import Actor, TokenLogprobs
 from grupo.core.rng import derive_key
-from grupo.core.types import Action, Observation, Rollout
+from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.reply_record import ReplyRecord, ResumableActor
 
 DEFAULT_ROLE = ""  # role of rollouts that no other policy acts in
@@ -40,7 +40,7 @@ class RoleActor:
             counts.update(actor.generated_tokens)
         return {role: counts[role] for role in sorted(counts)}
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         return await self._actor_of(rollout)(rollout, observation)
 
     async def restart_context(
@@ -49,29 +49,31 @@ class RoleActor:
         observation: Observation,
         suffix_tokens: int = 0,
         prefix_tokens: int = 0,
-    ) -> Action:
+    ) -> Response:
         return await self._actor_of(rollout).restart_context(
             rollout, observation, suffix_tokens, prefix_tokens
         )
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
-    ) -> Action:
+    ) -> Response:
         return await self._actor_of(rollout).append_unsampled(rollout, observation, text)
 
     def demonstrate(self, demonstration: Demonstration) -> Rollout:
         return self._actor_of(Rollout()).demonstrate(demonstration)
 
-    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
+    async def prefill_forced(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Response:
         return await self._actor_of(rollout).prefill_forced(rollout, observation, text)
 
     async def choose(
         self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
-    ) -> Action:
+    ) -> Response:
         return await self._actor_of(rollout).choose(rollout, observation, probabilities)
 
-    async def score(self, rollout: Rollout) -> TokenScores:
-        return await self._actor_of(rollout).score(rollout)
+    async def logprobs(self, rollout: Rollout) -> TokenLogprobs:
+        return await self._actor_of(rollout).logprobs(rollout)
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         return self._actor_of(rollout).truncate(rollout, num_items)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 
 MAX_TOKENS = 1 << 22  # of all rollouts together, about 16 bytes each: 64 MiB
 
@@ -37,12 +37,12 @@ class RolloutCache:
         return rollout
 
     def _with_shared_tokens(self, rollout: Rollout) -> Rollout:
-        turns = ((observation, self._shared(action)) for observation, action in rollout.turns)
+        turns = ((observation, self._shared(response)) for observation, response in rollout.turns)
         return replace(rollout, turns=tuple(turns))
 
-    def _shared(self, action: Action) -> Action:
+    def _shared(self, response: Response) -> Response:
         observation, items = (
             tuple(self._tokens.setdefault(token, token) for token in tokens)
-            for tokens in (action.observation, action.items)
+            for tokens in (response.observation, response.items)
         )
-        return replace(action, observation=observation, items=items)
+        return replace(response, observation=observation, items=items)

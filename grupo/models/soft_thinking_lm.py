@@ -1,6 +1,6 @@
 """Causal language models whose answers begin with soft thinking steps.
 
-An action consists of soft tokens (mixtures of token embeddings) and then tokens. SofT-GRPO, Zheng
+A response consists of soft tokens (mixtures of token embeddings) and then tokens. SofT-GRPO, Zheng
 et al., arXiv:2511.06411.
 """
 
@@ -28,7 +28,7 @@ from grupo.models.base import BUILTIN_MODELS
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.context import context_tokens
 from grupo.models.evaluator import PaddedEvaluator
-from grupo.models.scorers import scatter_to_batch
+from grupo.models.signal_models import scatter_to_batch
 from grupo.models.token_statistics import TokenDistributions, logits_per_chunk_of
 
 SOFT_SIGNALS = ("logp", "entropy")
@@ -54,7 +54,7 @@ class SoftThinkingLM:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Names of the signals of an action."""
+        """Names of the signals of a response."""
         return SOFT_SIGNALS
 
     @property

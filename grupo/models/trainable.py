@@ -135,8 +135,8 @@ class TrainablePolicy:
         self.policy_version = version
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """Text of each item of each action: "", unless a policy generates text."""
-        return [[""] * len(action.items) for _, action in rollout.turns]
+        """Text of each item of each response: "", unless a policy generates text."""
+        return [[""] * len(response.items) for _, response in rollout.turns]
 
     def halve_microbatch(self) -> str:
         """Halve the micro-batch; return a message, or "" if it holds a single row already."""

@@ -59,8 +59,8 @@ def best_against_worst(
         rollouts: The scored rollouts of a group.
         solves: Whether a rollout solves its task; it is not read.
 
-    >>> from grupo.core.types import Action
-    >>> turns = [(("2 + 2", Action((1,), (0.0,), text=text)),) for text in ("5", "4")]
+    >>> from grupo.core.types import Response
+    >>> turns = [(("2 + 2", Response((1,), (0.0,), text=text)),) for text in ("5", "4")]
     >>> group = [Rollout(turns[0], reward=0.0), Rollout(turns[1], reward=1.0)]
     >>> [(row["chosen"], row["rejected"]) for row in best_against_worst(group, bool)]
     [('4', '5')]
@@ -104,7 +104,7 @@ def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Se
     return [{"completion": text} for text in texts]
 
 
-def collect_groups(
+def sample_collection(
     recipe: Recipe,
     attempts: int,
     count: int,

@@ -11,7 +11,7 @@ import torch
 from grupo.core.errors import ConfigError
 from grupo.core.user_paths import no_run_message
 from grupo.distributed.base import Ranks
-from grupo.distributed.exchange import exchange_json, of_rank_0
+from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.start import started_ranks
 from grupo.pipeline.begin import begin_recipe
 from grupo.pipeline.merge import Merged
@@ -58,7 +58,9 @@ def begin_pipeline(
 ) -> Path:
     """As `run_pipeline`, for a pipeline that was checked."""
     ranks = started_ranks()
-    root = Path(of_rank_0(ranks, str(run or unused_folder()), "folder of the pipeline named"))
+    root = Path(
+        broadcast_from_rank_0(ranks, str(run or unused_folder()), "folder of the pipeline named")
+    )
     with _create(pipeline, root, ranks):
         run_stages(pipeline, root, callback_of, ranks)
     return root
@@ -97,7 +99,7 @@ def run_stages(pipeline: Pipeline, root: Path, callback_of: CallbackOfFolder, ra
     all_visits = list(visits(pipeline, root.resolve()))
     for visit in all_visits:
         is_skipped = False
-        if not of_rank_0(ranks, (visit.folder / SUMMARY).is_file(), "stage found"):
+        if not broadcast_from_rank_0(ranks, (visit.folder / SUMMARY).is_file(), "stage found"):
             is_skipped = progress.must_skip(visit)
             callback = callback_of(visit.folder) if ranks.rank == 0 else NullCallback()
             callback.on_message(describe_visit(visit, len(all_visits), skipped=is_skipped))
@@ -109,7 +111,7 @@ def run_stages(pipeline: Pipeline, root: Path, callback_of: CallbackOfFolder, ra
 def _run_stage(visit: Visit, progress: PipelineProgress, callback: Callback, ranks: Ranks) -> None:
     """Run one stage to its end and release its models."""
     kill_point("stage/begin")
-    exists = of_rank_0(ranks, (visit.folder / RECIPE).is_file(), "stage found")
+    exists = broadcast_from_rank_0(ranks, (visit.folder / RECIPE).is_file(), "stage found")
     recipe = RunFolder.open(visit.folder).recipe if exists else begin_recipe(visit, progress, ranks)
     visit.stage.run(visit.folder, recipe, callback, ranks)
     exchange_json(ranks, None, "stage ended")  # its last files are written

@@ -7,12 +7,12 @@ from typing import Any, Literal, Protocol
 from grupo.core.component import component
 from grupo.core.ranges import NonNegativeInt, PositiveInt
 from grupo.distributed.base import Ranks
-from grupo.distributed.exchange import of_rank_0
+from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.pipeline.collect import (
     COLLECTION_FILE,
     RowsOfGroup,
     best_against_worst,
-    collect_groups,
+    sample_collection,
     write_collection,
 )
 from grupo.pipeline.conditions import StageCondition
@@ -98,7 +98,7 @@ class Stage:
         return ""
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        if of_rank_0(ranks, (folder / RECIPE).is_file(), "stage found"):
+        if broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), "stage found"):
             trainer = reopen_trainer(folder, callback, ranks)
             with trainer.lock:
                 trainer.restore()
@@ -175,7 +175,7 @@ class CollectStage:
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         start = perf_counter()
-        collection = collect_groups(
+        collection = sample_collection(
             recipe, self.attempts, self.count, callback, ranks, self.sampler
         )
         if ranks.rank == 0:

@@ -26,10 +26,10 @@ class VerifiedPairs:
             `chosen` against the wrong rollout in a further row, `unreflected`; "" makes none.
         tag: Name of the tag around the thoughts, without brackets.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> def rollout(text, right, consistent):
     ...     terms = {"right": right, "consistent": consistent}
-    ...     return Rollout((("?", Action((1,), (0.0,), text=text)),), reward_terms=terms)
+    ...     return Rollout((("?", Response((1,), (0.0,), text=text)),), reward_terms=terms)
     >>> group = [rollout("4", 1, 1), rollout("so 5: 4", 1, 0), rollout("5", 0, 1)]
     >>> rows = VerifiedPairs(("consistent",))(group, lambda x: x.reward_terms["right"] > 0.5)
     >>> [(row["chosen"], row["rejected"], row["flaw"]) for row in rows]

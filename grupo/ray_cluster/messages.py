@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, RewardResult, Rollout, Seat, Task
+from grupo.core.types import Response, RewardResult, Rollout, Seat, Task
 
-DATA_CLASSES = {cls.__name__: cls for cls in (Action, RewardResult, Rollout, Seat, Task)}
+DATA_CLASSES = {cls.__name__: cls for cls in (Response, RewardResult, Rollout, Seat, Task)}
 TAG = "$"  # begins the key of an object that stands for a value which JSON does not have
 _SCALARS = {bool, float, int, str, type(None)}
 

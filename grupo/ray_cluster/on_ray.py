@@ -95,7 +95,7 @@ class EnvOnRay:
     lost_replies: dict[StateKey, str] = field(default_factory=dict)
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        if rollout.turns and self.loss(task, rollout):
+        if rollout.turns and self.lost_reply_cause(task, rollout):
             return None
         with pending_env_step():
             try:
@@ -105,7 +105,7 @@ class EnvOnRay:
                 return None if rollout.turns else task.prompt  # a rollout needs a first turn
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
-        losses = [self.loss(task, rollout) for rollout in rollouts]
+        losses = [self.lost_reply_cause(task, rollout) for rollout in rollouts]
         whole = tuple(r for r, loss in zip(rollouts, losses, strict=True) if not loss)
         results = iter(await self._score(task, whole))
         return [
@@ -121,7 +121,7 @@ class EnvOnRay:
         except CallLostError as error:
             return [_failed(task, index, str(error)) for index in range(len(rollouts))]
 
-    def loss(self, task: Task, rollout: Rollout) -> str:
+    def lost_reply_cause(self, task: Task, rollout: Rollout) -> str:
         """Why a reply to a beginning of the rollout was lost; "" if none was."""
         if not self.lost_replies:
             return ""

@@ -15,7 +15,7 @@ from grupo.report.image_grid import save_image_grid
 from grupo.rewards.image_shapes import rollout_image
 from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion, run_rollouts
 from grupo.training.load_run import load_policy
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 NOISE_KEY = 7  # the key of the initial noise, which all policies share
 MAX_SHOWN = 12  # tasks in an image grid
@@ -33,7 +33,7 @@ def train_and_compare(
     recipe: Recipe, env: SingleTurn, task_source: TaskSource, run_folder: Path
 ) -> str:
     """Train, then compare the policy before and after with `compare_policies`."""
-    train(recipe, run_folder)
+    run_training(recipe, run_folder)
     after, _ = load_policy(run_folder)
     return compare_policies(recipe.policy.build(), after, env, task_source.load(), run_folder)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.ranges import PositiveFloat
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.base import Reward, RewardValue, reference_text
 from grupo.rewards.extract_answer import Extractor, answer_after_thoughts
 
@@ -66,7 +66,7 @@ def excess_reward(excess: float, coef: float) -> float:
 
 
 def _answered(task: Task, text: str) -> Rollout:
-    return Rollout(((task.prompt, Action((), (), text=text)),))
+    return Rollout(((task.prompt, Response((), (), text=text)),))
 
 
 def _number(value: Any) -> float:

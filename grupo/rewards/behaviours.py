@@ -29,9 +29,9 @@ class BehaviourCounts(PerRolloutReward):
     A reward term of weight 0 measures them as `reward/NAME/verification` and so on. Phrases are a
     rough measure, for comparisons within one task: prior prompt engineering (arXiv:2505.14157).
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> text = "<plan>First, add.</plan> Wait, let me check."
-    >>> rollout = Rollout((("?", Action((), (), text=text)),))
+    >>> rollout = Rollout((("?", Response((), (), text=text)),))
     >>> counts = BehaviourCounts().score(Task("k", "?"), rollout)
     >>> {name: count for name, count in counts.items() if count}
     {'score': 4, 'verification': 1, 'backtracking': 1, 'subgoals': 1, 'planning': 1}

@@ -36,8 +36,8 @@ class FactMatch(PerRolloutReward):
     Args:
         extract: Finds the answer in the rollout's text; no answer scores 0.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((), (), text="<answer>pariz</answer>")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((), (), text="<answer>pariz</answer>")),))
     >>> FactMatch().score(Task("k", "?", "Paris"), rollout)
     0.8
     """

@@ -83,8 +83,8 @@ class BoxReward(PerRolloutReward):
 class BoxIoU(BoxReward):
     """Intersection over union of the answer's box and the reference box.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((), (), text="at [0, 0, 2, 2]")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((), (), text="at [0, 0, 2, 2]")),))
     >>> BoxIoU()(Task("k", "?", "[0, 0, 2, 1]"), [rollout])
     [0.5]
     """
@@ -97,8 +97,8 @@ class BoxIoU(BoxReward):
 class BoxCenterHit(BoxReward):
     """1 if the centre of the answer's box lies in the reference box, else 0.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((), (), text="[0, 0, 4, 4]")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((), (), text="[0, 0, 4, 4]")),))
     >>> BoxCenterHit()(Task("k", "?", "[1, 1, 3, 3]"), [rollout])
     [1.0]
     """
@@ -119,8 +119,8 @@ class BoxCloseness(BoxReward):
         size: Width and height of the coordinates, such as (1000.0, 1000.0) where the policy writes
             thousandths of the picture; zeros for those of the picture.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((), (), text="[0, 0, 10, 20]")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((), (), text="[0, 0, 10, 20]")),))
     >>> reward = BoxCloseness(size=(100.0, 100.0))
     >>> round(reward(Task("k", "?", "[0, 0, 10, 10]"), [rollout])[0], 5)
     0.97297

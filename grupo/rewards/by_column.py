@@ -45,11 +45,11 @@ class ByColumn:
         column: A column of the tasks, or "source".
         routes: The routes, at least one, with distinct values.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> from grupo.rewards import ExactMatch, LengthPenalty
     >>> reward = ByColumn("domain", (Route("sums", ExactMatch()), Route("prose", LengthPenalty(9))))
     >>> task = Task("k", "2 + 2 =", "4", columns={"domain": "sums"})
-    >>> reward(task, [Rollout((("2 + 2 =", Action((1,), (0.0,), text="4")),))])
+    >>> reward(task, [Rollout((("2 + 2 =", Response((1,), (0.0,), text="4")),))])
     [1.0]
     """
 

@@ -20,10 +20,10 @@ class CheckedRubric(PerRolloutReward):
         is_met: Whether a text meets a criterion: `is_met(criterion, text)`.
         extract: Finds the answer in the rollout's text; no answer scores 0.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> from grupo.rewards.judges import RubricItem
     >>> items = tuple(RubricItem(x, x, weight) for x, weight in (("a", 3), ("b", 2), ("c", 1)))
-    >>> rollout = Rollout((("?", Action((), (), text="a, c")),))
+    >>> rollout = Rollout((("?", Response((), (), text="a, c")),))
     >>> reward = CheckedRubric(items, is_met=lambda criterion, text: criterion in text)
     >>> reward.score(Task("k", "?"), rollout)  # (3 + 1) / 6
     {'score': 0.6666666666666666, 'a': 1.0, 'b': 0.0, 'c': 1.0}

@@ -49,10 +49,10 @@ class MultipleChoice(PerRolloutReward):
         options: Column of the options' texts, in the order of their letters; without such a column
             only the letter counts.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> task = Task("k", "?", "B", columns={"options": ["red", "blue"]})
     >>> texts = ("B", "(b) blue", "blue", "B. red", "A or B", "A, B")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> MultipleChoice()(task, rollouts)
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
@@ -138,9 +138,9 @@ class NumberWithin(PerRolloutReward):
         absolute: Largest difference.
         extract: Finds the answer in the rollout's text; no answer is wrong.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = (r"\boxed{1,010 km}", "1020", "990 to 1010", "nan")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> NumberWithin(relative=0.01)(Task("k", "?", "1000 m"), rollouts)
     [1.0, 0.0, 0.0, 0.0]
     """
@@ -207,9 +207,9 @@ class SetOfSolutions(PerRolloutReward):
         unparsable: Score of an answer that is no list.
         extract: Finds the answer in the rollout's text.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("[[2, 1], [1, 2]]", "[[1, 2]]", "[[1, 2], [3, 3]]", "1, 2")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> SetOfSolutions(partial=0.5)(Task("k", "?", [[1, 2], [2, 1]]), rollouts)
     [1.0, 0.5, 0.0, -1.0]
     """

@@ -17,26 +17,6 @@ from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, Reward
 
-PAPER = Paper(
-    title="Model-Task Alignment Drives Distinct RL Outcomes",
-    kind="reward",
-    use="To find out whether a policy learns a task or only shows what it could do before.",
-    tags=("reward", "unsupervised", "exploration"),
-    catalogue=("model-task-alignment",),
-    source=Source(
-        "code",
-        "hkust-nlp/model-task-align-rl, src/syn_logic_reward.py and verl/trainer/ppo/core_algos.py,"
-        " as the catalogue cites them",
-    ),
-    checked=("golden",),
-    deviations=(
-        "The majority vote is not in the released file: it is `MajorityVote` behind the format.",
-        "The mean log-probability is the reward of the answer, not of its last token: with one"
-        " return per answer the advantages are the same.",
-    ),
-    shown=("docs/small_claims.md#rewards-that-are-wrong-on-purpose",),
-)
-
 
 @component
 class RandomReward(PerRolloutReward):
@@ -57,7 +37,7 @@ class RandomReward(PerRolloutReward):
         return (0.0, 1.0)
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        keys = [action.rng_key for _, action in rollout.turns]
+        keys = [response.rng_key for _, response in rollout.turns]
         rng = make_rng(self.seed, "random reward", task.key, *keys)
         return float(rng.random() < self.probability)
 
@@ -66,13 +46,13 @@ class RandomReward(PerRolloutReward):
 class MeanLogProb(PerRolloutReward):
     """Mean log-probability of the sampled tokens, in nats: entropy minimisation as a reward.
 
-    >>> from grupo.core.types import Action
-    >>> MeanLogProb().score(Task("k", "?"), Rollout((("?", Action((5, 6), (-0.5, -1.5))),)))
+    >>> from grupo.core.types import Response
+    >>> MeanLogProb().score(Task("k", "?"), Rollout((("?", Response((5, 6), (-0.5, -1.5))),)))
     -1.0
     """
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        logp = [x for _, action in rollout.turns if action.sampled for x in action.logp]
+        logp = [x for _, response in rollout.turns if response.sampled for x in response.logp]
         return fmean(logp) if logp else 0.0
 
 
@@ -122,3 +102,24 @@ def _mapped(value: Any, function: Callable[[float], float]) -> Any:
     if value is None or isinstance(value, Exception):
         return value
     return function(value["score"] if isinstance(value, dict) else value)
+
+
+PAPER = Paper(
+    title="Model-Task Alignment Drives Distinct RL Outcomes",
+    kind="reward",
+    use="To find out whether a policy learns a task or only shows what it could do before.",
+    tags=("reward", "unsupervised", "exploration"),
+    catalogue=("model-task-alignment",),
+    source=Source(
+        "code",
+        "hkust-nlp/model-task-align-rl, src/syn_logic_reward.py and verl/trainer/ppo/core_algos.py,"
+        " as the catalogue cites them",
+    ),
+    checked=("golden",),
+    deviations=(
+        "The majority vote is not in the released file: it is `MajorityVote` behind the format.",
+        "The mean log-probability is the reward of the answer, not of its last token: with one"
+        " return per answer the advantages are the same.",
+    ),
+    shown=("docs/small_claims.md#rewards-that-are-wrong-on-purpose",),
+)

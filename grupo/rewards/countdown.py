@@ -31,10 +31,10 @@ class CountdownExpression(PerRolloutReward):
     Args:
         extract: Finds the expression in the rollout's text; no expression is wrong.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> task = Task("k", "?", 24, columns={"numbers": [3, 8, 5, 5]})
     >>> texts = ("(3*8)+(5-5)", "3*8", "3*8+5-5+5-5", "3*8+5*5")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> CountdownExpression()(task, rollouts)
     [1.0, 0.0, 0.0, 0.0]
     """

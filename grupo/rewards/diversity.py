@@ -31,8 +31,8 @@ class DistinctNgrams:
     Args:
         n: Length of an n-gram.
 
-    >>> from grupo.core.types import Action
-    >>> rollouts = [Rollout((("?", Action(x, ())),)) for x in ((1, 2, 3), (1, 2, 4))]
+    >>> from grupo.core.types import Response
+    >>> rollouts = [Rollout((("?", Response(x, ())),)) for x in ((1, 2, 3), (1, 2, 4))]
     >>> DistinctNgrams(2)(Task("k", "?"), rollouts)
     [0.75, 0.75]
     """

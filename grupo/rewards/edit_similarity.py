@@ -58,8 +58,8 @@ class EditSimilarity(PerRolloutReward):
         extract: Finds the answer in the rollout's text; no answer scores 0.
         normalize: Applied to both texts before, such as `single_spaces` or `plain_latex`.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((), (), text="kitten")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((), (), text="kitten")),))
     >>> round(EditSimilarity().score(Task("k", "?", "sitting"), rollout), 3)
     0.571
     """

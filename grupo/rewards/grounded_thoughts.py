@@ -27,9 +27,9 @@ class ThoughtTags(PerRolloutReward):
     Args:
         tags: The tags; thoughts stand between the first two.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<think>a b</think><rethink>c</rethink>", "<think>a</think>")
-    >>> ThoughtTags()(Task("k", "?"), [Rollout((("?", Action((), (), text=t)),)) for t in texts])
+    >>> ThoughtTags()(Task("k", "?"), [Rollout((("?", Response((), (), text=t)),)) for t in texts])
     [0.5, 0.2]
     """
 
@@ -64,9 +64,9 @@ class BoxBeforeTag(PerRolloutReward):
         tag: The tag.
         counts: A column of the tasks that is true for tasks that ask for a count; "": none does.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("at [1, 2, 3, 4]<rethink>", "<rethink>at [1, 2, 3, 4]", "at [1, 2, 3, 4]")
-    >>> BoxBeforeTag()(Task("k", "?"), [Rollout((("?", Action((), (), text=t)),)) for t in texts])
+    >>> BoxBeforeTag()(Task("k", "?"), [Rollout((("?", Response((), (), text=t)),)) for t in texts])
     [0.5, 0.0, 0.0]
     """
 
@@ -92,9 +92,9 @@ class SingleTag(PerRolloutReward):
     Args:
         tag: The tag.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<answer>4", "<answer>4<answer>", "4")
-    >>> SingleTag()(Task("k", "?"), [Rollout((("?", Action((), (), text=t)),)) for t in texts])
+    >>> SingleTag()(Task("k", "?"), [Rollout((("?", Response((), (), text=t)),)) for t in texts])
     [0.5, 0.25, 0.0]
     """
 
@@ -118,10 +118,10 @@ class UnigramBleu(PerRolloutReward):
     Args:
         tag: The tag before the answer; the answer ends at the closing tag, if there is one.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<answer>a red cat", "<answer>red red</answer>", "cat")
     >>> task = Task("k", "?", "a red cat")
-    >>> scores = UnigramBleu()(task, [Rollout((("?", Action((), (), text=t)),)) for t in texts])
+    >>> scores = UnigramBleu()(task, [Rollout((("?", Response((), (), text=t)),)) for t in texts])
     >>> [round(score, 3) for score in scores]  # the second: 1/2 exp(1 - 3/2)
     [1.0, 0.303, 0.0]
     """
@@ -166,7 +166,7 @@ class FewRepetitions(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> float:
         words = rollout.text.split()
-        tokens = [item for _, action in rollout.turns for item in action.items]
+        tokens = [item for _, response in rollout.turns for item in response.items]
         if len(words) < self.n or len(tokens) < 2 * self.n:
             return 0.5
         # The released code divides by all starts of a run of words, also those without n words

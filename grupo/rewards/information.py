@@ -10,25 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonNegativeFloat, PositiveFloat
 from grupo.core.types import Rollout, Task
 
-PAPER = Paper(
-    title="Information-Consistent Language Model Recommendations through Group Relative Policy "
-    "Optimization",
-    kind="reward",
-    use="The same question in other words, or by another person, should get as much information.",
-    tags=("reward", "unsupervised"),
-    catalogue=("info-consistent-grpo",),
-    source=Source("abstract", "the formulas are the catalogue's reading"),
-    checked=("golden",),
-    deviations=(
-        "Formulas, weights of 0.5 and the 6 bits that count as helpful are a reading: the abstract"
-        " alone was open.",
-    ),
-    shown=(
-        "docs/small_claims.md#information-that-is-stable-over-wordings",
-        "tests/rewards/test_information.py::test_equal_entropy_with_other_content_fools_stability",
-    ),
-)
-
 
 def word_entropy(text: str) -> float:
     """Shannon entropy of the distribution of a text's words, in bits.
@@ -54,8 +35,8 @@ class InformationConsistency:
         helpfulness_weight: Weight of h.
         stability_weight: Weight of s.
 
-    >>> from grupo.core.types import Action
-    >>> answers = [Rollout((("?", Action((), (), text=text)),)) for text in ("a b c d", "a a b b")]
+    >>> from grupo.core.types import Response
+    >>> answers = [Rollout((("?", Response((), (), text=t)),)) for t in ("a b c d", "a a b b")]
     >>> values = InformationConsistency()(Task("k", "?"), answers)
     >>> [round(value["stability"], 3) for value in values]
     [-0.333, -0.333]
@@ -76,3 +57,23 @@ class InformationConsistency:
         score = self.helpfulness_weight * helpfulness + self.stability_weight * stability
         terms = {"helpfulness": helpfulness, "stability": stability, "entropy": entropy}
         return {"score": score, **terms}
+
+
+PAPER = Paper(
+    title="Information-Consistent Language Model Recommendations through Group Relative Policy "
+    "Optimization",
+    kind="reward",
+    use="The same question in other words, or by another person, should get as much information.",
+    tags=("reward", "unsupervised"),
+    catalogue=("info-consistent-grpo",),
+    source=Source("abstract", "the formulas are the catalogue's reading"),
+    checked=("golden",),
+    deviations=(
+        "Formulas, weights of 0.5 and the 6 bits that count as helpful are a reading: the abstract"
+        " alone was open.",
+    ),
+    shown=(
+        "docs/small_claims.md#information-that-is-stable-over-wordings",
+        "tests/rewards/test_information.py::test_equal_entropy_with_other_content_fools_stability",
+    ),
+)

@@ -41,9 +41,9 @@ class InstructionFollowing(PerRolloutReward):
         extract: Finds the answer in the rollout's text; no answer meets nothing.
         combine: From a bool for each constraint to the score: `share_met` or `all_met`.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> columns = {"instruction_id_list": ["punctuation:no_comma", "startend:quotation"]}
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in ('"Yes"', "Yes")]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in ('"Yes"', "Yes")]
     >>> InstructionFollowing()(Task("k", "?", columns=columns), rollouts)
     [1.0, 0.5]
     """

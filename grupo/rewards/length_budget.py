@@ -30,8 +30,8 @@ class _BudgetReward(PerRolloutReward):
 class BudgetTriangle(_BudgetReward):
     """L / B up to the budget B, then 1 - (L - B) / B, and 0 from 2 B on; L in tokens.
 
-    >>> from grupo.core.types import Action
-    >>> answers = [Rollout((("?", Action((0,) * n, (0.0,) * n)),)) for n in (50, 100, 150, 250)]
+    >>> from grupo.core.types import Response
+    >>> answers = [Rollout((("?", Response((0,) * n, (0.0,) * n)),)) for n in (50, 100, 150, 250)]
     >>> BudgetTriangle()(Task("k", "?", columns={"budget": 100}), answers)
     [0.5, 1.0, 0.5, 0.0]
     """
@@ -47,8 +47,8 @@ class BudgetBand(_BudgetReward):
 
     It shortens more than `BudgetTriangle`, and costs accuracy.
 
-    >>> from grupo.core.types import Action
-    >>> answers = [Rollout((("?", Action((0,) * n, (0.0,) * n)),)) for n in (50, 100, 150, 250)]
+    >>> from grupo.core.types import Response
+    >>> answers = [Rollout((("?", Response((0,) * n, (0.0,) * n)),)) for n in (50, 100, 150, 250)]
     >>> BudgetBand()(Task("k", "?", columns={"budget": 100}), answers)
     [1.0, 1.0, 0.5, 0.0]
     """

@@ -58,9 +58,9 @@ class RelativeLength:
     Args:
         correct: Above 1/2 for a correct answer.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> from grupo.rewards.text import ExactMatch
-    >>> answers = [Rollout((("?", Action((), (), text=text)),)) for text in ("4", "44", "555")]
+    >>> answers = [Rollout((("?", Response((), (), text=text)),)) for text in ("4", "44", "555")]
     >>> import asyncio
     >>> asyncio.run(RelativeLength(ExactMatch())(Task("k", "2 + 2 =", "4"), answers))
     [0.5, 0.0, -0.5]

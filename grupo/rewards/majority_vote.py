@@ -32,9 +32,9 @@ class MajorityVote:
     Args:
         extract: Finds the answer in the rollout's text.
 
-    >>> from grupo.core.types import Action
-    >>> actions = [Action((1,), (0.0,), text=text) for text in (r"\boxed{4}", r"\boxed{4}", "4")]
-    >>> MajorityVote()(Task("k", "?"), [Rollout((("?", action),)) for action in actions])
+    >>> from grupo.core.types import Response
+    >>> responses = [Response((1,), (0.0,), text=t) for t in (r"\boxed{4}", r"\boxed{4}", "4")]
+    >>> MajorityVote()(Task("k", "?"), [Rollout((("?", response),)) for response in responses])
     [1.0, 1.0, 0.0]
     """
 
@@ -74,8 +74,8 @@ class CrossPromptSimilarity:
     Args:
         similarity: `similarity(text, other_text)`.
 
-    >>> from grupo.core.types import Action
-    >>> answer = Action((1,), (0.0,), text="Paris")
+    >>> from grupo.core.types import Response
+    >>> answer = Response((1,), (0.0,), text="Paris")
     >>> prompts = ("France?", "The capital of France?")
     >>> rollouts = [Rollout(((prompt, answer),)) for prompt in prompts]
     >>> CrossPromptSimilarity()(Task("k", "?"), rollouts)

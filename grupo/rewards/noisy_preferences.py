@@ -14,25 +14,6 @@ from grupo.core.ranges import Probability
 from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 
-PAPER = Paper(
-    title="AlpacaFarm: A Simulation Framework for Methods that Learn from Human Feedback",
-    kind="environment",
-    use="Methods that learn from preferences are compared before people label any pair.",
-    tags=("preferences",),
-    catalogue=("alpacafarm",),
-    source=Source("memory", "the catalogue's account of the simulated annotators"),
-    checked=("golden", "run"),
-    missing=(
-        "The prompts of its judges: any judges that compare two answers form the pool.",
-        "Quark and FeedME, which are not among the methods of the table.",
-    ),
-    deviations=(
-        "The same two answers to a task have the same label in either order, and when asked again.",
-        "A tie is not flipped.",
-    ),
-    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
-)
-
 Compare = Callable[[Task, Rollout, Rollout], float]
 
 
@@ -49,8 +30,8 @@ class NoisyPreferences:
         flip: Probability that the label is the opposite one (the paper's training labels: 0.25).
         seed: Selects other draws.
 
-    >>> from grupo.core.types import Action
-    >>> short, long = (Rollout((("?", Action((5,) * n, (-1.0,) * n)),)) for n in (1, 2))
+    >>> from grupo.core.types import Response
+    >>> short, long = (Rollout((("?", Response((5,) * n, (-1.0,) * n)),)) for n in (1, 2))
     >>> def longer(task, first, second):
     ...     return float(first.length > second.length)
     >>> NoisyPreferences((longer,), flip=1.0)(Task("k", "?"), short, long)
@@ -75,8 +56,8 @@ class NoisyPreferences:
 
 
 def answer_key(rollout: Rollout) -> tuple:
-    """Random streams and items of the actions: rollouts with equal keys are the same answer."""
-    return tuple((action.rng_key, action.items) for _, action in rollout.turns)
+    """Random streams and items of the responses: rollouts with equal keys are the same answer."""
+    return tuple((response.rng_key, response.items) for _, response in rollout.turns)
 
 
 def pair_rng(seed: int, task: Task, first: Rollout, second: Rollout) -> Random:
@@ -96,3 +77,23 @@ def win_rate(
         others: Rollouts of the policy that it is compared with, at least one.
     """
     return fmean(compare(task, first, second) for first in rollouts for second in others)
+
+
+PAPER = Paper(
+    title="AlpacaFarm: A Simulation Framework for Methods that Learn from Human Feedback",
+    kind="environment",
+    use="Methods that learn from preferences are compared before people label any pair.",
+    tags=("preferences",),
+    catalogue=("alpacafarm",),
+    source=Source("memory", "the catalogue's account of the simulated annotators"),
+    checked=("golden", "run"),
+    missing=(
+        "The prompts of its judges: any judges that compare two answers form the pool.",
+        "Quark and FeedME, which are not among the methods of the table.",
+    ),
+    deviations=(
+        "The same two answers to a task have the same label in either order, and when asked again.",
+        "A tie is not flipped.",
+    ),
+    shown=("docs/comparisons/preferences.md#ten-methods-under-a-noisy-and-under-the-true-judge",),
+)

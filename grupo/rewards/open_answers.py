@@ -49,8 +49,8 @@ class ColumnMatch(PerRolloutReward):
         column: Name of the column.
         extract: Finds the text in the rollout's text.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((), (), text="<xray> a nodule")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((), (), text="<xray> a nodule")),))
     >>> task = Task("k", "?", columns={"modality": "<XRAY>"})
     >>> ColumnMatch("modality", TextBefore(" "))(task, [rollout])
     [1.0]

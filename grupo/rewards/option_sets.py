@@ -31,9 +31,9 @@ class OptionSubset(PerRolloutReward):
     Args:
         extract: Finds the options, separated by commas, in the rollout's text.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("A", "C,A", "<answer>A, B</answer>")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> OptionSubset()(Task("k", "?", "A, C"), rollouts)
     [0.5, 1.0, 0.0]
     """

@@ -25,9 +25,9 @@ class PlacedTiles(PerRolloutReward):
     Args:
         extract: Finds the answer in the rollout's text; its whole numbers are the permutation.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("2 0 1 3", "2, 0, 3, 1", "2 0 3", "2 2 3 1")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> [found["score"] for found in PlacedTiles()(Task("k", "?", "2 0 3 1"), rollouts)]
     [0.5, 1.0, 0.0, 0.0]
     """

@@ -67,10 +67,10 @@ class LengthAwareBleu(PerRolloutReward):
     Args:
         extract: Finds the answer in the rollout's text; no answer scores 0.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<answer>Paris</answer>", "<answer>Paris France</answer>", "Paris")
     >>> task = Task("k", "?", "Paris")
-    >>> [LengthAwareBleu().score(task, Rollout((("?", Action((), (), text=t)),))) for t in texts]
+    >>> [LengthAwareBleu().score(task, Rollout((("?", Response((), (), text=t)),))) for t in texts]
     [1.0, 0.25, 0.0]
     """
 

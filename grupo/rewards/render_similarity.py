@@ -49,10 +49,10 @@ class RenderSimilarity(PerRolloutReward):
         valid_bonus: Reward of an answer that can be rendered.
         extract: Finds the code in the rollout's text.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> from grupo.core.renderers import SvgRenderer
     >>> texts = ('<svg><rect width="2" height="4"/></svg>', "<svg>")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> task = Task("k", "?", '<svg><rect width="4" height="4"/></svg>')
     >>> RenderSimilarity(SvgRenderer(4))(task, rollouts)
     [0.6, 0.0]

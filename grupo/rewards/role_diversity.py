@@ -14,23 +14,6 @@ from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 
-PAPER = Paper(
-    title="Diversity-Enhanced Reasoning for Subjective Questions",
-    kind="reward",
-    use="A question has different answers for different people, and the reasoning should see them.",
-    tags=("reward", "exploration"),
-    catalogue=("multirole-r1",),
-    source=Source("abstract", "the formulas are the catalogue's reading"),
-    checked=("golden",),
-    deviations=(
-        "The weights 0.2 and 0.1, the guard by the format and the average of the measures are a"
-        " choice: the abstract alone was open.",
-    ),
-    shown=(
-        "docs/small_claims.md#diverse-roles",
-        "tests/rewards/test_role_diversity.py::test_a_wrong_answer_of_full_diversity_is_below_any_right_one",
-    ),
-)
 TextMeasure = Callable[[str], float]  # a number in [0, 1]
 
 
@@ -125,3 +108,22 @@ def _roles(task: Task, column: str) -> Sequence[str]:
 def _names(text: str, role: str) -> float:
     """1 if the text has the role as whole words, whatever their case, else 0."""
     return float(re.search(rf"(?<!\w){re.escape(role)}(?!\w)", text, re.IGNORECASE) is not None)
+
+
+PAPER = Paper(
+    title="Diversity-Enhanced Reasoning for Subjective Questions",
+    kind="reward",
+    use="A question has different answers for different people, and the reasoning should see them.",
+    tags=("reward", "exploration"),
+    catalogue=("multirole-r1",),
+    source=Source("abstract", "the formulas are the catalogue's reading"),
+    checked=("golden",),
+    deviations=(
+        "The weights 0.2 and 0.1, the guard by the format and the average of the measures are a"
+        " choice: the abstract alone was open.",
+    ),
+    shown=(
+        "docs/small_claims.md#diverse-roles",
+        "tests/rewards/test_role_diversity.py::test_a_wrong_answer_of_full_diversity_is_below_any_right_one",
+    ),
+)

@@ -35,8 +35,8 @@ class RougeL(PerRolloutReward):
     Args:
         extract: Finds the answer in the rollout's text; no answer scores 0.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((), (), text="A b, c d")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((), (), text="A b, c d")),))
     >>> round(RougeL().score(Task("k", "?", "b d e"), rollout), 3)  # 2 x 2 / (4 + 3)
     0.571
     """

@@ -65,8 +65,9 @@ class SameData(PerRolloutReward):
         extract: Finds the answer in the rollout's text; no answer is wrong.
         normalize: Applied to both before they are compared: `unchanged` or `without_case`.
 
-    >>> from grupo.core.types import Action
-    >>> rollouts = [Rollout((("?", Action((), (), text=t)),)) for t in ("[1, 2]", "[2, 1]", "1 2")]
+    >>> from grupo.core.types import Response
+    >>> texts = "[1, 2]", "[2, 1]", "1 2"
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> SameData()(Task("k", "?", [1, 2]), rollouts)
     [1.0, 0.0, 0.0]
     """
@@ -102,10 +103,10 @@ class CellShare(PerRolloutReward):
     Args:
         extract: Finds the answer in the rollout's text; no answer is wrong.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> task = Task("k", "?", {"rows": [[1, "red", "cat"], [2, "blue", "dog"]]})
     >>> answer = '{"rows": [[1, "red", "dog"], [2, "blue", "cat"]]}'
-    >>> CellShare()(task, [Rollout((("?", Action((), (), text=answer)),))])
+    >>> CellShare()(task, [Rollout((("?", Response((), (), text=answer)),))])
     [0.6666666666666666]
     """
 
@@ -146,9 +147,9 @@ class AnswerList(PerRolloutReward):
         separator: Text between two answers.
         extract: Finds the list in the rollout's text; no list is wrong.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = (r"\boxed{3|1}", "1|3|3", "1")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> AnswerList()(Task("k", "?", "1|3"), rollouts)
     [1.0, 0.0, 0.0]
     """

@@ -140,9 +140,9 @@ class TableSimilarity(PerRolloutReward):
         extract: Finds the table in the rollout's text.
         cell_similarity: Similarity of two cells' texts, from 0 to 1.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<table><tr><td>4</td></tr></table>", "<table><tr><td>3<td>5</table>", "3")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> scores = TableSimilarity()(Task("k", "?", "<table><tr><td>3</td></tr></table>"), rollouts)
     >>> [round(score, 3) for score in scores]
     [0.667, 0.75, 0.0]

@@ -41,9 +41,9 @@ class LabelMatch(PerRolloutReward):
     Args:
         extract: Finds the answer in the rollout's text; no answer is wrong.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<think>a</think><answer>Cat</answer>", "cat", "a cat")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> LabelMatch()(Task("k", "?", "cat"), rollouts)
     [1.0, 1.0, 0.0]
     """
@@ -133,7 +133,7 @@ class TagFormat(PerRolloutReward):
 
 @component
 class LengthPenalty(PerRolloutReward):
-    """-penalty_coef for every token of the rollout beyond max_length, all its actions together.
+    """-penalty_coef for every token of the rollout beyond max_length, all its responses together.
 
     Args:
         max_length: Tokens without a penalty.

@@ -25,11 +25,11 @@ class ConclusionMatch(PerRolloutReward):
         conclusion: Finds the conclusion in the rollout's text.
         answer: Finds the answer in it.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> from grupo.rewards import AfterMarker
     >>> check = ConclusionMatch(lambda text: AfterMarker("so")(THOUGHTS(text) or ""))
     >>> texts = ("<think>2 and 2, so 4</think>4", "<think>so 5</think>4", "<think></think>4")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> [tuple(check.score(Task("k", "?"), rollout).values()) for rollout in rollouts]
     [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)]
     """
@@ -55,9 +55,9 @@ class VariedThoughts(PerRolloutReward):
         largest_share: The largest share.
         extract: Finds the thoughts in the rollout's text; none have no repeats.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<think>a b c d</think>", "<think>a b a b a b</think>")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> VariedThoughts(n=2, largest_share=0.5)(Task("k", "?"), rollouts)  # shares 0 and 3 / 5
     [1.0, 0.0]
     """
@@ -85,9 +85,9 @@ class EnoughWords(PerRolloutReward):
         minimum: Fewest words.
         extract: Finds the thoughts in the rollout's text.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> texts = ("<think>2 and 2</think>4", "4")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> EnoughWords(3)(Task("k", "?"), rollouts)
     [1.0, 0.0]
     """

@@ -75,9 +75,9 @@ class TimeSpanIoU(PerRolloutReward):
     Args:
         extract: Finds the JSON object in the rollout's text.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> text = '<answer>{"start_time": "2", "end_time": "6"}</answer>'
-    >>> TimeSpanIoU()(Task("k", "?", (4, 8)), [Rollout((("?", Action((), (), text=text)),))])
+    >>> TimeSpanIoU()(Task("k", "?", (4, 8)), [Rollout((("?", Response((), (), text=text)),))])
     [0.3333333333333333]
     """
 
@@ -112,9 +112,9 @@ def reference_span(task: Task) -> TimeSpan:
 class TimeSpanFormat(PerRolloutReward):
     """1 if the text is a block of thoughts and an answer with two times as strings, else 0.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> text = '<think>…</think><answer>{"start_time": "2", "end_time": "6"}</answer>'
-    >>> TimeSpanFormat()(Task("k", "?"), [Rollout((("?", Action((), (), text=text)),))])
+    >>> TimeSpanFormat()(Task("k", "?"), [Rollout((("?", Response((), (), text=text)),))])
     [1.0]
     """
 

@@ -212,9 +212,9 @@ def _trl_completion(task: Task, rollout: Rollout) -> str | list[Message]:
 
 
 def _messages(rollout: Rollout) -> Iterator[Message]:
-    """The messages after the prompt; consecutive actions without an observation are one message."""
+    """The messages after the prompt; a response without an observation continues a message."""
     text = ""
-    for number, (observation, action) in enumerate(rollout.turns):
+    for number, (observation, response) in enumerate(rollout.turns):
         if number and observation:
             yield {"role": "assistant", "content": text}
             if isinstance(observation, str):
@@ -222,10 +222,10 @@ def _messages(rollout: Rollout) -> Iterator[Message]:
             else:
                 yield from observation[: -1 if prefill_text(observation) else None]
             text = ""
-        text += turn_text(observation, action)
+        text += turn_text(observation, response)
     if rollout.turns:
         yield {"role": "assistant", "content": text}
 
 
 def _completion_ids(rollout: Rollout) -> list[Any]:
-    return list(chain.from_iterable(action.items for _, action in rollout.turns))
+    return list(chain.from_iterable(response.items for _, response in rollout.turns))

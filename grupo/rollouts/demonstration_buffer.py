@@ -72,6 +72,6 @@ class DemonstrationBuffer:
 
 
 def _is_own(rollout: Rollout) -> bool:
-    """Whether the policy itself sampled the rollout's trained actions."""
-    trained = [action for _, action in rollout.turns if action.in_loss]
-    return not rollout.role and bool(trained) and all(action.sampled for action in trained)
+    """Whether the policy itself sampled the rollout's trained responses."""
+    trained = [response for _, response in rollout.turns if response.in_loss]
+    return not rollout.role and bool(trained) and all(response.sampled for response in trained)

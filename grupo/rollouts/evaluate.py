@@ -11,7 +11,7 @@ import numpy as np
 from grupo.core.answer_use import untrained_answers
 from grupo.core.component import component
 from grupo.core.event_loop import run_coroutine
-from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_action
+from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_response
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_rank
@@ -137,7 +137,7 @@ def evaluate(
     *,
     attempts: int = 8,
     success: Callable[[Rollout], bool] = SuccessCriterion(),
-    turn_strategy: TurnStrategy = single_action,
+    turn_strategy: TurnStrategy = single_response,
     key: int = 0,
     ranks: Ranks = SINGLE_RANK,
 ) -> EvalResult:
@@ -145,7 +145,7 @@ def evaluate(
 
     Args:
         policy: Generates the rollouts.
-        env: Replies to actions and scores rollouts.
+        env: Replies to responses and scores rollouts.
         tasks: The tasks to attempt.
         attempts: Sampled rollouts per task; 0 generates nothing.
         success: Decides whether a rollout solves its task.
@@ -209,7 +209,7 @@ def run_rollouts(
     env: EnvSpec,
     tasks: Sequence[Task],
     attempts: int,
-    turn_strategy: TurnStrategy = single_action,
+    turn_strategy: TurnStrategy = single_response,
     ranks: Ranks = SINGLE_RANK,
 ) -> list[Group]:
     """Generate and score a group of `attempts` rollouts for every task.

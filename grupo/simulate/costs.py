@@ -15,7 +15,7 @@ MIN_STEPS = 5  # of a run that costs are fitted to
 MIN_VARIATION = 0.05  # of the sizes of steps, below which fixed costs are not distinguished
 WARMUP = 1  # steps that are not used: the first one allocates memory
 GRADIENT_BYTES_PER_S = 0.5e9  # that two processes on one machine sum by gloo: docs/scale.md
-MEETING = 0.001  # seconds of an exchange of two processes on one machine: docs/scale.md
+BARRIER = 0.001  # seconds of an exchange of two processes on one machine: docs/scale.md
 
 Steps = Sequence[Mapping[str, float]]
 Lengths = Mapping[int, Sequence[int]]
@@ -37,12 +37,12 @@ class Costs:
         forward_token: Of a token in a forward pass, which continued rollouts need.
         batch_row: Of one rollout in what every rank does for the whole batch: advantages, metrics.
         score: Of waiting for rewards at the end of generation.
-        encode_token: Of a token of its own rollouts that a rank sends to the others.
-        decode_token: Of a token of all rollouts that a rank receives.
+        serialize_token: Of a token of its own rollouts that a rank sends to the others.
+        deserialize_token: Of a token of all rollouts that a rank receives.
         gradient_sum: Of the sum of the gradients of two ranks.
-        meeting: Of an exchange of ranks without data.
-        moved_token: What a token costs more on another rank than the one that generated it, which
-            has its activations; without `max_staleness`.
+        barrier: Of an exchange of ranks without data.
+        uncached_token: Additional cost of a token on another rank than the one that generated it
+            and has its activations; without `max_staleness`.
         log_token: Of a token that the first rank writes into the journals after an update.
         weight_transfer: Of handing new weights to the servers.
         generation_slowdown: How much longer generation takes in a process that updates at the same
@@ -58,11 +58,11 @@ class Costs:
     forward_token: float = 0.0
     batch_row: float = 0.0
     score: float = 0.0
-    encode_token: float = 0.0
-    decode_token: float = 0.0
+    serialize_token: float = 0.0
+    deserialize_token: float = 0.0
     gradient_sum: float = 0.0
-    meeting: float = 0.0
-    moved_token: float = 0.0
+    barrier: float = 0.0
+    uncached_token: float = 0.0
     log_token: float = 0.0
     weight_transfer: float = 0.0
     generation_slowdown: float = 0.0
@@ -107,7 +107,7 @@ def costs_of_run(
         measured.append(_measured_run("small-run", small_run, measured_lengths(small_run)))
     weights = max((run / "checkpoints").glob("step-*/weights.safetensors"), default=None)
     size = weights.stat().st_size if weights else 0
-    costs = replace(fit_costs(*measured), gradient_sum=size / GRADIENT_BYTES_PER_S, meeting=MEETING)
+    costs = replace(fit_costs(*measured), gradient_sum=size / GRADIENT_BYTES_PER_S, barrier=BARRIER)
     stale = [_measured_stale_run(stale_run) for stale_run in stale_runs]
     return fit_stale_costs(costs, *stale, contention=contention) if stale else costs
 
@@ -198,7 +198,7 @@ def fit_stale_costs(costs: Costs, *runs: MeasuredRun, contention: float = 0.0) -
         stale_step=float(step),
         stale_token=float(token),
         forward_token=float(forward),
-        moved_token=max(0.0, float(token - forward)),
+        uncached_token=max(0.0, float(token - forward)),
     )
 
 

@@ -197,7 +197,7 @@ class Simulation:
         if ranks == 1:
             return seconds
         tokens = sum(rollout.tokens for group in groups for rollout in group)
-        return seconds + (costs.encode_token / ranks + costs.decode_token) * tokens
+        return seconds + (costs.serialize_token / ranks + costs.deserialize_token) * tokens
 
     def _advance(self) -> None:
         """Go on to the next event."""

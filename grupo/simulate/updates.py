@@ -8,7 +8,7 @@ from grupo.simulate.costs import Costs
 from grupo.simulate.generation import Group
 
 MAX_IMBALANCE = 1.1  # of the largest load of a rank and the mean, above which rows are moved
-MEETINGS = 8  # exchanges of a step in which ranks wait for each other, besides the gradients
+BARRIERS = 8  # exchanges of a step in which ranks wait for each other, besides the gradients
 
 
 class Trainers:
@@ -55,10 +55,10 @@ class Trainers:
         step = costs.update_step + costs.stale_step * stale
         token = costs.update_token + costs.stale_token * stale
         balanced = _balanced(loads)
-        moved = np.maximum(balanced - loads, 0.0) * costs.moved_token * (not stale)
+        moved = np.maximum(balanced - loads, 0.0) * costs.uncached_token * (not stale)
         self.own_left[:] = (step + token * balanced + moved) * bool(groups)
         rollouts = sum(len(group) for _, group in groups)
-        exchanges = costs.meeting * MEETINGS * (ranks > 1)
+        exchanges = costs.barrier * BARRIERS * (ranks > 1)
         gradients = costs.gradient_sum * 2 * (ranks - 1) / ranks
         self.common_left = max(costs.batch_row * rollouts + gradients + exchanges, 1e-9)
         self.log_left = costs.log_token * loads.sum()

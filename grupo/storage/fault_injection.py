@@ -42,10 +42,15 @@ PIPELINE_POINTS = (
 MEDIA_POINTS = tuple(  # of the files of images, videos and audio
     f"media/{stage}" for stage in ("opened", "written", "synced", "renamed")
 )
-POOL_POINTS = tuple(  # of runs with a pool of rollouts
-    f"pool/{stage}" for stage in ("drawn", "opened", "written", "synced", "removed")
+REPLAY_BUFFER_POINTS = tuple(  # of runs with a replay buffer of rollouts
+    f"replay_buffer/{stage}" for stage in ("drawn", "opened", "written", "synced", "removed")
 )
-RESUME_POINTS = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
+RESUME_POINTS = (
+    "resume/locked",
+    "resume/cut/metrics",
+    "resume/cut/rollouts",
+    "resume/cut/responses",
+)
 SAVE_POINTS = (
     "save/begun",
     "save/swept",

@@ -1,6 +1,6 @@
-"""Segments: the credited rollouts of a run, one segment of JSON lines for each training step.
+"""Segments: the stored rollouts of a run, one segment of JSON lines for each training step.
 
-    pool/00000012.jsonl   the rollouts that entered the pool in the step after 12 steps
+    replay_buffer/00000012.jsonl   the rollouts that entered the buffer in the step after 12 steps
 
 A segment is written at once and never changed. A step that is repeated after a kill writes the
 same bytes again. Segments are durable before a checkpoint names them, and are removed when no
@@ -23,13 +23,13 @@ from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.storage.media_files import MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 
-FOLDER = "pool"  # in the folder of a run
+FOLDER = "replay_buffer"  # in the folder of a run
 _NAME = re.compile(r"(\d{8,18})\.jsonl", re.ASCII)
 _BLOCK = 1 << 20
 
 
 class Segments(Protocol):
-    """Where the lines of a pool are."""
+    """Where the lines of a replay buffer are."""
 
     def write(self, step: int, content: bytes) -> None:
         """Write the segment of a step, in the place of an earlier one of this step."""
@@ -100,9 +100,9 @@ class SegmentFiles:
         make_folder(self.folder, self.syscall)
         path = self._path(step)
         with open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, self.syscall) as file:
-            kill_point("pool/opened")
+            kill_point("replay_buffer/opened")
             write_all(file, content, self.syscall)
-        kill_point("pool/written")
+        kill_point("replay_buffer/written")
         self.unsynced.append(path)
 
     def read(self, step: int, offset: int) -> bytes:
@@ -122,7 +122,7 @@ class SegmentFiles:
                 self.syscall(os.fsync, file)
         if self.unsynced:
             fsync_dir(self.folder, self.syscall)
-            kill_point("pool/synced")
+            kill_point("replay_buffer/synced")
         self.unsynced.clear()
 
     def keep_only(self, steps: Collection[int]) -> None:
@@ -130,7 +130,7 @@ class SegmentFiles:
             match = _NAME.fullmatch(path.name)
             if match and int(match[1]) not in steps:
                 remove(path, self.syscall)
-                kill_point("pool/removed")
+                kill_point("replay_buffer/removed")
 
     def verify(self, step: int, length: int, checksum: int) -> None:
         """Raise `InvalidCheckpoint` if the segment of a step is not the one that was written."""

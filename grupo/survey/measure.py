@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 from grupo.core.answer_use import untrained_answers
-from grupo.core.interfaces import EnvSpec, TurnStrategy, single_action
+from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -56,7 +56,7 @@ def survey_tasks(
     *,
     attempts: int = 8,
     success: Callable[[Rollout], bool] = SuccessCriterion(),
-    turn_strategy: TurnStrategy = single_action,
+    turn_strategy: TurnStrategy = single_response,
     key: int = 0,
     ranks: Ranks = SINGLE_RANK,
 ) -> Iterator[list[TaskSurvey]]:
@@ -66,7 +66,7 @@ def survey_tasks(
 
     Args:
         policy: Generates the rollouts.
-        env: Replies to actions and scores rollouts.
+        env: Replies to responses and scores rollouts.
         tasks: The tasks to attempt.
         attempts: Sampled rollouts per task.
         success: Decides whether a rollout solves its task.
@@ -86,9 +86,9 @@ def survey_tasks(
 def task_survey(group: Group, success: Callable[[Rollout], bool]) -> TaskSurvey:
     """The statistics of a group.
 
-    >>> from grupo.core.types import Action
-    >>> action = Action((5, 6), (-0.5, -1.5))
-    >>> rollouts = [Rollout((("2 + 2", action),), reward=reward) for reward in (0.0, 1.0)]
+    >>> from grupo.core.types import Response
+    >>> response = Response((5, 6), (-0.5, -1.5))
+    >>> rollouts = [Rollout((("2 + 2", response),), reward=reward) for reward in (0.0, 1.0)]
     >>> row = task_survey(Group(Task("a", "2 + 2"), tuple(rollouts)), lambda r: r.reward == 1)
     >>> row.pass_rate, row.reward_std, row.length_mean, row.entropy
     (0.5, 0.5, 2.0, 1.0)
@@ -97,8 +97,8 @@ def task_survey(group: Group, success: Callable[[Rollout], bool]) -> TaskSurvey:
     scored = [rollout for rollout in rollouts if not rollout.error]
     rewards = [rollout.reward for rollout in scored]
     lengths = [rollout.length for rollout in rollouts]
-    actions = [a for rollout in rollouts for _, a in rollout.turns if a.sampled]
-    logp = [x for action in actions for x in action.logp]
+    responses = [a for rollout in rollouts for _, a in rollout.turns if a.sampled]
+    logp = [x for response in responses for x in response.logp]
     return TaskSurvey(
         key=group.task.key,
         source=group.task.source,

@@ -11,23 +11,6 @@ from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
 from grupo.tasks.in_memory import as_task_source
 
-PAPER = Paper(
-    title="Prior Prompt Engineering for Reinforcement Fine-Tuning",
-    kind="environment",
-    use="Training should make a behaviour a habit: planning, code, recall, examples.",
-    tags=("reward",),
-    catalogue=("prior-prompt",),
-    source=Source(
-        "third_party", "a review of the paper at themoonlight.io: five styles, 0.5 / 0.5"
-    ),
-    checked=("golden",),
-    deviations=(
-        "The wording of the five prompts is ours.",
-        "Text outside of the two blocks is no good format, as `TagFormat` has it.",
-    ),
-    shown=("docs/small_claims.md#prior-prompts",),
-)
-
 
 @component
 class PriorStyle:
@@ -87,3 +70,21 @@ class Prior:
 
     def _with_prior(self, task: Task) -> Task:
         return replace(task, prompt=prepend_text(self.style.text, task.prompt))
+
+
+PAPER = Paper(
+    title="Prior Prompt Engineering for Reinforcement Fine-Tuning",
+    kind="environment",
+    use="Training should make a behaviour a habit: planning, code, recall, examples.",
+    tags=("reward",),
+    catalogue=("prior-prompt",),
+    source=Source(
+        "third_party", "a review of the paper at themoonlight.io: five styles, 0.5 / 0.5"
+    ),
+    checked=("golden",),
+    deviations=(
+        "The wording of the five prompts is ours.",
+        "Text outside of the two blocks is no good format, as `TagFormat` has it.",
+    ),
+    shown=("docs/small_claims.md#prior-prompts",),
+)

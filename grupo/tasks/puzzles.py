@@ -14,21 +14,6 @@ from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.prior_prompt import PriorStyle
 
-PAPER = Paper(
-    title="ToTRL: Unlock LLM Tree-of-Thoughts Reasoning Potential through Puzzles Solving",
-    kind="environment",
-    use="Reasoning should branch: list candidates, discard them, and find all solutions.",
-    tags=("exploration", "reward"),
-    catalogue=("totrl",),
-    source=Source("abstract", "arXiv 2505.12717; scores and prompt are the catalogue's reading"),
-    checked=("golden",),
-    deviations=(
-        "The wording of the tree prompt, -1 for an answer that cannot be parsed and 0 for a part of"
-        " the solutions are a choice: the abstract alone was open.",
-    ),
-    shown=("docs/small_claims.md#trees-of-thoughts",),
-)
-
 EQUATION = re.compile(r"[A-Z0-9]+(?:[+-][A-Z0-9]+)*=[A-Z0-9]+")
 MAX_LETTERS = 6  # 10! / 4! = 151,200 assignments
 TREE = PriorStyle(
@@ -193,3 +178,19 @@ def _allowed(grid: Grid, row: int, column: int) -> Sequence[int]:
 def _random_grid(rng: Random) -> Grid:
     """One of the 288 completed sudokus, each as likely as another."""
     return rng.choice(solve_sudoku(((0,) * 4,) * 4))
+
+
+PAPER = Paper(
+    title="ToTRL: Unlock LLM Tree-of-Thoughts Reasoning Potential through Puzzles Solving",
+    kind="environment",
+    use="Reasoning should branch: list candidates, discard them, and find all solutions.",
+    tags=("exploration", "reward"),
+    catalogue=("totrl",),
+    source=Source("abstract", "arXiv 2505.12717; scores and prompt are the catalogue's reading"),
+    checked=("golden",),
+    deviations=(
+        "The wording of the tree prompt, -1 for an answer that cannot be parsed and 0 for a part of"
+        " the solutions are a choice: the abstract alone was open.",
+    ),
+    shown=("docs/small_claims.md#trees-of-thoughts",),
+)

@@ -9,22 +9,6 @@ from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
 from grupo.tasks.in_memory import as_task_source
 
-PAPER = Paper(
-    title="Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
-    kind="curriculum",
-    use="There are only a few tasks that can be verified.",
-    tags=("curriculum", "entropy", "kl"),
-    catalogue=("one-shot-rlvr",),
-    source=Source(
-        "code",
-        "ypwang61/One-Shot-RLVR, scripts/train/training_1.5b_pi1_r128.sh and"
-        " data/data_selection.sh, as the catalogue cites them",
-    ),
-    checked=("golden",),
-    deviations=("The history has one accuracy per visit of a task, not one per epoch: the same.",),
-    shown=("docs/small_claims.md#one-training-example",),
-)
-
 
 @component
 class Repeated:
@@ -48,3 +32,20 @@ class Repeated:
     def load(self) -> Sequence[Task]:
         tasks = self.source.load()
         return LazyTasks(self.times * len(tasks), lambda i: tasks[i % len(tasks)])
+
+
+PAPER = Paper(
+    title="Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
+    kind="curriculum",
+    use="There are only a few tasks that can be verified.",
+    tags=("curriculum", "entropy", "kl"),
+    catalogue=("one-shot-rlvr",),
+    source=Source(
+        "code",
+        "ypwang61/One-Shot-RLVR, scripts/train/training_1.5b_pi1_r128.sh and"
+        " data/data_selection.sh, as the catalogue cites them",
+    ),
+    checked=("golden",),
+    deviations=("The history has one accuracy per visit of a task, not one per epoch: the same.",),
+    shown=("docs/small_claims.md#one-training-example",),
+)

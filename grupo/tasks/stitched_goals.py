@@ -17,24 +17,6 @@ from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.in_memory import as_task_source
 
-PAPER = Paper(
-    title="Closing the Gap between TD Learning and Supervised Learning -- A Generalisation Point "
-    "of View",
-    use="Recorded walks visit starts and goals that never occur in one walk.",
-    tags=("sft", "off-policy", "agents"),
-    kind="environment",
-    catalogue=("td-vs-sl-stitching",),
-    checked=("golden", "run"),
-    source=Source("third_party", "a review of arXiv:2401.11237 with its figure 2"),
-    deviations=(
-        "States are clustered by a function, by default equality, instead of k-means.",
-        "The waypoint is a later state of the walk, drawn uniformly, and not a discounted one.",
-    ),
-    shown=(
-        "tests/tasks/test_stitched_goals.py::test_goals_of_other_walks_are_reached_when_stitched",
-    ),
-)
-
 
 @dataclass(frozen=True)
 class Walk:
@@ -157,3 +139,22 @@ def _states_with_a_successor(walks: Sequence[Walk]) -> Iterator[tuple[int, int, 
     for i, walk in enumerate(walks):
         for place, state in enumerate(walk.states[:-1]):
             yield i, place, state
+
+
+PAPER = Paper(
+    title="Closing the Gap between TD Learning and Supervised Learning -- A Generalisation Point "
+    "of View",
+    use="Recorded walks visit starts and goals that never occur in one walk.",
+    tags=("sft", "off-policy", "agents"),
+    kind="environment",
+    catalogue=("td-vs-sl-stitching",),
+    checked=("golden", "run"),
+    source=Source("third_party", "a review of arXiv:2401.11237 with its figure 2"),
+    deviations=(
+        "States are clustered by a function, by default equality, instead of k-means.",
+        "The waypoint is a later state of the walk, drawn uniformly, and not a discounted one.",
+    ),
+    shown=(
+        "tests/tasks/test_stitched_goals.py::test_goals_of_other_walks_are_reached_when_stitched",
+    ),
+)

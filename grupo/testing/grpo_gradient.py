@@ -27,7 +27,7 @@ from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, SignalDict
 from grupo.core.component import walk
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.rng import make_rng
 from grupo.core.schedules import resolve_schedules
 from grupo.method import Method
@@ -144,7 +144,9 @@ def _resolved_pairs(method: Method, other: Method) -> Iterator[tuple[Method, Met
         yield resolve_schedules((method, other), progress, history)
 
 
-def _loss_terms(loss: Loss, factor: Number = 1.0) -> Iterator[tuple[Number, Loss]]:
+def _loss_terms(
+    loss: Loss, factor: NumberOrSchedule = 1.0
+) -> Iterator[tuple[NumberOrSchedule, Loss]]:
     """The terms of a sum of losses, each with the factor next to it."""
     match loss:
         case SumLoss(left, right):

@@ -228,9 +228,9 @@ def two_backward_passes_equal_one(method: Method) -> None:
 def gradient_matches_finite_difference(method: Method) -> None:
     """The gradient equals the finite difference of the loss in single parameters.
 
-    A loss that declares `Requires(stop_gradient=True)` is exempt.
+    A loss that declares `Requires(surrogate_gradient=True)` is exempt.
     """
-    if method.requires.stop_gradient:
+    if method.requires.surrogate_gradient:
         return
     batch = batch_for(method)
     _, gradient = loss_and_gradient(method, batch)

@@ -73,10 +73,10 @@ class SolutionsWithMistakes:
 class CheckedWorking(PerRolloutReward):
     """1 for a worked solution of `DigitSums` without a mistake, in any order of the terms, else 0.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> task = DigitSums(3, 3, size=1).load()[0]  # a6 b2 c2
     >>> texts = (": c2 a6T8 b2T0 is 0", ": a6 b2T9 c2T0 is 0", ": a6 b2T8 is 8", "is 0")
-    >>> CheckedWorking()(task, [Rollout((("?", Action((), (), text=text)),)) for text in texts])
+    >>> CheckedWorking()(task, [Rollout((("?", Response((), (), text=text)),)) for text in texts])
     [1.0, 0.0, 0.0, 0.0]
     """
 

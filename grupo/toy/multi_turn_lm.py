@@ -49,8 +49,8 @@ class MultiTurnDemonstrations:
         while (observation := await env.reply(task, rollout)) is not None:
             observations.append(observation)
             text = self.demonstrator(task, observations, rng)
-            action = await actor.append_unsampled(rollout, observation, text)
-            rollout = rollout.append_turn(observation, action)
+            response = await actor.append_unsampled(rollout, observation, text)
+            rollout = rollout.append_turn(observation, response)
         return Group(task, (replace(rollout, reward=1.0),))
 
 

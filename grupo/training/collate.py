@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, SignalDict, TaskHistory
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 
 Encode = Callable[[Sequence[Rollout]], Any]
 
@@ -23,7 +23,7 @@ def collate(
 ) -> Batch:
     """Collate groups of ragged rollouts into one batch, with a row for each context of a rollout.
 
-    Columns start at a row's first action: the first observation belongs to the batch's `inputs`.
+    Columns start at a row's first response: the first observation belongs to the batch's `inputs`.
     Later observations and tokens that the policy was forced to generate are masked. A reward term
     or a step value that a rollout lacks is 0.
 
@@ -37,16 +37,16 @@ def collate(
     to_matrix = partial(_to_matrix, [row for _, row in indexed_rows])
     step_values = dict.fromkeys(chain.from_iterable(r.step_values for r in rollouts))
     value_functions = {
-        **ACTION_SIGNALS,
-        **{f"step/{name}": partial(_PlacedAction.step_values, name=name) for name in step_values},
+        **RESPONSE_SIGNALS,
+        **{f"step/{name}": partial(_PlacedResponse.step_values, name=name) for name in step_values},
     }
     return Batch.of(
         reward=_to_float64(rollout.reward for rollout in rollouts),
         group=_to_int64(p for p, group in enumerate(groups) for _ in group.rollouts),
         rollout=_to_int64(i for i, _ in indexed_rows),
-        mask=to_matrix(lambda placed: placed.action.in_loss).bool(),
+        mask=to_matrix(lambda placed: placed.response.in_loss).bool(),
         turn=to_matrix(lambda placed: placed.turn).long(),
-        old_logp=to_matrix(lambda placed: placed.action.logp),
+        old_logp=to_matrix(lambda placed: placed.response.logp),
         signals=SignalDict({name: to_matrix(fn) for name, fn in value_functions.items()}),
         reward_terms=SignalDict(_reward_terms(rollouts)),
         history=tuple(task_history(group.task) for group in groups),
@@ -64,64 +64,64 @@ def positions_in_batch(groups: Sequence[Group]) -> dict[int, int]:
     return {rollout.index: i for i, rollout in enumerate(rollouts) if rollout.index >= 0}
 
 
-def action_spans(rollout: Rollout) -> list[tuple[int, slice]]:
-    """The row of each action, counted within the rollout, and the action's columns in that row."""
+def response_spans(rollout: Rollout) -> list[tuple[int, slice]]:
+    """The row of each response, counted within the rollout, and the response's columns in it."""
     rows = enumerate(_rows(rollout))
     return [(number, placed.columns) for number, row in rows for placed in row]
 
 
 @dataclass(frozen=True)
-class _PlacedAction:
-    """An action and its place in a row."""
+class _PlacedResponse:
+    """A response and its place in a row."""
 
     rollout: Rollout
-    action: Action
+    response: Response
     columns: slice
     turn: int
-    offset: int  # items of the rollout before this action
+    offset: int  # items of the rollout before this response
 
     def token_ids(self) -> list[float]:
-        """The action's items where these are integers, such as tokens; 0 for other items."""
-        return [float(item) if isinstance(item, int) else 0.0 for item in self.action.items]
+        """The response's items where these are integers, such as tokens; 0 for other items."""
+        return [float(item) if isinstance(item, int) else 0.0 for item in self.response.items]
 
     def step_values(self, name: str) -> list[float]:
-        """The rollout's step values of that name at this action's items; 0 where there are none."""
-        length = len(self.action.items)
+        """The rollout's step values of that name at the response's items; 0 if there are none."""
+        length = len(self.response.items)
         values = self.rollout.step_values.get(name, ())[self.offset : self.offset + length]
         return [*values, *[0.0] * (length - len(values))]
 
 
-ACTION_SIGNALS: Mapping[str, Callable[[_PlacedAction], Sequence[float] | float]] = {
-    "logp@sampler": lambda placed: placed.action.logp,
-    "sampled": lambda placed: placed.action.sampled,
-    "off_context": lambda placed: placed.action.off_context,
-    "policy_version": lambda placed: placed.action.item_versions,
-    "step/item": _PlacedAction.token_ids,
+RESPONSE_SIGNALS: Mapping[str, Callable[[_PlacedResponse], Sequence[float] | float]] = {
+    "logp@sampler": lambda placed: placed.response.logp,
+    "sampled": lambda placed: placed.response.sampled,
+    "off_context": lambda placed: placed.response.off_context,
+    "policy_version": lambda placed: placed.response.item_versions,
+    "step/item": _PlacedResponse.token_ids,
 }
 
 
-def _rows(rollout: Rollout) -> list[list[_PlacedAction]]:
-    """The actions of each context; a new turn begins with every observation but the first."""
+def _rows(rollout: Rollout) -> list[list[_PlacedResponse]]:
+    """The responses of each context; a new turn begins with every observation but the first."""
     rows = []
     turn = 0
     offset = 0
     for context in rollout.contexts:
         rows.append([])
         end = 0
-        for i, (_, action) in enumerate(context.turns):
-            turn += len(rows) + i > 1 and len(action.observation) > 0
-            start = end + len(action.observation) * (i > 0)
-            end = start + len(action.items)
-            rows[-1].append(_PlacedAction(rollout, action, slice(start, end), turn, offset))
-            offset += len(action.items)
+        for i, (_, response) in enumerate(context.turns):
+            turn += len(rows) + i > 1 and len(response.observation) > 0
+            start = end + len(response.observation) * (i > 0)
+            end = start + len(response.items)
+            rows[-1].append(_PlacedResponse(rollout, response, slice(start, end), turn, offset))
+            offset += len(response.items)
     return rows
 
 
 def _to_matrix(
-    rows: Sequence[Sequence[_PlacedAction]],
-    value_of: Callable[[_PlacedAction], Sequence[float] | float],
+    rows: Sequence[Sequence[_PlacedResponse]],
+    value_of: Callable[[_PlacedResponse], Sequence[float] | float],
 ) -> Tensor:
-    """Scatter values per item, or one value per action, to (N, T).
+    """Scatter values per item, or one value per response, to (N, T).
 
     Observations and padding are 0.
     """

@@ -67,7 +67,7 @@ async def collect_groups(
 
     Args:
         method: Its curriculum draws tasks, its sampler generates and its filter selects groups.
-        env: Replies to actions and scores rollouts.
+        env: Replies to responses and scores rollouts.
         actor: The policy's handle for generating.
         tasks: The training tasks.
         history: Earlier groups; the number of tasks drawn is added to it.

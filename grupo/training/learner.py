@@ -25,9 +25,9 @@ from grupo.core.types import Task
 from grupo.core.usage import count_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import (
+    broadcast_from_rank_0,
     collect_json,
     exchange_json,
-    of_rank_0,
     sum_counts,
     sum_gradients,
 )
@@ -120,7 +120,7 @@ class Learner:
             optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
         folds = method.requires.task_folds, method.requires.source_folds
         self.state = State(self.policy, optimizers, self.aux_models, self.tasks, *folds)
-        self.state.pool.capacity = method.requires.pool
+        self.state.replay_buffer.capacity = method.requires.replay_buffer
         if recipe.ema:
             self.state.ema_weights = recipe.ema.initial(self.policy.weights())
         self.rollout_queue = self.state.rollout_queue
@@ -165,7 +165,7 @@ class Learner:
         check_observed_rewards(method, collected.kept_groups)
         batch = self._build_batch(method, collected)
         replay_metrics = Metrics()
-        if self.state.pool.capacity:
+        if self.state.replay_buffer.capacity:
             replayed = self._replayer(method)(method.replay, collected, batch, step, recipe.seed)
             collected, batch, replay_metrics = replayed.collected, replayed.batch, replayed.metrics
         trace = Trace()
@@ -180,7 +180,7 @@ class Learner:
         values |= metrics.usage_metrics(pending.usage)
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
-        values = of_rank_0(self.ranks, values, f"step {step + 1} ended")
+        values = broadcast_from_rank_0(self.ranks, values, f"step {step + 1} ended")
         self.state.record_step(collected.sampled_groups, values, recipe.method)
         self.state.kl = measured_kl(self.recipe_at(step).early_stopping, values)
         kill_point("step/recorded")
@@ -208,7 +208,7 @@ class Learner:
                 result = replace(result, demonstrations=demonstration_scores(*arguments))
             self.policy.weight_sync.release_memory()
         usage = sum_counts(exchange_json(self.ranks, usage, f"evaluation {label}"))
-        seconds = of_rank_0(self.ranks, stopwatch.elapsed, f"evaluation {label}")
+        seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, f"evaluation {label}")
         self.state.record_evaluation(label, result, seconds, usage)
         kill_point("run/evaluated")
         return result
@@ -301,7 +301,7 @@ class Learner:
             with self.stopwatch.lap("logprobs"):
                 return self._retry_on_oom(partial(self._add_signals, method, batch))
 
-        return Replayer(self.state.pool, self._collate, measure, self.ranks)
+        return Replayer(self.state.replay_buffer, self._collate, measure, self.ranks)
 
     def _compute_signals(self, method: Method, batch: Batch) -> Batch:
         if self._must_recompute_old_logp():
@@ -309,8 +309,8 @@ class Learner:
         return self._add_signals(method, batch)
 
     def _add_signals(self, method: Method, batch: Batch) -> Batch:
-        scorers = self.aux_models.scorers
-        return add_signals(self.policy, scorers, batch, method.requires.signals, self.ranks)
+        signal_models = self.aux_models.signal_models
+        return add_signals(self.policy, signal_models, batch, method.requires.signals, self.ranks)
 
     def _must_recompute_old_logp(self) -> bool:
         tolerance = self.recipe.old_logp_tolerance

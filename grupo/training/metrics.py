@@ -73,11 +73,11 @@ def usage_metrics(usage: Mapping[str, float]) -> dict[str, float]:
 
 
 def mean_staleness(collected: CollectedGroups, step: int) -> float:
-    """Mean age, in steps, of the weights that the actions were sampled with."""
+    """Mean age, in steps, of the weights that the responses were sampled with."""
     rollouts = (rollout for group in collected.sampled_groups for rollout in group.rollouts)
-    actions = [action for r in rollouts for _, action in r.turns if action.sampled]
-    total_age = sum(step - version for action in actions for version in action.item_versions)
-    return total_age / max(1, sum(len(action.items) for action in actions))
+    responses = [response for r in rollouts for _, response in r.turns if response.sampled]
+    total_age = sum(step - version for response in responses for version in response.item_versions)
+    return total_age / max(1, sum(len(response.items) for response in responses))
 
 
 def time_metrics(stopwatch: Stopwatch, metrics: Mapping[str, float]) -> dict[str, float]:
@@ -155,9 +155,9 @@ def _rewards_differ(group: Group) -> bool:
 
 
 def _count_returned(group: Group) -> int:
-    """Number of sampled items; actions that several rollouts share are counted once, uncut.
+    """Number of sampled items; responses that several rollouts share are counted once, uncut.
 
-    The actions of an earlier step, which a sampler continued, were counted there.
+    The responses of an earlier step, which a sampler continued, were counted there.
     """
     earlier = _sampled_lengths(group.task.unfinished)
     lengths = _sampled_lengths(group.rollouts)
@@ -165,13 +165,13 @@ def _count_returned(group: Group) -> int:
 
 
 def _sampled_lengths(rollouts: Sequence[Rollout]) -> dict[tuple[int, int], int]:
-    """The largest number of items of each sampled action, by its turn and random stream."""
+    """The largest number of items of each sampled response, by its turn and random stream."""
     lengths = dict[tuple[int, int], int]()
     for rollout in rollouts:
-        for turn, (_, action) in enumerate(rollout.turns):
-            if action.sampled:
-                key = turn, action.rng_key or id(action)
-                lengths[key] = max(lengths.get(key, 0), len(action.items))
+        for turn, (_, response) in enumerate(rollout.turns):
+            if response.sampled:
+                key = turn, response.rng_key or id(response)
+                lengths[key] = max(lengths.get(key, 0), len(response.items))
     return lengths
 
 
@@ -208,11 +208,11 @@ def _term_values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
 
 
 def _mask_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
-    """Compare the mask with the actions: share of tokens masked in, or out, by mistake."""
+    """Compare the mask with the responses: share of tokens masked in, or out, by mistake."""
     rollouts = (rollout for group in collected.kept_groups for rollout in group.rollouts)
-    actions = [action for r in rollouts for _, action in r.turns if action.in_loss]
-    num_sampled = sum(len(action.items) for action in actions if action.sampled)
-    num_recited = sum(len(action.items) for action in actions if not action.sampled)
+    responses = [response for r in rollouts for _, response in r.turns if response.in_loss]
+    num_sampled = sum(len(response.items) for response in responses if response.sampled)
+    num_recited = sum(len(response.items) for response in responses if not response.sampled)
     masked_in = int(batch.mask.sum())
     sampled_in = int((batch.mask & (batch.signals["sampled"] > 0)).sum())
     total = max(1, num_sampled + num_recited)

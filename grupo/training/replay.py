@@ -1,4 +1,4 @@
-"""Replay of a step: rollouts of the pool join its batch, and some of its own enter the pool."""
+"""Replay of a step: rollouts of the replay buffer join its batch, and some of its own enter it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from grupo.algo.filters import mark_replayed
-from grupo.algo.pool_replay import (
-    PoolReplay,
+from grupo.algo.replay_rules import (
     ReplayPlan,
     ReplayRequest,
+    ReplayRule,
     advantage_magnitude,
     no_replay,
 )
@@ -19,10 +19,10 @@ from grupo.core.batch import Batch
 from grupo.core.rng import make_rng
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
-from grupo.distributed.exchange import of_rank_0
-from grupo.rollouts.pool import CreditedRollout, RolloutPool, Rows
+from grupo.distributed.exchange import broadcast_from_rank_0
+from grupo.rollouts.replay_buffer import ReplayBuffer, Rows, StoredRollout
 from grupo.storage.fault_injection import kill_point
-from grupo.training.collate import action_spans
+from grupo.training.collate import response_spans
 from grupo.training.collect import CollectedGroups
 
 Collate = Callable[[CollectedGroups], Batch]
@@ -47,24 +47,24 @@ class ReplayedStep:
 
 @dataclass(frozen=True)
 class Replayer:
-    """Replays rollouts of a pool.
+    """Replays rollouts of a replay buffer.
 
     Args:
-        pool: The pool.
+        replay_buffer: The replay buffer.
         collate: Collates the groups that are trained on, without measured signals.
         measure: Adds the signals that the method reads to a batch.
         ranks: The processes that train together; the first one writes and reads the rollouts.
     """
 
-    pool: RolloutPool
+    replay_buffer: ReplayBuffer
     collate: Collate
     measure: Measure
     ranks: Ranks
 
     def __call__(
-        self, rule: PoolReplay, collected: CollectedGroups, batch: Batch, step: int, seed: int
+        self, rule: ReplayRule, collected: CollectedGroups, batch: Batch, step: int, seed: int
     ) -> ReplayedStep:
-        """Draw from the pool, train on the drawn rollouts, and add rollouts of the step to it.
+        """Draw from the buffer, train on the drawn rollouts, and add rollouts of the step to it.
 
         A step without groups to train on draws nothing.
 
@@ -77,37 +77,42 @@ class Replayer:
         """
         rng = make_rng(seed, "replay", step)
         choose = rule if collected.kept_groups else no_replay
-        plan = choose(ReplayRequest(batch, self.pool.numbers, step, rng))
+        plan = choose(ReplayRequest(batch, self.replay_buffer.numbers, step, rng))
         drawn = self._read(plan.drawn)
-        ages = [float(step - self.pool.step[i]) for i in plan.drawn]
-        kill_point("pool/drawn")
+        ages = [float(step - self.replay_buffer.step[i]) for i in plan.drawn]
+        kill_point("replay_buffer/drawn")
         self._admit(collected.kept_groups, batch, plan, step)
         if drawn or not plan.trained.all():
             collected, batch = self._join(collected, batch, plan, drawn)
-        metrics = {"replay/pool_size": float(len(self.pool)), "replay/drawn": float(len(drawn))}
+        metrics = {
+            "replay/buffer_size": float(len(self.replay_buffer)),
+            "replay/drawn": float(len(drawn)),
+        }
         metrics |= {"replay/age_mean": sum(ages) / len(ages)} if ages else {}
         return ReplayedStep(collected, batch, metrics)
 
-    def _read(self, positions: Sequence[int]) -> list[CreditedRollout]:
+    def _read(self, positions: Sequence[int]) -> list[StoredRollout]:
         """The drawn rollouts; with several ranks, those that the first one reads."""
         if self.ranks.size == 1 or not positions:
-            return [self.pool.read(i) for i in positions]
+            return [self.replay_buffer.read(i) for i in positions]
         first = self.ranks.rank == 0
-        data = [self.pool.read(i).to_data() for i in positions] if first else None
-        shared = of_rank_0(self.ranks, data, "replayed rollouts read")
-        return [CreditedRollout.from_data(entry) for entry in shared]
+        data = [self.replay_buffer.read(i).to_data() for i in positions] if first else None
+        shared = broadcast_from_rank_0(self.ranks, data, "replayed rollouts read")
+        return [StoredRollout.from_data(entry) for entry in shared]
 
     def _admit(self, groups: Sequence[Group], batch: Batch, plan: ReplayPlan, step: int) -> None:
         credited = credited_rollouts(groups, batch, plan.admitted)
         priority = advantage_magnitude(batch)[plan.admitted]
-        self.pool.append(step, self.pool.lines(credited), priority, writes=self.ranks.rank == 0)
+        self.replay_buffer.append(
+            step, self.replay_buffer.lines(credited), priority, writes=self.ranks.rank == 0
+        )
 
     def _join(
         self,
         collected: CollectedGroups,
         batch: Batch,
         plan: ReplayPlan,
-        drawn: Sequence[CreditedRollout],
+        drawn: Sequence[StoredRollout],
     ) -> tuple[CollectedGroups, Batch]:
         """The groups that are trained on, and their batch."""
         groups = (*_remaining(collected.kept_groups, plan.trained), *map(_group_of, drawn))
@@ -134,14 +139,14 @@ class Replayer:
 
 def credited_rollouts(
     groups: Sequence[Group], batch: Batch, admitted: Tensor
-) -> list[CreditedRollout]:
+) -> list[StoredRollout]:
     """The admitted rollouts of a batch of groups, with their advantages and log-probabilities."""
     pairs = [(group.task, rollout) for group in groups for rollout in group.rollouts]
     rows_of: list[list[int]] = [[] for _ in pairs]
     for row, rollout in enumerate(batch.rollout.tolist()):
         rows_of[rollout].append(row)
     return [
-        CreditedRollout(
+        StoredRollout(
             task.key,
             task.source,
             replace(rollout, index=-1),
@@ -155,7 +160,7 @@ def credited_rollouts(
 def _rows(values: Tensor, rollout: Rollout, rows: Sequence[int]) -> Rows:
     """The values at the columns of a rollout's rows, without padding."""
     ends = [0] * len(rows)
-    for row, columns in action_spans(rollout):
+    for row, columns in response_spans(rollout):
         ends[row] = max(ends[row], columns.stop)
     return tuple(tuple(values[row, :end].tolist()) for row, end in zip(rows, ends, strict=True))
 
@@ -167,7 +172,7 @@ def _remaining(groups: Sequence[Group], trained: Tensor) -> list[Group]:
     return [group for group in kept if group.rollouts]
 
 
-def _group_of(drawn: CreditedRollout) -> Group:
+def _group_of(drawn: StoredRollout) -> Group:
     """A drawn rollout as a group of its own."""
     observations = [observation for observation, _ in drawn.rollout.turns]
     task = Task(drawn.task_key, observations[0], source=drawn.task_source)
@@ -183,7 +188,7 @@ def _with_fresh(joined: Batch, fresh: Batch) -> Batch:
     )
 
 
-def _with_stored(joined: Batch, rows: range, drawn: Sequence[CreditedRollout]) -> Batch:
+def _with_stored(joined: Batch, rows: range, drawn: Sequence[StoredRollout]) -> Batch:
     """The joined batch, whose last rows have the stored log-probs and advantages."""
     old_logp = joined.old_logp.clone()
     advantage = joined.advantage.clone()

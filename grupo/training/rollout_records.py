@@ -48,8 +48,8 @@ def rollout_records(
 
 def _turns(group: Group, rollout: Rollout) -> list[dict[str, Any]]:
     turns = [
-        {**observation_record(group, i, observation), "text": action.text}
-        for i, (observation, action) in enumerate(rollout.turns)
+        {**observation_record(group, i, observation), "text": response.text}
+        for i, (observation, response) in enumerate(rollout.turns)
     ]
     is_dialogue = any("observation" in turn for turn in turns)
     return turns if is_dialogue else []

@@ -16,7 +16,7 @@ from grupo.core.component import component_fields, to_code
 from grupo.core.errors import ConfigError
 from grupo.core.user_paths import no_run_message, shell_path
 from grupo.recipe import Recipe
-from grupo.rollouts.pool import POOL, verify_segments
+from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_segments
 from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
 from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, save_errors
@@ -35,7 +35,7 @@ RECIPE = "recipe.json"
 SUMMARY = "summary.json"
 MERGED = "merged.safetensors"  # weights that a pipeline merged for the run before it began
 CHECKPOINTS = "checkpoints"
-JOURNALS = ("metrics", "rollouts", "actions")
+JOURNALS = ("metrics", "rollouts", "responses")
 JOURNAL_CHECKSUMS = "journal_checksums"  # tensors of a checkpoint: `LineSums` of each journal
 
 
@@ -152,8 +152,8 @@ class RunFolder:
     def journals(self) -> dict[str, Journal]:
         """The journals by name.
 
-        `metrics` has one line for each step, `rollouts` one for each rollout, and `actions` one for
-        each rollout of a logged group, with its actions.
+        `metrics` has one line for each step, `rollouts` one for each rollout, and `responses` one
+        for each rollout of a logged group, with its responses.
         """
         return {name: Journal(self.folder / f"{name}.jsonl") for name in JOURNALS}
 
@@ -162,7 +162,7 @@ class RunFolder:
         step: int,
         metrics: Mapping[str, float],
         rollouts: Sequence[Any],
-        actions: Sequence[Any] = (),
+        responses: Sequence[Any] = (),
     ) -> None:
         """Append a step to the journals.
 
@@ -170,12 +170,12 @@ class RunFolder:
             step: Number of the step, from 1.
             metrics: The metrics of the step.
             rollouts: Records of its rollouts.
-            actions: Records of the actions of its logged rollouts.
+            responses: Records of the responses of its logged rollouts.
         """
         if not self.writes:
             return
         with save_errors(f"Step {step} is not logged"):
-            self.journals["actions"].append(*actions)
+            self.journals["responses"].append(*responses)
             self.journals["rollouts"].append(*rollouts)
             kill_point("step/logging")
             self.journals["metrics"].append({"step": step, **metrics})
@@ -235,7 +235,7 @@ class RunFolder:
         return saved
 
     def check_files(self, saved: Checkpoint) -> None:
-        """Check that a checkpoint belongs to the recipe, and journals and pool to the checkpoint.
+        """Check that a checkpoint belongs to the recipe, and journals and replay buffer to it.
 
         Raises:
             InvalidCheckpoint: A line that was written before the checkpoint is damaged or lost.
@@ -253,7 +253,7 @@ class RunFolder:
                 self.journals[name].verify(mark)
             except DamagedJournal as problem:
                 raise InvalidCheckpoint(str(problem)) from problem
-        verify_segments(self.folder, saved.tensors.get(POOL, {}))
+        verify_segments(self.folder, saved.tensors.get(REPLAY_BUFFER, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from grupo.core.event_loop import running_rollout_loop
-from grupo.core.interfaces import Actor, Env, EnvWithLosses
+from grupo.core.interfaces import Actor, Env, EnvWithLostReplies
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import Sampler
 from grupo.training.slow_calls import slow_calls
@@ -22,7 +22,7 @@ class SamplingRound:
 
     Args:
         sampler: Generates the groups.
-        env: Replies to actions and scores rollouts.
+        env: Replies to responses and scores rollouts.
         groups: The groups to begin or to continue.
         limit: Limit of the tokens of a rollout in this step; None if there is none.
     """
@@ -67,7 +67,7 @@ class SamplingRound:
 
     async def _sample_group(self, index: int, task: Task, actor: Actor) -> Group | UnfinishedGroup:
         try:
-            return await self.sampler(task, _RoundEnv(self, index), actor)
+            return await self.sampler(task, _OrderedScoringEnv(self, index), actor)
         except asyncio.CancelledError:
             record = self.records[index]
             if record is None or index not in self.paused:
@@ -84,7 +84,9 @@ class SamplingRound:
                 return await self.env.reply(task, rollout)
 
         def is_lost() -> bool:
-            return isinstance(self.env, EnvWithLosses) and bool(self.env.loss(task, rollout))
+            if not isinstance(self.env, EnvWithLostReplies):
+                return False
+            return self.env.lost_reply_cause(task, rollout) != ""
 
         record = self.records[index]
         return await (record.observation(rollout, reply, is_lost) if record else reply())
@@ -142,7 +144,7 @@ class SamplingRound:
 
 
 @dataclass(frozen=True)
-class _RoundEnv:
+class _OrderedScoringEnv:
     """The environment of one group in a round: `score` returns when all groups are scored."""
 
     sampling_round: SamplingRound

@@ -20,7 +20,7 @@ from grupo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.rollouts.eval_scores import step_label
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
-from grupo.rollouts.pool import POOL, RolloutPool
+from grupo.rollouts.replay_buffer import REPLAY_BUFFER, ReplayBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.checkpoint import Checkpoint
 from grupo.training.async_rollouts import AsyncRolloutQueue
@@ -62,7 +62,9 @@ class State:
             task_histories=TaskHistoryStore(task_folds),
             source_histories=TaskHistoryStore(source_folds),
         )
-        self.pool = RolloutPool()  # of no capacity, unless the method replays rollouts of all tasks
+        self.replay_buffer = (
+            ReplayBuffer()
+        )  # of no capacity, unless the method replays rollouts of all tasks
         self.step = 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
@@ -151,7 +153,7 @@ class State:
             "aux_heads": aux_heads,
             "reference": self.aux_models.reference_weights,
             "ema": self.ema_weights,
-            POOL: self.pool.tensors(),
+            REPLAY_BUFFER: self.replay_buffer.tensors(),
         }
         return {
             "weights": weights,
@@ -201,7 +203,7 @@ class State:
             average.copy_(sharded_like(average, tensors["ema"][name]))
         folds = self.history.task_histories.folds, self.history.source_histories.folds
         self.history = History.from_data(data["history"], tensors["history"], *folds)
-        self.pool.restore(tensors.get(POOL, {}))
+        self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
         self.step = checkpoint.step
         self.eval_scores = dict(data["eval_scores"])
         self.generated_tokens = data["generated_tokens"]

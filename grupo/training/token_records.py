@@ -1,4 +1,4 @@
-"""The records of a step in `actions.jsonl`: every action of a rollout, with numbers per token."""
+"""The records of a step in `responses.jsonl`: the responses of rollouts with numbers per token."""
 
 import math
 from collections import defaultdict
@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch
-from grupo.core.types import Action, Group, Observation, Rollout
+from grupo.core.types import Group, Observation, Response, Rollout
 from grupo.storage.png import data_url
-from grupo.training.collate import action_spans, positions_in_batch
+from grupo.training.collate import positions_in_batch, response_spans
 
 TokensAsText = Callable[[Rollout], Sequence[Sequence[str]]]
 Numbers = float | Sequence[float | None] | None  # a single number stands for equal numbers
@@ -42,12 +42,12 @@ def token_records(
     trace: Trace,
     tokens_as_text: TokensAsText,
 ) -> list[Any]:
-    """Records of rollouts with their actions, in the order of `rollout_records`.
+    """Records of rollouts with their responses, in the order of `rollout_records`.
 
-    A record holds, for each action, the observation before it, its items, and numbers per item: a
+    A record holds, for each response, the observation before it, its items, and numbers per item: a
     list, a single number if all are equal, null where a number is unknown. `partial` has the
-    places of tokens without text, whose character a later token completes. `action_id` is equal for
-    rollouts of a group that share the action.
+    places of tokens without text, whose character a later token completes. `response_id` is equal
+    for rollouts of a group that share the response.
 
     Args:
         step: Number of the step, from 1.
@@ -55,32 +55,34 @@ def token_records(
         kept_groups: The groups that were trained on.
         batch: The batch collated from the kept groups, with advantages.
         trace: Signals of the policy at the trained actions.
-        tokens_as_text: Returns the items of each action of a rollout as texts.
+        tokens_as_text: Returns the items of each response of a rollout as texts.
     """
     token_values = _TokenValues(kept_groups, batch, trace)
     records = []
     for number, group in enumerate(sampled_groups):
-        action_ids = dict[tuple[int, int], int]()
+        response_ids = dict[tuple[int, int], int]()
         for rollout in group.rollouts:
-            ids = [action_ids.setdefault(key, len(action_ids)) for key in _action_keys(rollout)]
+            ids = [
+                response_ids.setdefault(key, len(response_ids)) for key in _response_keys(rollout)
+            ]
             texts = tokens_as_text(rollout)
             values = token_values(rollout)
             parts = enumerate(zip(rollout.turns, texts, values, ids, strict=True))
-            actions = [
+            responses = [
                 {
                     **observation_record(group, i, observation),
-                    **_action_record(action, items),
+                    **_response_record(response, items),
                     **numbers,
-                    "action_id": action_id,
+                    "response_id": response_id,
                 }
-                for i, ((observation, action), items, numbers, action_id) in parts
+                for i, ((observation, response), items, numbers, response_id) in parts
             ]
-            records.append({"step": step, "group": number, "actions": actions})
+            records.append({"step": step, "group": number, "responses": responses})
     return records
 
 
 class _TokenValues:
-    """Returns the advantages and signals of each action of a rollout."""
+    """Returns the advantages and signals of each response of a rollout."""
 
     def __init__(self, kept_groups: Sequence[Group], batch: Batch, trace: Trace) -> None:
         self.trace = trace
@@ -91,7 +93,7 @@ class _TokenValues:
             self.rows_by_rollout[rollout].append(row)
 
     def __call__(self, rollout: Rollout) -> list[dict[str, Any]]:
-        spans = action_spans(rollout)
+        spans = response_spans(rollout)
         if rollout.index not in self.positions:
             return [{} for _ in spans]
         rows = self.rows_by_rollout[self.positions[rollout.index]]
@@ -108,9 +110,9 @@ class _TokenValues:
         return record | ({"clipped": clipped} if clipped else {})
 
 
-def _action_keys(rollout: Rollout) -> list[tuple[int, int]]:
-    """Identifies each action by its turn and its random stream: shared actions have equal keys."""
-    return [(i, action.rng_key or id(action)) for i, (_, action) in enumerate(rollout.turns)]
+def _response_keys(rollout: Rollout) -> list[tuple[int, int]]:
+    """Identifies each response by its turn and random stream: shared responses have equal keys."""
+    return [(i, response.rng_key or id(response)) for i, (_, response) in enumerate(rollout.turns)]
 
 
 def observation_record(group: Group, turn: int, observation: Observation) -> dict[str, Any]:
@@ -120,26 +122,26 @@ def observation_record(group: Group, turn: int, observation: Observation) -> dic
     return {"observation": observation}
 
 
-def _action_record(action: Action, texts: Sequence[str]) -> dict[str, Any]:
-    """An action by itself; flags are written only where they differ from the usual value."""
-    true_by_default = {"sampled": action.sampled, "in_loss": action.in_loss}
+def _response_record(response: Response, texts: Sequence[str]) -> dict[str, Any]:
+    """A response by itself; flags are written only where they differ from the usual value."""
+    true_by_default = {"sampled": response.sampled, "in_loss": response.in_loss}
     false_by_default = {
-        "resets_context": action.resets_context,
-        "off_context": action.off_context,
+        "resets_context": response.resets_context,
+        "off_context": response.off_context,
     }
     texts = list(texts)
-    pairs = enumerate(zip(action.items, texts, strict=True))
+    pairs = enumerate(zip(response.items, texts, strict=True))
     partial = [i for i, (item, text) in pairs if isinstance(item, int) and not text]
     return {
         "items": texts,
-        "finish_reason": action.finish_reason,
-        "policy_version": action.policy_version,
-        "logp": _collapse_equal([*map(_rounded, action.logp)]) if action.sampled else None,
+        "finish_reason": response.finish_reason,
+        "policy_version": response.policy_version,
+        "logp": _collapse_equal([*map(_rounded, response.logp)]) if response.sampled else None,
         "advantage": None,
         **{name: False for name, flag in true_by_default.items() if not flag},
         **{name: True for name, flag in false_by_default.items() if flag},
         **({"partial": partial} if partial else {}),
-        **({"image": data_url(action.image)} if action.image else {}),
+        **({"image": data_url(response.image)} if response.image else {}),
     }
 
 

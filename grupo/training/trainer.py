@@ -8,12 +8,12 @@ from typing import Any
 from grupo.config.validate import check_recipe
 from grupo.distributed.agreement import check_same_weights
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import exchange_json, lost_ranks_named, of_rank_0
+from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, name_lost_rank
 from grupo.distributed.rank_report import RANKS
 from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
-from grupo.rollouts.pool import remove_unnamed_segments
+from grupo.rollouts.replay_buffer import remove_unnamed_segments
 from grupo.storage.checkpoint import NoCheckpoint, save_errors
 from grupo.storage.checkpoint_dirs import newest_first
 from grupo.storage.fault_injection import kill_point
@@ -36,7 +36,7 @@ from grupo.training.token_records import token_records
 from grupo.training.unscored_step import check_any_scored, first_error
 
 
-def train(
+def run_training(
     recipe: Recipe, run: str | Path = "", callback: Callback = NullCallback()
 ) -> dict[str, Any]:
     """Train a recipe in a new run folder and return the contents of `summary.json`.
@@ -50,13 +50,13 @@ def train(
         ConfigError: The recipe or the folder cannot be used; raised before any training.
     """
     ranks = started_ranks()
-    folder = of_rank_0(ranks, str(run or unused_folder()), "folder of the run named")
+    folder = broadcast_from_rank_0(ranks, str(run or unused_folder()), "folder of the run named")
     trainer = create_trainer(recipe, Path(folder), callback, ranks)
     with trainer.lock:
         return trainer()
 
 
-def resume(run: str | Path, callback: Callback = NullCallback()) -> dict[str, Any]:
+def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dict[str, Any]:
     """Resume a run that was stopped at any moment; its results are those of an uninterrupted run.
 
     Args:
@@ -145,7 +145,7 @@ class Trainer:
         self.ranks = learner.ranks
         with save_errors("The run is not resumed"):  # a new run has no report to replace
             self.ranks.report_to(run.folder / RANKS)
-        self.state.pool.segments = SegmentFiles(run.folder)
+        self.state.replay_buffer.segments = SegmentFiles(run.folder)
         self.clock = StepClock(run.folder / CLOCK, writes=run.writes)
         if self.recipe.early_stopping.max_seconds:
             self.state.count_seconds = self.clock.count
@@ -213,7 +213,7 @@ class Trainer:
         self._save()
 
     def _step(self) -> None:
-        with lost_ranks_named(self.ranks):
+        with name_lost_rank(self.ranks):
             result = self.learner.step()
         number = self.state.step  # counted from 1
         for note in result.notes:
@@ -277,14 +277,14 @@ class Trainer:
     def _save(self) -> None:
         check_same_weights(self.ranks, self.policy.replicated_weights())
         with save_errors(f"Step {self.state.step} is not saved"):
-            self.state.pool.segments.fsync()
+            self.state.replay_buffer.segments.fsync()
         tensors, data = self.state.tensors(), self.state.data()
-        with lost_ranks_named(self.ranks):
+        with name_lost_rank(self.ranks):
             self.run.save(self.state.step, tensors, data, self._best_steps())
         self._remove_old_segments()
 
     def _remove_old_segments(self) -> None:
-        if self.state.pool.capacity and self.run.writes:
-            with save_errors("An older part of the pool is not removed"):
+        if self.state.replay_buffer.capacity and self.run.writes:
+            with save_errors("An older part of the replay buffer is not removed"):
                 saved = newest_first(self.run.folder / CHECKPOINTS)
                 remove_unnamed_segments(self.run.folder, saved)

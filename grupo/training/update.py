@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch, SignalDict, Signals
 from grupo.core.device_copies import to_device
-from grupo.core.interfaces import Scorer
+from grupo.core.interfaces import SignalModel
 from grupo.core.signal_names import CURRENT, GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -23,8 +23,8 @@ def no_hook(batch: Batch, signals: Mapping[str, Tensor]) -> None:
     """Ignores the signals."""
 
 
-class MicrobatchScorer(Scorer, Protocol):
-    """A scorer that knows which rows of a batch fit in memory together."""
+class MicrobatchSignalModel(SignalModel, Protocol):
+    """A model that knows which rows of a batch fit in memory together."""
 
     @property
     def is_sharded(self) -> bool:
@@ -38,8 +38,8 @@ class MicrobatchScorer(Scorer, Protocol):
 
 @torch.no_grad()
 def add_signals(
-    policy: MicrobatchScorer,
-    models: Mapping[str, Scorer],
+    policy: MicrobatchSignalModel,
+    models: Mapping[str, SignalModel],
     batch: Batch,
     names: Collection[str],
     ranks: Ranks = SINGLE_RANK,
@@ -56,18 +56,18 @@ def add_signals(
     """
     for name in sorted(set(names) - set(batch.signals)):
         signal, model = split_name(name)
-        scorer = policy
-        scorer_signal = name
+        signal_model = policy
+        model_signal = name
         if model and not is_comparison(name):
-            scorer = policy if model == CURRENT else models[model]
-            scorer_signal = signal
-        by_group = scorer_signal in GROUP_SIGNALS
+            signal_model = policy if model == CURRENT else models[model]
+            model_signal = signal
+        by_group = model_signal in GROUP_SIGNALS
         if by_group:
             own = list(_groups_of_rows(batch))[ranks.rank :: ranks.size]
-            values = _evaluate_rows(scorer, batch, [scorer_signal], own, ranks)
+            values = _evaluate_rows(signal_model, batch, [model_signal], own, ranks)
         else:
-            values = evaluate_all(policy, scorer, batch, [scorer_signal], ranks)
-        batch = batch.with_signals({name: values[scorer_signal]})
+            values = evaluate_all(policy, signal_model, batch, [model_signal], ranks)
+        batch = batch.with_signals({name: values[model_signal]})
     return batch
 
 
@@ -79,23 +79,24 @@ def _groups_of_rows(batch: Batch) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def evaluate_all(
-    policy: MicrobatchScorer,
-    scorer: Scorer,
+    policy: MicrobatchSignalModel,
+    signal_model: SignalModel,
     batch: Batch,
     names: Collection[str],
     ranks: Ranks = SINGLE_RANK,
 ) -> SignalDict:
     """Signals of every row without gradients, in the micro-batches of `policy`."""
-    return _evaluate_rows(scorer, batch, names, _own_microbatches(policy, batch, ranks), ranks)
+    own = _own_microbatches(policy, batch, ranks)
+    return _evaluate_rows(signal_model, batch, names, own, ranks)
 
 
-def _own_microbatches(policy: MicrobatchScorer, batch: Batch, ranks: Ranks) -> list[Tensor]:
+def _own_microbatches(policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks) -> list[Tensor]:
     """Row indices of the micro-batches that this rank evaluates."""
     return _microbatches_by_rank(policy, batch, ranks)[ranks.rank]
 
 
 def _microbatches_by_rank(
-    policy: MicrobatchScorer, batch: Batch, ranks: Ranks
+    policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks
 ) -> list[list[Tensor]]:
     """Row indices of the micro-batches that each rank evaluates."""
     if ranks.size == 1:
@@ -110,7 +111,7 @@ def _microbatches_by_rank(
 
 
 def _backward_passes(
-    policy: MicrobatchScorer, batch: Batch, ranks: Ranks
+    policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks
 ) -> list[tuple[Tensor, float]]:
     """Row indices of this rank's micro-batches, each with the factor 1 of its loss.
 
@@ -134,13 +135,17 @@ def _ranks_of_rows(batch: Batch, ranks: Ranks) -> Tensor:
 
 
 def _evaluate_rows(
-    scorer: Scorer, batch: Batch, names: Collection[str], own: Sequence[Tensor], ranks: Ranks
+    signal_model: SignalModel,
+    batch: Batch,
+    names: Collection[str],
+    own: Sequence[Tensor],
+    ranks: Ranks,
 ) -> SignalDict:
     """Signals of the rows of this rank, added to those of the others, which are 0 here."""
     out = {name: torch.zeros_like(batch.old_logp) for name in names}
     with out_of_memory_on_all(ranks):
         for rows in own:
-            signals = scorer.signals(batch.select_rows(rows), names)
+            signals = signal_model.signals(batch.select_rows(rows), names)
             for name in names:
                 device = signals[name].device
                 out[name] = to_device(out[name], device)  # read when all rows are queued
@@ -151,7 +156,7 @@ def _evaluate_rows(
 
 
 def accumulate_gradients(
-    policy: MicrobatchScorer,
+    policy: MicrobatchSignalModel,
     method: Method,
     batch: Batch,
     token_hook: TokenHook = no_hook,
@@ -188,7 +193,7 @@ def accumulate_gradients(
 
 
 def _one_pass(
-    policy: MicrobatchScorer,
+    policy: MicrobatchSignalModel,
     method: Method,
     batch: Batch,
     weight: Tensor,
@@ -216,7 +221,7 @@ def _one_pass(
 
 
 def _two_passes(
-    policy: MicrobatchScorer,
+    policy: MicrobatchSignalModel,
     method: Method,
     batch: Batch,
     weight: Tensor,
@@ -246,7 +251,7 @@ def _two_passes(
             )
 
 
-def _failures_of_ranks(policy: MicrobatchScorer, ranks: Ranks) -> AbstractContextManager[None]:
+def _failures_of_ranks(policy: MicrobatchSignalModel, ranks: Ranks) -> AbstractContextManager[None]:
     """Context manager of backward passes, in which another rank may fail."""
     return collective_passes(ranks) if policy.is_sharded else out_of_memory_on_all(ranks)
 

@@ -157,9 +157,9 @@ class LakeRun(TabularRun):
             best = min(group.rollouts, key=lambda rollout: (-rollout.reward, rollout.length))
             self.history.replay_rollouts[group.task.key] = (best,) * int(best.reward)
 
-    def collect_groups(self, method: Method) -> tuple[list[Group], list[Group]]:
+    def sampled_and_kept_groups(self, method: Method) -> tuple[list[Group], list[Group]]:
         """The groups of a step, which are counted, and those that are trained on."""
-        sampled, kept = super().collect_groups(method)
+        sampled, kept = super().sampled_and_kept_groups(method)
         self.num_moves += sum(rollout.length for group in sampled for rollout in group.rollouts)
         self.is_flat += [not group.has_reward_variance for group in kept]
         self.is_replayed += [group.rollouts[0].source == "replayed" for group in kept]

@@ -25,7 +25,7 @@ from grupo.claims.stored_runs import stored_runs
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.rng import derive_key, make_rng
-from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
+from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.rollouts.samplers import GroupSampler, Reset
@@ -63,18 +63,18 @@ class TableActor:
     logp: Sequence[Sequence[float]]
     key: int
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         logp = self.logp[len(rollout.turns)]
         weights = torch.tensor(logp).exp().tolist()
         rng = make_rng(self.key, "digit", len(rollout.turns))
         (digit,) = rng.choices(range(len(logp)), weights)
-        return Action((digit,), (logp[digit],), (observation,), str(digit), rng_key=self.key)
+        return Response((digit,), (logp[digit],), (observation,), str(digit), rng_key=self.key)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
-    ) -> Action:
-        """The action of a given digit."""
-        return Action((int(text),), (0.0,), (observation,), text, sampled=False)
+    ) -> Response:
+        """The response of a given digit."""
+        return Response((int(text),), (0.0,), (observation,), text, sampled=False)
 
     def fork(self, *label: object) -> "TableActor":
         """The same policy with a random stream of its own."""

@@ -63,9 +63,9 @@ class SourcedRun(TabularRun):
         self.tasks = [replace(task, source=SOURCES[int(task.key) % 3]) for task in self.tasks]
         self.drawn: list[str] = []  # the source of every task
 
-    def collect_groups(self, method: Method) -> tuple[list, list]:
+    def sampled_and_kept_groups(self, method: Method) -> tuple[list, list]:
         """The groups of a step; their sources are added to `drawn`."""
-        sampled, kept = super().collect_groups(method)
+        sampled, kept = super().sampled_and_kept_groups(method)
         self.drawn += [group.task.source for group in sampled]
         return sampled, kept
 

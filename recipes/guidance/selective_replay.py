@@ -3,14 +3,14 @@
 The world is that of `grupo.claims.three_sources`: the toy model solves 45 % of the tasks and
 none of another 45 %. All arms generate 100,000 tokens. "SSR" is VL-Rethinker without its forced
 rethinking: selective sample replay, clip bounds of 0.8 and 1.35, advantages that are not scaled and
-4 updates per step; "SSR, no pool" lacks the replay alone. Skywork R1V2 differs from GRPO in its
+4 updates per step; "SSR, no replay" lacks the replay alone. Skywork R1V2 differs from GRPO in its
 buffer alone. The arm that draws from the learnable source is the upper bound, which must win first.
 
 Named before the first run of these seeds: (a) the accuracy on held-out sums of five and six digits
 (`learnable`) of SSR and of Skywork R1V2, minus that of GRPO, by the exact sequential sign-flip test
 with looks at 8, 12 and 16 pairs and an error of 5 % for both together; (b) `with_advantage`, the
 share of the trained rollouts of the whole run that have a nonzero advantage, of the three. GRPO
-with the pool of SSR was added after these runs, for the tables alone.
+with the replay buffer of SSR was added after these runs, for the tables alone.
 
 python recipes/guidance/selective_replay.py FOLDER [FIRST_SEED END]
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 from grupo.algo.losses import Clip
-from grupo.algo.pool_replay import advantage_magnitude, no_replay
+from grupo.algo.replay_rules import advantage_magnitude, no_replay
 from grupo.claims.hard_sums import steps_for_tokens
 from grupo.claims.paired_table import paired_table
 from grupo.claims.sequential_table import sequential_table
@@ -51,9 +51,9 @@ METHODS: Mapping[str, Method] = {
     "GRPO": GRPO,
     "learnable only": LEARNABLE_ONLY,
     "SSR": SSR,
-    "SSR, no pool": SSR.replace(replay=no_replay),
+    "SSR, no replay": SSR.replace(replay=no_replay),
     "Skywork R1V2": skywork_r1v2(GROUP_SIZE),
-    "GRPO, SSR's pool": GRPO.replace(replay=SSR.replay),
+    "GRPO, SSR's replay": GRPO.replace(replay=SSR.replay),
 }
 TESTED = ("GRPO", "SSR", "Skywork R1V2")
 RECIPE = three_sources_recipe(SSR, seed=0)
@@ -85,7 +85,7 @@ def beginner(seed: int) -> Metrics:
 def trained_shares(steps: Sequence[TrainStepResult]) -> Metrics:
     """The number of steps, and the shares of their trained rollouts that have an advantage.
 
-    `replayed` is the share of those that were drawn from a pool.
+    `replayed` is the share of those that were drawn from a replay buffer.
 
     Args:
         steps: All steps of a run.

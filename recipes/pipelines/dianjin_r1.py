@@ -66,8 +66,8 @@ class YesNoMatch(PerRolloutReward):
     Args:
         extract: Finds the answer in the rollout's text.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout((("?", Action((1,), (0.0,), text="<answer>Yes.</answer>")),))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout((("?", Response((1,), (0.0,), text="<answer>Yes.</answer>")),))
     >>> YesNoMatch().score(Task("k", "?", "yes"), rollout)
     1.0
     """

@@ -41,8 +41,8 @@ class RecordedRun(TabularRun):
         super().__init__(SETTING, RewardedArm("", built=method), seed)
         self.records: list[dict] = []
 
-    def collect_groups(self, method: Method) -> tuple[list[Group], list[Group]]:
-        sampled, kept = super().collect_groups(method)
+    def sampled_and_kept_groups(self, method: Method) -> tuple[list[Group], list[Group]]:
+        sampled, kept = super().sampled_and_kept_groups(method)
         self.records += [
             {
                 "step": self.step_number,

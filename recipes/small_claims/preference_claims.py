@@ -83,7 +83,9 @@ def right_items(rollout: Rollout) -> float:
 
 def showy_items(rollout: Rollout) -> float:
     """Showy items: the second objective, whose reward is known."""
-    return float(sum(item == SHOWY_ITEM for _, action in rollout.turns for item in action.items))
+    return float(
+        sum(item == SHOWY_ITEM for _, response in rollout.turns for item in response.items)
+    )
 
 
 @component
@@ -239,7 +241,7 @@ def _pair_accuracy(run: JudgedRun) -> float:
 
 def _mean_logp(table: np.ndarray, rollout: Rollout) -> float:
     cells = np.array(rollout.step_values["cell"], dtype=int)
-    items = [item for _, action in rollout.turns for item in action.items]
+    items = [item for _, response in rollout.turns for item in response.items]
     return float(table[cells, items].mean())
 
 

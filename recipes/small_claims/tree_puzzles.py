@@ -15,7 +15,7 @@ import torch
 
 from grupo.claims.paired_table import paired_table
 from grupo.claims.tiny_lm import mean_terms, train_tiny_lm, trained
-from grupo.core.interfaces import TurnStrategy, single_action
+from grupo.core.interfaces import TurnStrategy, single_response
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
@@ -79,7 +79,7 @@ def _answer(equation: str, style: PriorStyle, rng: random.Random) -> str:
 
 
 def recipe(
-    model: str, style: PriorStyle, seed: int, steps: int, turn: TurnStrategy = single_action
+    model: str, style: PriorStyle, seed: int, steps: int, turn: TurnStrategy = single_response
 ) -> Recipe:
     """GRPO on full sets of solutions behind a prior prompt."""
     return Recipe(

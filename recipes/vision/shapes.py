@@ -24,7 +24,7 @@ from grupo.tasks.scenes import SceneQuestions
 from grupo.toy.quickstart import TOY_VISION_MODEL
 from grupo.toy.vision_lm import ensure_trained_vision
 from grupo.training.load_run import load_policy
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 EVAL_TASKS = SceneQuestions(400, seed=900_000_000)
 BLIND_TASKS = SceneQuestions(400, seed=900_000_000, blind=True)
@@ -46,7 +46,7 @@ RECIPE = Recipe(
 def main(run_folder: Path, seed: int = 0) -> None:
     """Train, and compare the answers before and after."""
     ensure_trained_vision(TOY_VISION_MODEL)
-    train(RECIPE.replace(seed=seed), run_folder)
+    run_training(RECIPE.replace(seed=seed), run_folder)
     after, _ = load_policy(run_folder)
     policies = {"before": RECIPE.policy.build(), "after": after}
     print(compare_answers(policies, ENV, EVAL_TASKS.load(), BLIND_TASKS.load(), run_folder))

@@ -60,7 +60,7 @@ def test_sequence_token_ratio_has_the_sequence_value_and_the_token_gradient():
     assert s[BATCH.mask].tolist() == pytest.approx([exp(0.2)] * 3 + [exp(0.4)] * 2)
     assert pi.logp.grad is not None
     assert pi.logp.grad[BATCH.mask].tolist() == pytest.approx([exp(0.2), 2 * exp(0.2), 0, 0, 0])
-    assert merged_requires(ratios.SequenceTokenRatio()).stop_gradient
+    assert merged_requires(ratios.SequenceTokenRatio()).surrogate_gradient
 
 
 def test_capped_ratio_requires_the_signals_of_its_ratio():

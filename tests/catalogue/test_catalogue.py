@@ -26,6 +26,12 @@ def test_every_method_file_has_an_entry():
     assert {entry.key for entry in methods()} == files
 
 
+def test_a_method_file_without_a_record_is_one_error_that_names_it(monkeypatch):
+    monkeypatch.delattr("grupo.methods.dapo.PAPER")
+    with pytest.raises(ConfigError, match=r"methods/dapo\.py: PAPER: None\. .* PAPER = Paper\("):
+        methods.__wrapped__()
+
+
 def test_an_entry_has_the_facts_of_its_file():
     entry = find_entry("dapo")
     assert (entry.name, entry.authors, entry.year, entry.arxiv) == (

@@ -18,7 +18,7 @@ from grupo.claims.judged import (
     preferred_items,
     train_judged,
 )
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.dpo import dpo
 from grupo.methods.grpo import grpo
 from grupo.rewards.noisy_preferences import NoisyPreferences
@@ -36,7 +36,7 @@ TRUTH = HigherQuality(preferred_items)
 
 def rollout(*preferred):
     return Rollout(
-        (("", Action((0,) * len(preferred), (-1.0,) * len(preferred))),),
+        (("", Response((0,) * len(preferred), (-1.0,) * len(preferred))),),
         step_values={"preferred": preferred},
     )
 
@@ -72,7 +72,7 @@ def answers_of_a_step(arm, steps):
     run = JudgedRun(SETTING, arm, seed=0)
     for _ in range(steps):
         run.step()
-    sampled, _ = run.collect_groups(run.method)
+    sampled, _ = run.sampled_and_kept_groups(run.method)
     return [action.logp for group in sampled for r in group.rollouts for _, action in r.turns], run
 
 

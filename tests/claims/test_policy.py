@@ -16,7 +16,7 @@ def batch_of(setting, method):
     run = TabularRun(setting, Arm(method), seed=2)
     for _ in range(3):
         run.step()
-    _, kept = run.collect_groups(run.method)
+    _, kept = run.sampled_and_kept_groups(run.method)
     return run, run.build_batch(run.method, kept)
 
 

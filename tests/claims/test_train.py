@@ -12,7 +12,7 @@ from grupo.claims.claim import Arm, ArmBudget, Setting
 from grupo.claims.environments import Corridor, KeyPositions, ManyModes, PaddedAnswers
 from grupo.claims.policy import LinearPolicy
 from grupo.claims.rewarded import RewardedArm
-from grupo.claims.train import HEAD_LEARNING_RATE, MAX_GRAD_NORM, TabularRun, train
+from grupo.claims.train import HEAD_LEARNING_RATE, MAX_GRAD_NORM, TabularRun, train_arm
 from grupo.core.errors import ConfigError
 from grupo.core.rng import make_rng
 from grupo.core.timing import Stopwatch
@@ -106,7 +106,7 @@ def learner_of(run: TabularRun) -> Learner:
 def test_a_step_changes_the_weights_as_the_learner_does(setting, method):
     run = TabularRun(setting, Arm(method), seed=3)
     learner = learner_of(run)
-    sampled, kept = run.collect_groups(run.method)
+    sampled, kept = run.sampled_and_kept_groups(run.method)
     rates = {OPTIMIZER: setting.learning_rate, AUX_HEAD_OPTIMIZER: HEAD_LEARNING_RATE}
     batch = learner._build_batch(run.method, CollectedGroups(tuple(sampled), tuple(kept)))
     learner._run_updates(run.method, batch, rates, Trace())
@@ -125,7 +125,7 @@ def test_a_step_changes_the_weights_as_the_learner_does(setting, method):
 def test_the_batch_has_the_sampled_cells_and_items_in_their_places(setting):
     run = TabularRun(setting, Arm("grpo(kl_coef=0.0)"), seed=1)
     run.step()
-    _, kept = run.collect_groups(run.method)
+    _, kept = run.sampled_and_kept_groups(run.method)
     batch = run.build_batch(run.method, kept)
     logp = run.policy.signals(batch)["logp"]
     assert torch.allclose(logp, batch.old_logp * batch.mask, atol=1e-6)
@@ -137,7 +137,7 @@ def test_the_batch_has_the_sampled_cells_and_items_in_their_places(setting):
 def test_an_engine_with_noise_samples_from_another_policy_than_the_trainers():
     noisy = replace(REUSE, engine_noise=1.0)
     run = TabularRun(noisy, Arm("tis()"), seed=1)
-    _, kept = run.collect_groups(run.method)
+    _, kept = run.sampled_and_kept_groups(run.method)
     batch = run.build_batch(run.method, kept)
     logp = run.policy.signals(batch)["logp"]
     assert torch.allclose(logp, batch.old_logp, atol=1e-6)
@@ -147,18 +147,18 @@ def test_an_engine_with_noise_samples_from_another_policy_than_the_trainers():
 
 def test_both_arms_of_a_pair_have_the_same_tasks_and_the_first_rollouts():
     runs = [TabularRun(MODES, Arm(method), seed=5) for method in ("grpo()", "max_rl(group_size=8)")]
-    groups = [run.collect_groups(run.method)[0] for run in runs]
+    groups = [run.sampled_and_kept_groups(run.method)[0] for run in runs]
     assert groups[0] == groups[1]
     repeated = TabularRun(MODES, Arm("grpo()", repetition=1), seed=5)
     assert np.array_equal(repeated.env.prior, runs[0].env.prior)
-    assert repeated.collect_groups(repeated.method)[0] != groups[0]
+    assert repeated.sampled_and_kept_groups(repeated.method)[0] != groups[0]
 
 
 def test_budgets_are_equal_rollouts_or_equal_steps():
     short = replace(PADDED, steps=10)
     double = Arm("grpo(kl_coef=0.0)", rollouts_per_step=64)
     rollouts = {
-        arm.label: train(short, arm, 0)["rollouts"]
+        arm.label: train_arm(short, arm, 0)["rollouts"]
         for arm in (Arm("grpo()"), double, replace(double, budget=ArmBudget.STEPS))
     }
     assert list(rollouts.values()) == [320.0, 320.0, 640.0]
@@ -166,7 +166,7 @@ def test_budgets_are_equal_rollouts_or_equal_steps():
 
 def test_dynamic_sampling_refills_and_counts_every_rollout():
     run = TabularRun(REUSE, Arm("dapo(max_length=8, overlong_buffer=2, group_size=8)"), seed=0)
-    sampled, kept = run.collect_groups(run.method)
+    sampled, kept = run.sampled_and_kept_groups(run.method)
     assert len(sampled) > len(kept)
     assert all(group.has_reward_variance for group in kept)
 
@@ -174,9 +174,9 @@ def test_dynamic_sampling_refills_and_counts_every_rollout():
 def test_groups_have_the_replays_of_earlier_steps():
     replaying = RewardedArm("", built=Method(filter=Replay(1)))
     run = TabularRun(MODES, replaying, seed=0)
-    assert not any(group.task.replays for group in run.collect_groups(run.method)[0])
+    assert not any(group.task.replays for group in run.sampled_and_kept_groups(run.method)[0])
     run.step()
-    sampled, kept = run.collect_groups(run.method)
+    sampled, kept = run.sampled_and_kept_groups(run.method)
     known = run.history.replay_rollouts
     assert [group.task.replays for group in sampled] == [known[g.task.key] for g in sampled]
     assert {r.source for group in kept for r in group.rollouts} == {"policy", "replayed"}
@@ -200,16 +200,16 @@ def test_a_sampler_that_is_not_vectorised_is_refused(method):
 
 def test_a_run_repeats_exactly_and_depends_on_its_seed():
     short = replace(MODES, steps=10)
-    first, second = (train(short, Arm("grpo()"), 0) for _ in range(2))
+    first, second = (train_arm(short, Arm("grpo()"), 0) for _ in range(2))
     assert first == second
-    assert train(short, Arm("grpo()"), 1) != first
+    assert train_arm(short, Arm("grpo()"), 1) != first
 
 
 @pytest.mark.parametrize("setting", [PADDED, TURNS], ids=lambda setting: setting.name)
 def test_the_oracle_learns_most_and_grpo_learns_something(setting):
     short = replace(setting, steps=20)
     metrics = {
-        method: train(short, Arm(method), 0)
+        method: train_arm(short, Arm(method), 0)
         for method in ("oracle", "grpo(kl_coef=0.0)", "untrained")
     }
     oracle, grpo, untrained = metrics.values()
@@ -226,7 +226,7 @@ def test_schedules_and_controllers_reach_the_method():
 
 def test_minibatches_are_drawn_from_the_runs_seed():
     run = TabularRun(REUSE, Arm("grpo()"), seed=4)
-    _, kept = run.collect_groups(run.method)
+    _, kept = run.sampled_and_kept_groups(run.method)
     batch = run.build_batch(run.method, kept)
     plans = [
         [part.rollout.tolist() for part in REUSE.updates(batch, make_rng(run.seed, "plan", step))]

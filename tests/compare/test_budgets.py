@@ -21,7 +21,7 @@ from grupo.core.schedules import Linear
 from grupo.recipe import EarlyStopping
 from grupo.report.read_run import read_metrics
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 
 
 def test_budgets_are_parsed():
@@ -63,14 +63,14 @@ def by_tokens(recipe):
 
 
 def test_run_ends_after_the_step_that_reaches_its_tokens(by_tokens, tmp_path):
-    summary = train(by_tokens, tmp_path / "run")
+    summary = run_training(by_tokens, tmp_path / "run")
     generated = [step["tokens/generated"] for step in read_metrics(tmp_path / "run")]
     assert sum(generated) == summary["tokens"] >= 60 > sum(generated[:-1])
     assert list(summary["held_out"]) == ["before", "after"]
 
 
 def test_schedules_follow_the_tokens(by_tokens, tmp_path):
-    train(by_tokens, tmp_path / "run")
+    run_training(by_tokens, tmp_path / "run")
     steps, before = read_metrics(tmp_path / "run"), 0.0
     for number, step in enumerate(steps):
         progress = max(before / 60, (number + 0.5) / by_tokens.max_steps)
@@ -80,7 +80,7 @@ def test_schedules_follow_the_tokens(by_tokens, tmp_path):
 
 def test_interrupted_run_with_a_token_budget_ends_bit_identically(by_tokens, tmp_path):
     uninterrupted, interrupted = tmp_path / "uninterrupted", tmp_path / "interrupted"
-    train(by_tokens, uninterrupted)
+    run_training(by_tokens, uninterrupted)
 
     class Interrupt(Exception):
         """Raised after the first step."""
@@ -90,14 +90,14 @@ def test_interrupted_run_with_a_token_budget_ends_bit_identically(by_tokens, tmp
             raise Interrupt
 
     with pytest.raises(Interrupt):
-        train(by_tokens, interrupted, InterruptingCallback())
-    resume(interrupted)
+        run_training(by_tokens, interrupted, InterruptingCallback())
+    resume_training(interrupted)
     journals = [(run / "rollouts.jsonl").read_bytes() for run in (uninterrupted, interrupted)]
     assert journals[0] == journals[1]
 
 
 def test_run_ends_after_the_step_that_exceeds_its_seconds(recipe, tmp_path):
-    summary = train(Seconds(0.001).limit_recipe(recipe), tmp_path / "run")
+    summary = run_training(Seconds(0.001).limit_recipe(recipe), tmp_path / "run")
     assert summary["steps"] == 1
 
 

@@ -12,7 +12,7 @@ from grupo.config.overrides import field_paths, parse_value, set_field
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.field_types import describe_type, matches_type
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.protocols import available_components
 from grupo.core.schedules import Cosine, Linear, Schedule, Warmup
 from grupo.inference.sampling_params import Sampling
@@ -26,7 +26,7 @@ from grupo.toy.quickstart import RECIPE
 
 @component
 class Holder:
-    number: Number = 0.0
+    number: NumberOrSchedule = 0.0
     pairs: tuple[tuple[str, float], ...] = ()
     sizes: tuple[int, int] = (1, 2)
     schedule: float | Schedule = 0.0

@@ -8,7 +8,7 @@ from grupo.config.epochs import steps_of_epochs, with_epochs
 from grupo.config.supervised import answers_of, check_prompts, check_supervised, length_limit
 from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.envs import RewardTerm, SingleTurn, Unscored
 from grupo.method import Method
@@ -80,8 +80,8 @@ def characters(rollout: Rollout, observation) -> tuple[int, ...]:
 def demonstrate(demonstration: Demonstration) -> Rollout:
     ((observation, answer),) = demonstration.turns
     items = characters(Rollout(), answer)
-    action = Action(items, (0.0,) * len(items), characters(Rollout(), observation))
-    return Rollout().append_turn(observation, action)
+    response = Response(items, (0.0,) * len(items), characters(Rollout(), observation))
+    return Rollout().append_turn(observation, response)
 
 
 LIMIT = length_limit(sft(), PromptLimit(characters, 200, 150, demonstrate))

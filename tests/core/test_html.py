@@ -6,7 +6,7 @@ import re
 import pytest
 
 from grupo.core import html
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.method import Method
 from grupo.methods.dr_grpo import dr_grpo
 
@@ -14,7 +14,7 @@ HOSTILE = '<script>alert(1)</script>"><img src=x onerror=f()> $\\unsafe{x}$\x1b\
 
 
 def rollout(text, **fields):
-    return Rollout((("2 + 2 =", Action((1, 2), (0.0, 0.0), text=text)),), **fields)
+    return Rollout((("2 + 2 =", Response((1, 2), (0.0, 0.0), text=text)),), **fields)
 
 
 def group(*rollouts, prompt="2 + 2 =", answer="4"):

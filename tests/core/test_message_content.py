@@ -6,7 +6,7 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.core.media import Image, media_of
 from grupo.core.prompt_text import append_text, prepend_text
-from grupo.core.types import Action, Rollout, Task, prefill_text
+from grupo.core.types import Response, Rollout, Task, prefill_text
 from grupo.core.validation import PromptLimit
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.envs.tools.tool_env import with_tools_prompt
@@ -102,7 +102,7 @@ def test_a_policy_of_text_refuses_a_picture_and_names_the_row(chat_tokenizer):
 
 
 def test_a_policy_of_text_refuses_a_picture_in_a_later_observation(chat_tokenizer):
-    rollout = Rollout((("?", Action((1,), (0.0,), text="a")),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text="a")),))
     with pytest.raises(ConfigError, match="its messages hold image"):
         chat_tokenizer.encode_observation(rollout, PROMPT)
 
@@ -114,5 +114,5 @@ def test_a_reward_function_of_trl_sees_pil_images():
         return [float(x[0].getpixel((0, 0))[0] + shown.getpixel((1, 1))[2]) for x in images]
 
     task = Task("k", PROMPT, columns={"images": [PICTURE]})
-    rollouts = [Rollout(((PROMPT, Action((1,), (0.0,), text="Red")),))] * 2
+    rollouts = [Rollout(((PROMPT, Response((1,), (0.0,), text="Red")),))] * 2
     assert TRLReward(corner)(task, rollouts) == [14.0, 14.0]

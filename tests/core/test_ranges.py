@@ -11,7 +11,7 @@ from grupo.config.overrides import set_field
 from grupo.core.component import check_field, component
 from grupo.core.controllers import LastValue
 from grupo.core.errors import ConfigError
-from grupo.core.numbers import Fraction, NonNegative, Number, Positive, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.ranges import FiniteSeconds, NonEmptyString, describe_range, range_violation
 from grupo.core.schedules import Linear, resolve_schedules
 
@@ -45,7 +45,7 @@ def test_a_value_out_of_range_is_answered_with_the_range(value, hint, allowed):
         (math.inf, NonNegative),
         (Linear(-1.0, -2.0), NonNegative),  # its numbers are checked when they are computed
         ("text", PositiveInt),  # another type is not judged here
-        (-5.0, Number),
+        (-5.0, NumberOrSchedule),
         ((), tuple[PositiveInt, ...]),
     ],
 )

@@ -30,11 +30,14 @@ def test_merging_unites_names_and_takes_the_strictest_flags():
         whole_batch=True,
     )
     assert merged.all_signals == {"a", "b", "c"}
-    assert (merged.coupled_rows, merged.stop_gradient, merged.current_heads) == (False,) * 3
+    assert (merged.coupled_rows, merged.surrogate_gradient, merged.current_heads) == (False,) * 3
 
 
 def test_requires_and_provides_print_as_code_without_empty_fields():
-    assert repr(Requires(signals=["b", "a"], pool=2)) == "Requires(signals=['a', 'b'], pool=2)"
+    assert (
+        repr(Requires(signals=["b", "a"], replay_buffer=2))
+        == "Requires(signals=['a', 'b'], replay_buffer=2)"
+    )
     assert repr(Provides(reward_terms=["x"])) == "Provides(reward_terms=['x'])"
 
 

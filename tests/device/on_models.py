@@ -19,7 +19,7 @@ from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.optimizers import SGD, Adafactor, Adam, Muon
 from grupo.rewards import LocalModel
 from grupo.training.learner import Learner
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers import tiny_lm, training_recipes
 from tests.helpers.recurrent_model import RECURRENT, save_random_model
 from tests.helpers.tiny_lm import FAMILIES, TEMPLATE
@@ -65,14 +65,14 @@ def test_optimizers_keep_their_state_beside_the_weights(optimizer, models, tmp_p
 def test_a_model_in_memory_is_trained_on_the_gpu_of_the_policy(models, tmp_path):
     model = AutoModelForCausalLM.from_pretrained(models)
     spec = CausalLM(LoadedModel(model, AutoTokenizer.from_pretrained(models)), **GPU)
-    train(recipe(models, policy=spec), tmp_path / "run")
+    run_training(recipe(models, policy=spec), tmp_path / "run")
     assert model.device == torch.device("cuda:0")
 
 
 def test_a_teacher_may_live_on_another_gpu(models, tmp_path):
     teacher = AuxModel("teacher", CausalLM(models, device="cuda:1", max_new_tokens=6))
     method = training_recipes.METHOD.replace(loss=Clip() + 0.5 * KL(other_policy="teacher"))
-    train(recipe(models, method=method, aux_models=(teacher,)), tmp_path / "run")
+    run_training(recipe(models, method=method, aux_models=(teacher,)), tmp_path / "run")
 
 
 def test_policies_of_two_roles_may_live_on_two_gpus(models, tmp_path):
@@ -87,7 +87,7 @@ def test_policies_of_two_roles_may_live_on_two_gpus(models, tmp_path):
 @pytest.mark.parametrize("changes", [{"gradient_checkpointing": True}, {"dtype": "bfloat16"}])
 def test_adapters_are_trained_and_exported_from_a_gpu(changes, models, tmp_path):
     spec = replace(CausalLM(models, Lora(2, 4.0), **GPU), **changes)
-    train(recipe(models, policy=spec), tmp_path / "run")
+    run_training(recipe(models, policy=spec), tmp_path / "run")
     policy = spec.build()
     policy.export(tmp_path / "export")
     exported = CausalLM(str(tmp_path / "export"), device="cpu", max_new_tokens=6).build()

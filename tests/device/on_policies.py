@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers import training_recipes
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_components import save_models
@@ -39,4 +39,4 @@ FAST = ("grpo", "async", "lora", "aux models", "masked", "flow")
 def test_a_recipe_trains_on_cuda(name: str, models: Path, tmp_path: Path):
     recipe = training_recipes.recipe(name, str(models))
     recipe = recipe.replace(policy=on_cuda(recipe.policy), max_steps=2, save_every=1)
-    train(recipe, tmp_path / "run")
+    run_training(recipe, tmp_path / "run")

@@ -56,7 +56,7 @@ class Written:
     """What a run wrote, without what depends on the clock."""
 
     rollouts: list[dict[str, Any]]
-    actions: list[dict[str, Any]]
+    responses: list[dict[str, Any]]
     metrics: list[dict[str, float]]
     weights: Mapping[str, Tensor]
     scores: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Written:
     def of(run: Path) -> "Written":
         journals = {
             name: [json.loads(line) for line in (run / f"{name}.jsonl").read_text().splitlines()]
-            for name in ("rollouts", "actions", "metrics")
+            for name in ("rollouts", "responses", "metrics")
         }
         metrics = [
             {name: x for name, x in step.items() if not name.startswith(CLOCK)}
@@ -75,7 +75,7 @@ class Written:
         summary = json.loads((run / "summary.json").read_text())
         return Written(
             journals["rollouts"],
-            journals["actions"],
+            journals["responses"],
             metrics,
             load_file(newest / "weights.safetensors"),
             summary["held_out"],

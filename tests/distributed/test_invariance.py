@@ -34,7 +34,7 @@ def same_number(a, b, tolerance):
 )
 def test_tokens_rewards_metrics_and_weights_are_those_of_one_process(rank_processes, recipe, ranks):
     alone, together = (rank_processes.trained(recipe, n) for n in (1, ranks))
-    for journal in ("rollouts", "actions", "scores"):
+    for journal in ("rollouts", "responses", "scores"):
         assert same_values(getattr(together, journal), getattr(alone, journal)), journal
     assert largest_difference(together.weights, alone.weights) < 1e-10
     for metrics, expected in zip(together.metrics, alone.metrics, strict=True):
@@ -58,6 +58,6 @@ def test_one_step_in_float32_is_that_of_one_process(rank_processes, recipe):
 def test_runs_at_two_ranks_have_the_same_bits(rank_processes):
     first, second = (rank_processes.trained("kl", 2, f"kl {name}") for name in ("one", "two"))
     assert first.rollouts == second.rollouts
-    assert first.actions == second.actions
+    assert first.responses == second.responses
     assert first.metrics == second.metrics
     assert largest_difference(first.weights, second.weights) == 0

@@ -3,7 +3,7 @@
 import numpy as np
 
 from grupo.core.media import Image
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.distributed.exchange import exchange_groups, exchange_json
 from grupo.testing.thread_ranks import run_ranks
 
@@ -39,8 +39,8 @@ def test_pictures_of_the_tasks_are_not_sent_and_those_of_observations_are_sent_o
     seen = [message(picture(10 + i)) for i in range(2)]
 
     def group(i):
-        action = Action((1,), (-0.1,), text="a")
-        rollout = Rollout(((tasks[i].prompt, action), (seen[i], action)), 0.5)
+        response = Response((1,), (-0.1,), text="a")
+        rollout = Rollout(((tasks[i].prompt, response), (seen[i], response)), 0.5)
         return Group(tasks[i], (rollout,) * 4)
 
     def work(ranks):

@@ -62,7 +62,7 @@ def trained_whole_and_sharded(rank_processes, recipe, label="", **overrides):
 
 
 def assert_same_training(sharded, whole):
-    for journal in ("rollouts", "actions", "scores"):
+    for journal in ("rollouts", "responses", "scores"):
         assert same_values(getattr(sharded, journal), getattr(whole, journal)), journal
     assert largest_difference(sharded.weights, whole.weights) < 1e-10
     for metrics, expected in zip(sharded.metrics, whole.metrics, strict=True):

@@ -13,7 +13,7 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import DatasetTasks
 from grupo.training.callbacks import Callback, CallbackList
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers.doc_snippets import fenced_blocks
 from tests.helpers.paths import ROOT
 from tests.helpers.tiny_lm import save_model
@@ -86,7 +86,7 @@ def test_the_table_has_every_event_with_its_arguments():
 @pytest.mark.usefixtures("folder")
 def test_events_have_the_order_of_the_table():
     callback = EventNames()
-    train(RECIPE.replace(max_steps=3, evaluation=Evaluation(2, every=2)), "run", callback)
+    run_training(RECIPE.replace(max_steps=3, evaluation=Evaluation(2, every=2)), "run", callback)
     steps = ["step 1 ends", "step 2", "step 2 ends", "step 3 ends"]
     assert callback.events == ["begin after 0 steps", "before", *steps, "after", "end"]
 
@@ -95,7 +95,7 @@ def test_events_have_the_order_of_the_table():
 def test_an_exception_of_a_callback_ends_the_run_and_the_later_callbacks_get_its_end():
     failing, later = EventNames(failing_step=2), EventNames()
     with pytest.raises(RuntimeError, match="a callback failed"):
-        train(RECIPE, "run", CallbackList([failing, later]))
+        run_training(RECIPE, "run", CallbackList([failing, later]))
     begin = ["begin after 0 steps", "before", "step 1 ends"]
     assert failing.events == [*begin, "step 2 ends", "end"]
     assert later.events == [*begin, "end"]

@@ -16,8 +16,8 @@ PAGE = (ROOT / "docs" / "notebook.md").read_text()
 CELLS = {
     "method": "recipe.method",
     "group": """
-from grupo import Action, Group, Rollout, Task
-answer = Action((1,), (0.0,), text='<script>alert("1")</script> $\\\\unsafe{}$')
+from grupo import Response, Group, Rollout, Task
+answer = Response((1,), (0.0,), text='<script>alert("1")</script> $\\\\unsafe{}$')
 Group(Task("k", "<b>2 + 2</b>", "4"), (Rollout((("2 + 2", answer),), reward=1.0),))
 """,
 }

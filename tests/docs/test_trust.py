@@ -14,7 +14,7 @@ from grupo.storage.fault_injection import (
     EMA_POINTS,
     EXTEND_POINTS,
     MEDIA_POINTS,
-    POOL_POINTS,
+    REPLAY_BUFFER_POINTS,
     RESUME_POINTS,
     SAVE_POINTS,
     STEP_POINTS,
@@ -100,7 +100,7 @@ def test_a_row_without_all_cells_is_found():
 
 def test_figures_that_can_be_counted_are_right():
     points = BEGIN_POINTS + SAVE_POINTS + STEP_POINTS + RESUME_POINTS + EXTEND_POINTS + EMA_POINTS
-    points += MEDIA_POINTS + POOL_POINTS
+    points += MEDIA_POINTS + REPLAY_BUFFER_POINTS
     states = (
         test_crash_states.STATES_OF_A_SCENARIO * len(test_crash_states.SCENARIOS)
         + test_crash_states.JOURNAL_STATES

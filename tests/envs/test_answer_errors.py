@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.envs import FallbackReward, RewardError, RewardTerm, raise_error
 from grupo.rewards import AnswerError, ExactMatch, MathEqual
 from tests.helpers.toy_rewards import CORRECT, WRONG, score, score_group_by, score_wrong_by
@@ -131,7 +131,7 @@ def test_a_function_of_trl_that_always_exceeds_its_limit_fails_every_rollout():
 
 def test_a_math_answer_that_hangs_the_comparison_scores_zero_and_is_counted():
     text = r"\boxed{\binom{1000000}{500000}}"
-    hanging = Rollout((("?", Action((), (), text=text)),))
+    hanging = Rollout((("?", Response((), (), text=text)),))
     correct, wrong = score(
         RewardTerm("acc", MathEqual(time_limit=0.5)), rollouts=(CORRECT, hanging)
     )

@@ -6,7 +6,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import CodeTests, RewardTerm, SingleTurn
 from grupo.envs.code_tests import last_code_block, task_cases
 from grupo.envs.tools import Sandbox
@@ -30,7 +30,8 @@ def task(tests):
 
 def score(tests, *programs, **arguments):
     rollouts = [
-        Rollout((("?", Action((), (), text=f"```python\n{program}\n```")),)) for program in programs
+        Rollout((("?", Response((), (), text=f"```python\n{program}\n```")),))
+        for program in programs
     ]
     env = SingleTurn((RewardTerm("passed", CodeTests(SANDBOX, **arguments)),), time_limit=0.1)
     results = asyncio.run(env.score(task(tests), rollouts))

@@ -13,7 +13,7 @@ from grupo.core.types import Group, Rollout
 from grupo.envs import FallbackReward, MultiTurn, RewardTerm
 from grupo.envs.multi_turn import hash_label
 from grupo.training.collate import collate
-from tests.helpers.scripted_play import TASK, SumGame, TextActor, action, play, sum_env
+from tests.helpers.scripted_play import TASK, SumGame, TextActor, play, response, sum_env
 
 
 def test_a_rollout_continues_until_the_environment_is_done():
@@ -56,13 +56,13 @@ def test_a_batch_has_the_step_values_as_turn_rewards_and_states():
     assert turn_states(batch).tolist() == [[*total[:2], float("-inf")], total]
 
 
-def test_consecutive_actions_without_an_observation_are_one_turn():
+def test_consecutive_responses_without_an_observation_are_one_turn():
     async def work():
         env = sum_env().open()
-        rollout = Rollout().append_turn("total 0", action("1"))
-        rollout = rollout.append_turn("", action("2", observation_length=0))
+        rollout = Rollout().append_turn("total 0", response("1"))
+        rollout = rollout.append_turn("", response("2", observation_length=0))
         assert await env.reply(TASK, rollout) == "total 12"
-        return await score_group(TASK, env, [rollout.append_turn("total 12", action("3"))])
+        return await score_group(TASK, env, [rollout.append_turn("total 12", response("3"))])
 
     (rollout,) = asyncio.run(work()).rollouts
     assert rollout.reward_terms["turns"] == 2
@@ -71,8 +71,8 @@ def test_consecutive_actions_without_an_observation_are_one_turn():
 
 def test_the_step_reward_is_at_the_last_token_in_the_loss():
     async def work():
-        rollout = Rollout().append_turn("total 0", action("1"))
-        forced = action("2", observation_length=0, in_loss=False)
+        rollout = Rollout().append_turn("total 0", response("1"))
+        forced = response("2", observation_length=0, in_loss=False)
         return await score_group(TASK, sum_env().open(), [rollout.append_turn("", forced)])
 
     (rollout,) = asyncio.run(work()).rollouts
@@ -126,20 +126,20 @@ def test_invalid_step_results_fail_the_rollout(returned, error):
     assert error in rollout.error
 
 
-def test_an_action_after_the_end_fails_the_rollout():
-    rollout = Rollout().append_turn("total 0", action("3")).append_turn("total 3", action("1"))
+def test_a_response_after_the_end_fails_the_rollout():
+    rollout = Rollout().append_turn("total 0", response("3")).append_turn("total 3", response("1"))
     (rollout,) = asyncio.run(score_group(TASK, sum_env().open(), [rollout])).rollouts
     assert rollout.error.endswith("the policy acted after the environment was done")
 
 
 def test_a_rollout_ends_where_the_context_has_no_room_for_an_answer():
-    empty_action = action("", observation_length=0)
-    rollout = Rollout().append_turn("total 0", action("1")).append_turn("total 1", empty_action)
+    empty_response = response("", observation_length=0)
+    rollout = Rollout().append_turn("total 0", response("1")).append_turn("total 1", empty_response)
 
     async def work():
         env = sum_env().open()
         assert await env.reply(TASK, rollout) is None
-        empty = Rollout().append_turn("total 0", empty_action)
+        empty = Rollout().append_turn("total 0", empty_response)
         assert await env.reply(TASK, empty) is None
         return await score_group(TASK, env, [rollout, empty])
 

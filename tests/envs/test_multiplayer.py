@@ -15,7 +15,7 @@ from grupo.envs.multi_turn import hash_label
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.rollouts.samplers import SelfPlay
 from grupo.training.collate import collate
-from tests.helpers.scripted_play import TextActor, action, play
+from tests.helpers.scripted_play import TextActor, play, response
 from tests.helpers.toy_games import TASK, GameActor, SticksGame, play_games
 
 GAME = (["1", "1"], ["1"])  # three sticks: the first player takes the last
@@ -148,7 +148,7 @@ def test_a_game_ends_for_all_when_a_player_has_no_turns_left():
 def test_a_game_ends_for_all_when_a_player_has_no_room_for_an_answer():
     class NoRoomActor(TextActor):
         async def __call__(self, rollout, observation):
-            return action("", observation_length=0)
+            return response("", observation_length=0)
 
     actor = GameActor(GAME)
     actor.players[0][1] = NoRoomActor()
@@ -164,18 +164,18 @@ def test_reward_terms_score_every_player():
     assert (first.reward, second.reward) == pytest.approx((1 - 0.2, -1 - 0.1))
 
 
-def test_a_turn_may_have_several_actions():
-    async def two_actions(actor, rollout, observation):
+def test_a_turn_may_have_several_responses():
+    async def two_responses(actor, rollout, observation):
         rollout = rollout.append_turn(observation, await actor(rollout, observation))
         return rollout.append_turn("", await actor(rollout, ""))
 
     class SegmentActor(TextActor):
         async def __call__(self, rollout, observation):
-            return action(self.texts.pop(0), observation_length=bool(observation))
+            return response(self.texts.pop(0), observation_length=bool(observation))
 
     actor = GameActor(GAME)
     actor.players = [[SegmentActor("0", "1", "0", "1"), SegmentActor("0", "1")]]
-    sampler = SelfPlay(1, turn_strategy=two_actions)
+    sampler = SelfPlay(1, turn_strategy=two_responses)
     group = asyncio.run(sampler(TASK, MultiplayerEnv(SticksGame).open(), actor))
     assert [r.reward for r in group.rollouts] == [1.0, -1.0]
     assert group.rollouts[0].reward_terms["turns"] == 2

@@ -8,7 +8,7 @@ import pytest
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import PrintedNumber, RewardTerm, SingleTurn
 from grupo.envs.printed_number import is_close
 from grupo.envs.tools import Sandbox
@@ -75,7 +75,8 @@ def sandbox():
 
 def scores(sandbox, task, *programs):
     rollouts = [
-        Rollout((("?", Action((), (), text=f"```python\n{program}\n```")),)) for program in programs
+        Rollout((("?", Response((), (), text=f"```python\n{program}\n```")),))
+        for program in programs
     ]
     env = SingleTurn((RewardTerm("optimum", PrintedNumber(sandbox)),))
     return [result.reward for result in asyncio.run(env.score(task, rollouts))]

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.types import Rollout
-from tests.helpers.scripted_play import TASK, SumGame, UncopyableSumGame, action, play, sum_env
+from tests.helpers.scripted_play import TASK, SumGame, UncopyableSumGame, play, response, sum_env
 
 
 def test_rollouts_branch_from_any_prefix_without_affecting_each_other():
     async def work():
         env = sum_env().open()
-        trunk = Rollout().append_turn("total 0", action("1"))
+        trunk = Rollout().append_turn("total 0", response("1"))
         assert await env.reply(TASK, trunk) == "total 1"
-        branches = [trunk.append_turn("total 1", action(text)) for text in ("1", "5", "1")]
+        branches = [trunk.append_turn("total 1", response(text)) for text in ("1", "5", "1")]
         replies = [await env.reply(TASK, branch) for branch in branches]
         assert await env.reply(TASK, trunk) == "total 1"
         return replies

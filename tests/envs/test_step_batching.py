@@ -10,10 +10,10 @@ import pytest
 
 from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import run_rollout, score_group
-from grupo.core.types import Action, Observation, Rollout, Task
+from grupo.core.types import Observation, Response, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.inference.batcher import DynamicBatcher
-from tests.helpers.scripted_play import TASK, SumGame, action, sum_env
+from tests.helpers.scripted_play import TASK, SumGame, response, sum_env
 
 STEP_MILLISECONDS = {"a": 1, "b": 70, "c": 20}
 
@@ -32,8 +32,8 @@ class RecordingPolicy:
         yield from enumerate(["-1"] * len(requests))
 
     def actor(self, name: str):
-        async def generate(rollout: Rollout, observation: Observation) -> Action:
-            return action(await self.queue(f"{name}{len(rollout.turns)}"))
+        async def generate(rollout: Rollout, observation: Observation) -> Response:
+            return response(await self.queue(f"{name}{len(rollout.turns)}"))
 
         return generate
 
@@ -109,7 +109,7 @@ def test_max_concurrent_limits_the_sessions_stepped_at_once():
     async def work(max_concurrent):
         env = MultiTurn(CountingGame, max_concurrent=max_concurrent).open()
         CountingGame.max_running = 0
-        rollouts = [Rollout().append_turn("total 0", action(str(n))) for n in range(6)]
+        rollouts = [Rollout().append_turn("total 0", response(str(n))) for n in range(6)]
         await asyncio.gather(*(env.reply(TASK, rollout) for rollout in rollouts))
         return CountingGame.max_running
 

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.models.causal_lm import CausalPolicy
 from tests.helpers.tiny_lm import ALPHABET, batch_of
 
 
-def text_action(text: str) -> Action:
+def text_response(text: str) -> Response:
     """An answer with a token for each letter."""
     tokens = tuple(map(ALPHABET.index, text))
-    return Action(tokens, (-1.0,) * len(tokens), ())
+    return Response(tokens, (-1.0,) * len(tokens), ())
 
 
 def conversation(policy: CausalPolicy, *turns: str) -> Rollout:
@@ -24,7 +24,7 @@ def conversation(policy: CausalPolicy, *turns: str) -> Rollout:
     rollout = Rollout()
     for prompt, answer in zip(turns[::2], turns[1::2], strict=True):
         tokens = policy.encode_observation(rollout, prompt)
-        rollout = rollout.append_turn(prompt, replace(text_action(answer), observation=tokens))
+        rollout = rollout.append_turn(prompt, replace(text_response(answer), observation=tokens))
     return rollout
 
 

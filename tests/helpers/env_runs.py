@@ -9,7 +9,7 @@ import pytest
 from grupo.cli import main
 from grupo.training.callbacks import NullCallback
 from grupo.training.run_dir import RunFolder
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.small_model import make_small_model
 
@@ -47,8 +47,8 @@ def train_by_command(folder: Path, model: str, options: Sequence[str]) -> RunFol
 def assert_resumes_exactly(run: RunFolder, folder: Path) -> None:
     """The same recipe, interrupted after a step and resumed, has the outcome of `run`."""
     with pytest.raises(KeyboardInterrupt):
-        train(run.recipe, folder, Interrupt())
-    resume(folder)
+        run_training(run.recipe, folder, Interrupt())
+    resume_training(folder)
     assert differences(outcome(run.folder), outcome(folder)) == []
 
 

@@ -15,7 +15,7 @@ from grupo.compare.scheduler import (
     RunSelection,
 )
 from grupo.training.run_dir import RunFolder
-from grupo.training.trainer import resume
+from grupo.training.trainer import resume_training
 
 
 def train_one_by_one(
@@ -33,7 +33,7 @@ def train_one_by_one(
             with RunFolder.create(run_spec.folder, run_spec.recipe)[1]:
                 pass  # release the lock
         queue_callback.on_run_start(run_spec)
-        resume(run_spec.folder)
+        resume_training(run_spec.folder)
         selection.on_run_end(status_of(run_spec))
         queue_callback.on_run_end(status_of(run_spec))
         queue_callback.on_poll()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards.judges import ChatReply, JudgeError
 from grupo.rewards.judges.base import Conversation, ReplyOrError
@@ -13,7 +13,7 @@ TASK = Task("k", "2 + 2 =", "4", columns={"topic": "sums", "points": [1, 2]})
 
 
 def rollout(text: str, prompt: str = "2 + 2 =") -> Rollout:
-    return Rollout(((prompt, Action((1,), (0.0,), text=text)),))
+    return Rollout(((prompt, Response((1,), (0.0,), text=text)),))
 
 
 def results(reward: Any, *texts: str, task: Task = TASK) -> Sequence[RewardResult]:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from grupo.algo.advantages import identity
 from grupo.algo.losses import NLL
-from grupo.core.interfaces import TurnStrategy, single_action
+from grupo.core.interfaces import TurnStrategy, single_response
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
@@ -71,7 +71,7 @@ def train_model(name: str, pairs: Sequence[tuple[str, str]], steps: int, limit: 
 
 
 def accuracy(
-    trainer: Learner, tasks: Sequence[Task], turn: TurnStrategy = single_action, attempts=64
+    trainer: Learner, tasks: Sequence[Task], turn: TurnStrategy = single_response, attempts=64
 ) -> float:
     """The sampled accuracy on these tasks."""
     return evaluate(

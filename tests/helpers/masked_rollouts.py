@@ -6,7 +6,7 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
 from grupo.models.masked.unmask_order import ConfidenceOrder, LeftToRight
 from grupo.models.masked_diffusion import MaskedPolicy
@@ -20,10 +20,10 @@ ORDERS = {
 }
 
 
-def answers(policy: MaskedPolicy, attempts: int = 3, key: int = 7) -> list[Action]:
+def answers(policy: MaskedPolicy, attempts: int = 3, key: int = 7) -> list[Response]:
     """Several answers to every prompt, generated in one batch."""
 
-    async def generate_all() -> list[Action]:
+    async def generate_all() -> list[Response]:
         actor = policy.actor(key)
         return await asyncio.gather(
             *(
@@ -36,9 +36,9 @@ def answers(policy: MaskedPolicy, attempts: int = 3, key: int = 7) -> list[Actio
     return run_coroutine(generate_all())
 
 
-def batch(policy: MaskedPolicy, actions: list[Action]):
-    """A batch with a row for each action."""
-    return batch_of(policy, [Rollout((("", action),)) for action in actions])
+def batch(policy: MaskedPolicy, responses: list[Response]):
+    """A batch with a row for each response."""
+    return batch_of(policy, [Rollout((("", response),)) for response in responses])
 
 
 def expected_logp(policy: MaskedPolicy, prefix: list[int], width: int) -> torch.Tensor:

@@ -1,9 +1,9 @@
-"""A policy whose actions are random numbers, and an environment that scores their sums."""
+"""A policy whose responses are random numbers, and an environment that scores their sums."""
 
 from dataclasses import dataclass, replace
 
 from grupo.core.rng import derive_key, make_rng
-from grupo.core.types import Action, RewardResult, Rollout
+from grupo.core.types import Response, RewardResult, Rollout
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class Walk:
         reason = "end" if end == self.steps else "length"
         context = (observation,) if observation else ()
         logp = (-1.0,) * len(items)
-        return Action(items, logp, context, finish_reason=reason, rng_key=self.key)
+        return Response(items, logp, context, finish_reason=reason, rng_key=self.key)
 
     def _noise(self, index):
         return 0.0 if self.greedy else make_rng(self.key, index).gauss(0, 1)
 
     def truncate(self, rollout, num_items):
-        *before, (observation, action) = rollout.turns
+        *before, (observation, response) = rollout.turns
         shortened = replace(
-            action,
-            items=action.items[:num_items],
-            logp=action.logp[:num_items],
+            response,
+            items=response.items[:num_items],
+            logp=response.logp[:num_items],
             finish_reason="length",
         )
         return Rollout((*before, (observation, shortened)))
@@ -67,4 +67,4 @@ class Weighed:
 
 def steps(rollout):
     """The numbers of a walk."""
-    return [x for _, action in rollout.turns for x in action.items]
+    return [x for _, response in rollout.turns for x in response.items]

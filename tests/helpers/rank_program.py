@@ -29,7 +29,7 @@ from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage import fault_injection
 from grupo.training import learner
 from grupo.training.policy_device import WeightedBatch
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.training_program import run_in_child
 
@@ -66,7 +66,7 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
         native.library = lambda dtype: None
     try:
         if request["do"] == "resume":
-            resume(request["run"])
+            resume_training(request["run"])
         elif request["do"] == "resume pipeline":
             resume_pipeline(request["run"])
         elif request["do"] == "pipeline":
@@ -78,7 +78,7 @@ def execute(request: Request, model: str, rank: int, port: int) -> Mapping[str, 
             recipe = apply_overrides(recipe, list(request.get("overrides", {}).items()))
             if "urls" in request or "python" in request:
                 recipe = recipe.replace(policy=replace(recipe.policy, engine=engine_of(request)))
-            train(recipe.replace(**request.get("changes", {})), request["run"])
+            run_training(recipe.replace(**request.get("changes", {})), request["run"])
     except BaseException as raised:  # the child must not run the parent's code
         return {"error": f"{type(raised).__name__}: {raised}"}
     return {"error": ""}

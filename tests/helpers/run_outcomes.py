@@ -19,7 +19,7 @@ def outcome(run: Path) -> dict[str, Any]:
     return {
         "metrics": [without_times(json.loads(line)) for line in lines],
         "rollouts": (run / "rollouts.jsonl").read_bytes(),
-        "actions": (run / "actions.jsonl").read_bytes(),
+        "responses": (run / "responses.jsonl").read_bytes(),
         "step": saved.step,
         "notes": saved.notes,
         "weights": {n: checkpoint_contents.bits(x) for n, x in saved.tensors["weights"].items()},
@@ -30,8 +30,11 @@ def outcome(run: Path) -> dict[str, Any]:
         "task history": {
             n: checkpoint_contents.bits(x) for n, x in saved.tensors["history"].items()
         },
-        "pool": {n: checkpoint_contents.bits(x) for n, x in saved.tensors.get("pool", {}).items()},
-        "segments": {path.name: path.read_bytes() for path in (run / "pool").glob("*")},
+        "replay_buffer": {
+            n: checkpoint_contents.bits(x)
+            for n, x in saved.tensors.get("replay_buffer", {}).items()
+        },
+        "segments": {path.name: path.read_bytes() for path in (run / "replay_buffer").glob("*")},
         **{
             name: strict_json.to_exact_json(value, lambda media: None)
             for name, value in saved.data.items()

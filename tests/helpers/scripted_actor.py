@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from grupo.core.interfaces import TokenScores
+from grupo.core.interfaces import TokenLogprobs
 from grupo.core.rng import derive_key, make_rng
-from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.models.text_choice import draw_text
 
 TASK = Task("t", "Q")
@@ -46,32 +46,32 @@ class Script:
         return self._generate(before, observation)
 
     async def restart_context(self, rollout, observation, suffix_tokens=0, prefix_tokens=0):
-        text = "".join(letter for _, action in rollout.turns for letter in action.items)
+        text = "".join(letter for _, response in rollout.turns for letter in response.items)
         suffix = text[max(prefix_tokens, len(text) - suffix_tokens) :]
-        action = self._generate("", observation + text[:prefix_tokens] + suffix)
-        return replace(action, resets_context=True)
+        response = self._generate("", observation + text[:prefix_tokens] + suffix)
+        return replace(response, resets_context=True)
 
     async def append_unsampled(self, rollout, observation, text):
-        return self._unsampled_action(observation, text)
+        return self._unsampled_response(observation, text)
 
     async def prefill_forced(self, rollout, observation, text):
-        return self._unsampled_action(observation, text, in_loss=False)
+        return self._unsampled_response(observation, text, in_loss=False)
 
     async def choose(self, rollout, observation, probabilities):
         text, _, logp = draw_text(probabilities, tuple, self.rng("choose"))
         drawn = {"logp": logp, "sampled": True, "off_context": True, "rng_key": self.key}
-        return replace(self._unsampled_action(observation, text), **drawn)
+        return replace(self._unsampled_response(observation, text), **drawn)
 
-    async def score(self, rollout):
-        return TokenScores((-2.0,) * len(rollout.turns[-1][1].items))
+    async def logprobs(self, rollout):
+        return TokenLogprobs((-2.0,) * len(rollout.turns[-1][1].items))
 
     def truncate(self, rollout, num_items):
-        *before, (observation, action) = rollout.turns
-        items = action.items[:num_items]
+        *before, (observation, response) = rollout.turns
+        items = response.items[:num_items]
         shortened = replace(
-            action,
+            response,
             items=items,
-            logp=action.logp[:num_items],
+            logp=response.logp[:num_items],
             text="".join(items),
             finish_reason="length",
         )
@@ -89,9 +89,9 @@ class Script:
     def with_stop(self, *stop_strings, max_new_tokens=0):
         return replace(self, stop_strings=stop_strings, max_new_tokens=max_new_tokens or 1000)
 
-    def _unsampled_action(self, observation, text, **fields):
+    def _unsampled_response(self, observation, text, **fields):
         logp = (0.0,) * len(text)
-        return Action(tuple(text), logp, tuple(observation), text, sampled=False, **fields)
+        return Response(tuple(text), logp, tuple(observation), text, sampled=False, **fields)
 
     def _generate(self, before, observation):
         text, finish_reason = "", "length"
@@ -103,7 +103,9 @@ class Script:
                 finish_reason = "stop"
         self.log.append((before + observation, text))
         logp = (-1.0,) * len(text)
-        return Action(tuple(text), logp, tuple(observation), text, finish_reason, rng_key=self.key)
+        return Response(
+            tuple(text), logp, tuple(observation), text, finish_reason, rng_key=self.key
+        )
 
 
 def script(next_letter) -> Script:
@@ -122,5 +124,5 @@ def texts(group) -> list[str]:
 
 
 def streams(rollout: Rollout) -> list[int]:
-    """Random stream of each sampled action."""
-    return [action.rng_key for _, action in rollout.turns if action.sampled]
+    """Random stream of each sampled response."""
+    return [response.rng_key for _, response in rollout.turns if response.sampled]

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from grupo.core.interfaces import open_env, run_rollout, score_group
-from grupo.core.types import Action, Group, Task
+from grupo.core.types import Group, Response, Task
 from grupo.envs import MultiTurn
 
 TASK = Task("key", "Say numbers that make 3.", 3)
@@ -47,12 +47,12 @@ class TextActor:
 
     async def __call__(self, rollout, observation):
         self.observations.append(observation)
-        return action(self.texts.pop(0))
+        return response(self.texts.pop(0))
 
 
-def action(text, observation_length=1, **fields):
+def response(text, observation_length=1, **fields):
     tokens = (7,) * len(text)
-    return Action(
+    return Response(
         tokens,
         (-1.0,) * len(text),
         observation=(0,) * observation_length,

@@ -22,7 +22,7 @@ from transformers import (
 
 from grupo.core.batch import Batch
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.training.collate import collate
@@ -106,10 +106,10 @@ def generate(
     prompts: Sequence[str] = PROMPTS,
     attempts: int = 3,
     sampling: Sampling | None = None,
-) -> list[list[Action]]:
+) -> list[list[Response]]:
     """Several answers to every prompt, generated in one batch."""
 
-    async def generate_all() -> list[Action]:
+    async def generate_all() -> list[Response]:
         actor = replace(policy.actor(7), sampling=sampling or policy.spec.sampling)
         return await asyncio.gather(
             *(
@@ -119,8 +119,8 @@ def generate(
             )
         )
 
-    actions = run_coroutine(generate_all())
-    return [actions[p * attempts :][:attempts] for p in range(len(prompts))]
+    responses = run_coroutine(generate_all())
+    return [responses[p * attempts :][:attempts] for p in range(len(prompts))]
 
 
 def two_turn_rollouts(policy: CausalPolicy, prompts: Sequence[str] = PROMPTS) -> list[Rollout]:
@@ -144,5 +144,5 @@ def batch_of(policy: CausalPolicy, rollouts: Sequence[Rollout]) -> Batch:
 
 def answer_batch(policy: CausalPolicy, attempts: int = 3) -> Batch:
     """A batch of answers to `PROMPTS`."""
-    actions = [action for group in generate(policy, attempts=attempts) for action in group]
-    return batch_of(policy, [Rollout((("", action),)) for action in actions])
+    responses = [response for group in generate(policy, attempts=attempts) for response in group]
+    return batch_of(policy, [Rollout((("", response),)) for response in responses])

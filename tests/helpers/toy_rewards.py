@@ -2,12 +2,12 @@
 
 import asyncio
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 
 TASK = Task("key", "2 + 2 =", "4")
 CORRECT, WRONG = (
-    Rollout((("2 + 2 =", Action((1,) * n, (0.0,) * n, text=text)),))
+    Rollout((("2 + 2 =", Response((1,) * n, (0.0,) * n, text=text)),))
     for text, n in (("4", 1), ("5", 3))
 )
 

@@ -33,7 +33,7 @@ from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
 from grupo.training.extend import extend_run
 from grupo.training.state import State
-from grupo.training.trainer import reopen_trainer, resume, train
+from grupo.training.trainer import reopen_trainer, resume_training, run_training
 from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.failing_disk import FailingDisk
 from tests.helpers.power_loss import RecordingDisk, write_calls
@@ -108,7 +108,7 @@ def resume_with_later_reference(run: str, callback: MessageRecorder) -> None:
     trainer = reopen_trainer(Path(run), callback)
     with trainer.lock:
         trainer.restore()
-        reference: Any = trainer.learner.aux_models.scorers["ref"]
+        reference: Any = trainer.learner.aux_models.signal_models["ref"]
         reference.module.requires_grad_(True)
         reference.load(trainer.policy.weights())
         trainer()
@@ -118,7 +118,7 @@ def extend_and_resume(run: str, changes: Mapping[str, Any], callback: MessageRec
     """Change fields of the run's recipe, then resume it."""
     for message in extend_run(Path(run), lambda recipe: recipe.replace(**changes)):
         callback.on_message(message)
-    resume(run, callback)
+    resume_training(run, callback)
 
 
 def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
@@ -131,8 +131,10 @@ def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["limit"], request["limit"]))
     actions = {
-        "train": lambda: train(training_recipes.recipe(request["recipe"], model), run, callback),
-        "resume": lambda: resume(run, callback),
+        "train": lambda: run_training(
+            training_recipes.recipe(request["recipe"], model), run, callback
+        ),
+        "resume": lambda: resume_training(run, callback),
         "extend": lambda: extend_and_resume(run, request["changes"], callback),
         "pipeline": lambda: run_pipeline(
             pipelines.PIPELINES[request["recipe"]](model), run, lambda folder: callback

@@ -8,7 +8,7 @@ from grupo.algo.ema import EMA
 from grupo.algo.filters import Replay, keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.algo.minibatches import SingleUpdate, Updates
-from grupo.algo.pool_replay import FillFromPool
+from grupo.algo.replay_rules import FillFromBuffer
 from grupo.core.controllers import AdaptiveKL
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.schedules import Cosine, Linear, Warmup
@@ -105,8 +105,8 @@ ROLES: Mapping[str, Any] = {
         AuxModel("unhinted", prompt_override=prompt_without_hint),
     ),
 }
-POOL: Mapping[str, Any] = {
-    "method": METHOD.replace(sampler=GroupSampler(4), replay=FillFromPool(4)),
+REPLAY_BUFFER: Mapping[str, Any] = {
+    "method": METHOD.replace(sampler=GroupSampler(4), replay=FillFromBuffer(4)),
     "env": env_with_reward(coarse),
     "tasks": FromFunction(few_tasks),
     "max_steps": 6,
@@ -174,8 +174,8 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "tasks": FromFunction(few_tasks),
         "max_steps": 8,
     },
-    "pool": POOL,
-    "pool async": {**POOL, "max_staleness": 1},
+    "replay_buffer": REPLAY_BUFFER,
+    "replay buffer async": {**REPLAY_BUFFER, "max_staleness": 1},
     "late": {"env": env_with_reward(late)},
     "sft": {
         "method": sft(),
@@ -256,9 +256,9 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "method": METHOD.replace(sampler=GroupSampler(2), filter=Replay(2)),
         "env": env_with_reward(coarse),
     },
-    "pictures pool": {
+    "pictures replay buffer": {
         **PICTURES,
-        **{x: POOL[x] for x in ("method",)},
+        **{x: REPLAY_BUFFER[x] for x in ("method",)},
         "env": env_with_reward(coarse),
     },
     "pictures tokens per step": {**PICTURES, "max_staleness": 3, "tokens_per_step": 5},

@@ -18,13 +18,13 @@ def write_lines(path: Path, records: Sequence[Mapping[str, Any]], end: str = "")
     path.write_text("".join(json.dumps(record) + "\n" for record in records) + end)
 
 
-def action(items: Sequence[str], **fields: Any) -> dict[str, Any]:
+def response(items: Sequence[str], **fields: Any) -> dict[str, Any]:
     defaults = {
         "finish_reason": "end",
         "policy_version": 0,
         "logp": -0.5,
         "advantage": 0.5,
-        "action_id": 0,
+        "response_id": 0,
     }
     return {"items": list(items), **defaults, "entropy": 0.7, "ratio": 0.0, **fields}
 
@@ -88,8 +88,11 @@ def write_run(
         folder / "rollouts.jsonl", [rollout(s, t, text, float(i == 0)) for s, t, i in indices]
     )
     write_lines(
-        folder / "actions.jsonl",
-        [{"step": s, "group": 0, "actions": [action(items, action_id=i)]} for s, _, i in indices],
+        folder / "responses.jsonl",
+        [
+            {"step": s, "group": 0, "responses": [response(items, response_id=i)]}
+            for s, _, i in indices
+        ],
     )
     if ended:
         (folder / "summary.json").write_text(

@@ -6,8 +6,8 @@ from math import log
 
 import pytest
 
-from grupo.core.interfaces import TokenScores
-from grupo.core.types import Action, RewardResult, Task
+from grupo.core.interfaces import TokenLogprobs
+from grupo.core.types import Response, RewardResult, Task
 from grupo.methods.ampo import ampo
 from grupo.rollouts.samplers import ComprehendedSolutions
 from grupo.testing.batches import make_batch, perturb_logp
@@ -26,18 +26,18 @@ class Student:
     text: str
 
     async def __call__(self, rollout, prompt):
-        return Action(("x",), (-0.5,), (prompt,), self.text)
+        return Response(("x",), (-0.5,), (prompt,), self.text)
 
     async def prefill_forced(self, rollout, prompt, text):
-        return Action(tuple(text), (), (), text, sampled=False, in_loss=False)
+        return Response(tuple(text), (), (), text, sampled=False, in_loss=False)
 
     async def append_unsampled(self, rollout, prompt, text):
-        return Action(("y",), (0.0,), (prompt,), text, sampled=False)
+        return Response(("y",), (0.0,), (prompt,), text, sampled=False)
 
-    async def score(self, rollout):
+    async def logprobs(self, rollout):
         (_, reasoning), (_, answer) = rollout.turns
         assert answer.text == "42"
-        return TokenScores(tuple(map(log, PROBABILITIES[reasoning.text])))
+        return TokenLogprobs(tuple(map(log, PROBABILITIES[reasoning.text])))
 
     def fork(self, *label):
         return self

@@ -9,7 +9,7 @@ import pytest
 from grupo.algo.filters import keep_all
 from grupo.algo.minibatches import Updates
 from grupo.core.kept_rollouts import NewestAbove
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.method import Method
 from grupo.methods.arpo_gui_replay import ReplaceFirstIfFailed, arpo_gui_replay
 from grupo.rollouts.history import History
@@ -23,9 +23,9 @@ TASK = Task("t", "?")
 
 def rollout(value: float, key: int = 0, format_reward: float = 0.0) -> Rollout:
     """A rollout of one token, numbered by the key of its stream, whose task reward is `value`."""
-    action = Action((5,), (-3.0,), text=f"{key}", rng_key=key)
+    response = Response((5,), (-3.0,), text=f"{key}", rng_key=key)
     terms = {"env_reward": value, "format": format_reward}
-    return Rollout((("?", action),), value + 0.5 * format_reward, terms)
+    return Rollout((("?", response),), value + 0.5 * format_reward, terms)
 
 
 def group(*values: float, stored: int = 1, first_key: int = 100) -> Group:

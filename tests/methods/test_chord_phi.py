@@ -35,5 +35,5 @@ def test_uncertainty_weight_is_largest_at_one_half():
 
 
 def test_defaults():
-    assert chord_phi().requires.stop_gradient
+    assert chord_phi().requires.surrogate_gradient
     assert chord_phi().requires.all_signals == {"sampled"}

@@ -36,7 +36,7 @@ def test_defaults_are_one_sided():
     assert cispo().loss.weight.clip_low == 1.0  # 1 - 1: no lower bound
     assert cispo().loss.weight.clip_high == 4.0
     assert cispo().aggregation is token_mean
-    assert cispo().requires.stop_gradient
+    assert cispo().requires.surrogate_gradient
 
 
 def test_update_plan_is_the_released_one():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.core.rng import make_rng
-from grupo.core.types import Action, RewardResult, SolvedTask, Task
+from grupo.core.types import Response, RewardResult, SolvedTask, Task
 from grupo.methods.cog_rethinker import CORRECT, DECOMPOSE, cog_rethinker
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -27,10 +27,10 @@ class Solver:
     async def __call__(self, rollout, prompt):
         self.prompts.append(prompt)
         right = prompt.endswith(self.key) and self.number < self.correct
-        return Action(("x",), (-1.0,), (prompt,), " 5" if right else " 0")
+        return Response(("x",), (-1.0,), (prompt,), " 5" if right else " 0")
 
     async def append_unsampled(self, rollout, prompt, text):
-        return Action(("y",), (0.0,), (prompt,), text, sampled=False)
+        return Response(("y",), (0.0,), (prompt,), text, sampled=False)
 
     def fork(self, *label):
         return replace(self, number=label[-1])
@@ -85,8 +85,8 @@ def test_correct_answers_of_a_stage_are_recited_behind_the_plain_prompt(stage, a
     assert group.rewards == (1.0, 0.0, 1.0)
     *own, copy = group.rollouts
     assert {r.turns[0][0] for r in own} == {"2 + 3 =" + STAGES[stage]}
-    ((observation, action),) = copy.turns
-    assert (observation, action.text, action.sampled) == ("2 + 3 =", " 5", False)
+    ((observation, response),) = copy.turns
+    assert (observation, response.text, response.sampled) == ("2 + 3 =", " 5", False)
 
 
 def test_solved_stage_is_kept_for_its_imitation():

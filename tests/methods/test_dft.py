@@ -34,4 +34,4 @@ def test_reward_is_ignored():
 def test_defaults():
     assert dft().sampler == DemonstrationSampler(SolutionColumn("solution"))
     assert dft().aggregation is token_mean
-    assert dft().requires.stop_gradient
+    assert dft().requires.surrogate_gradient

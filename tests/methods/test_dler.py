@@ -8,7 +8,7 @@ from grupo.algo.divergences import k2
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.dler import (
     KeepInformativeWithinLength,
     TruncationLengths,
@@ -21,7 +21,7 @@ from grupo.testing.batches import make_batch
 
 
 def rollout(reward, length):
-    return Rollout(turns=(("", Action((1,) * length, (0.0,) * length)),), reward=reward)
+    return Rollout(turns=(("", Response((1,) * length, (0.0,) * length)),), reward=reward)
 
 
 def group(*pairs):

@@ -9,7 +9,7 @@ import torch
 from grupo.config.validate import check_component_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.schedules import resolve_schedules
-from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.methods.expo_self_explanation import expo_self_explanation
 from grupo.methods.grpo import grpo
 from grupo.methods.sft import sft
@@ -27,10 +27,10 @@ class Explainer:
 
     async def __call__(self, rollout, prompt):
         self.prompts.append(prompt)
-        return Action(("x",), (-0.5,), (prompt,), "7 sixes" if "42" in prompt else "41")
+        return Response(("x",), (-0.5,), (prompt,), "7 sixes" if "42" in prompt else "41")
 
     async def append_unsampled(self, rollout, prompt, text):
-        return Action(tuple(text), (0.0,) * len(text), (prompt,), text, sampled=False)
+        return Response(tuple(text), (0.0,) * len(text), (prompt,), text, sampled=False)
 
     def fork(self, *label):
         return self
@@ -66,14 +66,14 @@ def test_explanation_is_asked_with_the_answer_and_recited_without_it():
     assert prompts[:2] == ["6 * 7 ="] * 2
     assert prompts[2].startswith("6 * 7 =\n\nThe right answer is 42.")
     *_, explained = group.rollouts
-    ((observation, action),) = explained.turns
-    assert (observation, action.text) == ("6 * 7 =", "7 sixes\n\nThe answer is 42.")
-    assert (explained.source, action.sampled) == ("explanation", False)
+    ((observation, response),) = explained.turns
+    assert (observation, response.text) == ("6 * 7 =", "7 sixes\n\nThe answer is 42.")
+    assert (explained.source, response.sampled) == ("explanation", False)
     assert group.rewards == (0.0, 0.0, 1.0)
 
 
 def test_ending_is_not_repeated():
-    ended = Rollout((("p", Action(("x",), (-1.0,), text="six sevens = 42")),))
+    ended = Rollout((("p", Response(("x",), (-1.0,), text="six sevens = 42")),))
     recite = RecitedExplanation(" = {answer}")
     rollout = asyncio.run(recite(ended, TASK, OneTurn(), Explainer([])))
     assert rollout.text == "six sevens = 42"

@@ -12,7 +12,7 @@ from grupo.core import group_ops
 from grupo.core.controllers import Quantile
 from grupo.core.errors import ConfigError
 from grupo.core.schedules import resolve_schedules
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.gfpo import KeepBestByDifficulty, efficiency, gfpo, shortness
 from grupo.rollouts.history import History
 from grupo.testing.batches import make_batch
@@ -21,7 +21,7 @@ from grupo.training.learner import Learner
 
 
 def rollout(length, reward):
-    return Rollout(turns=(("", Action(("a",) * length, (0.0,) * length)),), reward=reward)
+    return Rollout(turns=(("", Response(("a",) * length, (0.0,) * length)),), reward=reward)
 
 
 def kept_rollouts(curate, *lengths_and_rewards):

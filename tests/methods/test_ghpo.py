@@ -8,7 +8,7 @@ import pytest
 
 from grupo.config.validate import check_component_tasks
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, RewardResult, Task
+from grupo.core.types import Response, RewardResult, Task
 from grupo.methods.ghpo import LEAD_IN, ghpo
 from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
 from grupo.testing.batches import make_batch
@@ -29,7 +29,7 @@ class NeedsHint:
     async def __call__(self, rollout, prompt):
         self.prompts.append(prompt)
         right = len(prompt.partition(LEAD_IN)[2]) >= self.needed or self.name == (self.lucky,)
-        return Action(("x",), (-0.5,), (prompt,), "h" if right else "?")
+        return Response(("x",), (-0.5,), (prompt,), "h" if right else "?")
 
     def fork(self, *label):
         return replace(self, name=(*self.name, *label))
@@ -57,7 +57,7 @@ def test_groups_are_redone_until_half_of_the_solution_suffices_and_no_further():
     assert shown == [""] * 8 + ["ab"] * 8 + ["abcd"] * 8  # three groups
     assert group.rewards == (1.0,) * 8
     assert {rollout.turns[0][0] for rollout in group.rollouts} == {f"q{LEAD_IN}abcd"}
-    assert not any(action.off_context for r in group.rollouts for _, action in r.turns)
+    assert not any(response.off_context for r in group.rollouts for _, response in r.turns)
 
 
 def test_a_group_with_one_correct_rollout_of_eight_is_kept_without_a_hint():

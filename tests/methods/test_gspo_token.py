@@ -39,4 +39,4 @@ def test_gradient_follows_token_advantages():
 
 def test_defaults_match_gspo():
     assert (gspo_token().loss.clip_low, gspo_token().loss.clip_high) == (3e-4, 4e-4)
-    assert gspo_token().requires.stop_gradient
+    assert gspo_token().requires.surrogate_gradient

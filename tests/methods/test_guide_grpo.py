@@ -9,7 +9,7 @@ import torch
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
 from grupo.algo.minibatches import Updates
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.guide_grpo import guide_grpo
 from grupo.rollouts.samplers import GroupSampler, with_hint
 from grupo.testing.batches import Signals
@@ -17,8 +17,8 @@ from grupo.training.collate import collate
 
 
 def answer(reward, *logp, moved=False):
-    action = Action(tuple(range(len(logp))), logp, ("q",), off_context=moved)
-    return Rollout((("q", action),), reward)
+    response = Response(tuple(range(len(logp))), logp, ("q",), off_context=moved)
+    return Rollout((("q", response),), reward)
 
 
 def batch(*rollouts):

@@ -1,14 +1,14 @@
 import torch
 
 from grupo.algo.minibatches import Updates
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.hpt import DemonstrationsWhereFailing, hpt
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 from grupo.testing.batches import make_batch, perturb_logp
 
 
 def rollout(right, sampled=True):
-    return Rollout((("?", Action((1,), (0.0,), sampled=sampled)),), right, {"correct": right})
+    return Rollout((("?", Response((1,), (0.0,), sampled=sampled)),), right, {"correct": right})
 
 
 def group(*right, shown=True):

@@ -24,7 +24,7 @@ from grupo.training.learner import Learner
 
 
 def games(rewards, seats, **more):
-    """Rollouts with one action per turn and the reward of each turn."""
+    """Rollouts with one response per turn and the reward of each turn."""
     width = max(map(len, rewards))
     return make_batch(
         group=[0] * len(rewards),
@@ -167,11 +167,11 @@ def test_games_depend_on_task_key_only():
         )
         return list(await asyncio.gather(*plays))
 
-    def recorded_actions(group: Group) -> list[list[tuple]]:
+    def recorded_responses(group: Group) -> list[list[tuple]]:
         return [[(a.observation, a.items, a.rng_key) for _, a in r.turns] for r in group.rollouts]
 
     alone = run_coroutine(SelfPlay(4)(one, env.open(), policy.actor(3)))
-    assert recorded_actions(alone) == recorded_actions(run_coroutine(beside())[0])
+    assert recorded_responses(alone) == recorded_responses(run_coroutine(beside())[0])
     assert len({a.rng_key for r in alone.rollouts for _, a in r.turns}) == 8
     assert [r.reward_terms["seat"] for r in alone.rollouts] == [0, 1] * 4
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from grupo.core.batch import Signals
-from grupo.core.types import Action, RewardResult
+from grupo.core.types import Response, RewardResult
 from grupo.methods.pdr import CorrectRolloutNLL, pdr
 from grupo.rollouts.samplers import (
     DistilledDrafts,
@@ -56,8 +56,8 @@ class Scripted:
     async def __call__(self, rollout, observation):
         if "draft" in self.forks:
             text = self.drafts[self.forks[-1]]
-            return Action(tuple(text), (-float(ord(text[0])),) * len(text), (observation,), text)
-        return Action((1,), (0.0,), (observation,), observation)
+            return Response(tuple(text), (-float(ord(text[0])),) * len(text), (observation,), text)
+        return Response((1,), (0.0,), (observation,), observation)
 
     def fork(self, *label):
         return replace(self, forks=label)
@@ -66,10 +66,10 @@ class Scripted:
         return script(dice).rng(*label)
 
     def truncate(self, rollout, num_items):
-        ((observation, action),) = rollout.turns
-        text = action.text[:num_items]
+        ((observation, response),) = rollout.turns
+        text = response.text[:num_items]
         return replace(
-            rollout, turns=((observation, replace(action, items=tuple(text), text=text)),)
+            rollout, turns=((observation, replace(response, items=tuple(text), text=text)),)
         )
 
 

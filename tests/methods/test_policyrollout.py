@@ -40,7 +40,9 @@ def test_advantages_and_first_ratios_of_a_group_with_rules_by_hand(policy):
     prompts = {rollout.turns[0][1].observation for rollout in group.rollouts}
     assert len(prompts) == 1  # all four are trained behind the bare prompt
     batch = tiny_lm.batch_of(policy, group.rollouts)
-    models = policy.attach_aux_models(method.requires.all_signals, ReferenceUpdate(), ()).scorers
+    models = policy.attach_aux_models(
+        method.requires.all_signals, ReferenceUpdate(), ()
+    ).signal_models
     batch = add_signals(policy, models, batch, method.requires.signals)
     batch = batch.with_advantage(method.advantage)
     # rewards 0, 0, 1, 1: the standard deviation of 4 values is 3 ** -0.5
@@ -68,7 +70,7 @@ def test_the_rules_are_read_by_half_of_the_rollouts():
 
         async def __call__(self, rollout, observation):
             seen.append(observation)
-            return tiny_lm.Action((1,), (0.0,), (2,), "a")
+            return tiny_lm.Response((1,), (0.0,), (2,), "a")
 
         def with_prompt(self, rollout, prompt):
             return rollout

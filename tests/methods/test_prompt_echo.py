@@ -1,6 +1,6 @@
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.methods.prompt_echo import PromptLikelihood, mean_prompt_logp, prompt_echo
 from grupo.testing.batches import make_batch
 
@@ -10,7 +10,7 @@ def test_reward_is_mean_over_prompt_tokens():
 
 
 def test_image_is_scored_with_prompt_of_its_task():
-    images = [Rollout(turns=(("", Action((1,), (0.0,), text=t)),)) for t in ("dim", "clear")]
+    images = [Rollout(turns=(("", Response((1,), (0.0,), text=t)),)) for t in ("dim", "clear")]
     logps = {("cat", "dim"): [-3.0, -5.0], ("cat", "clear"): [-1.0, -2.0]}
     reward = PromptLikelihood(lambda task, rollout: logps[task.key, rollout.text])
     assert reward(Task("cat", "a cat"), images) == [-4.0, -1.5]

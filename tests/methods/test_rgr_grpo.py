@@ -9,7 +9,7 @@ import torch
 
 from grupo.config.validate import check_component_tasks
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.rgr_grpo import rgr_grpo
 from grupo.rewards import CheckedRubric
@@ -43,11 +43,11 @@ class Writer:
     async def __call__(self, rollout, prompt):
         self.prompts.append(prompt)
         text = self.answers[self.number] if prompt == "q" else self.revised
-        return Action(("x",), (-1.0,), (prompt,), text)
+        return Response(("x",), (-1.0,), (prompt,), text)
 
     def with_prompt(self, rollout, prompt):
-        ((_, action),) = rollout.turns
-        return replace(rollout, turns=((prompt, replace(action, off_context=True)),))
+        ((_, response),) = rollout.turns
+        return replace(rollout, turns=((prompt, replace(response, off_context=True)),))
 
     def fork(self, *label):
         return self if label == ("refined",) else replace(self, number=label[0])
@@ -61,7 +61,7 @@ def sample(answers, revised):
 
 
 def test_rubric_of_weights_3_1_1_without_the_first_item():
-    rollout = Rollout((("q", Action(("x",), (-1.0,), text="3 + 4 m")),))
+    rollout = Rollout((("q", Response(("x",), (-1.0,), text="3 + 4 m")),))
     # (0 x 3 + 1 + 1) / 5
     assert REWARD.score(TASK, rollout) == {"score": 0.4, "sum": 0.0, "unit": 1.0, "way": 1.0}
 
@@ -72,8 +72,8 @@ def test_best_rollout_is_revised_towards_its_failed_items():
     assert "An answer: 7 m" in refine  # 0.8 against 0.2 and 0
     assert refine.partition("It lacks:\n")[2].startswith("+\n")
     assert group.rewards == pytest.approx((0.2, 0.8, 1.0))  # the worst is replaced
-    ((observation, action),) = group.rollouts[2].turns
-    assert (observation, action.off_context) == ("q", True)
+    ((observation, response),) = group.rollouts[2].turns
+    assert (observation, response.off_context) == ("q", True)
     assert group.rollouts[2].source == "refinement"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.task_fold import ScoredGroup
-from grupo.core.types import Action, Group, RewardResult, Rollout, Task
+from grupo.core.types import Group, Response, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.methods.sage_self_hint import sage_self_hint
 from grupo.rollouts.history import History
@@ -31,8 +31,8 @@ class Hinter:
         self.prompts.append(prompt)
         levels = [number for number, text in enumerate(LEVELS, 1) if text in prompt]
         if levels:
-            return Action(("h",), (-1.0,), (prompt,), self.hint.format(level=levels[0]))
-        return Action(("x",), (-1.0,), (prompt,), "yes" if prompt.endswith(self.needed) else "no")
+            return Response(("h",), (-1.0,), (prompt,), self.hint.format(level=levels[0]))
+        return Response(("x",), (-1.0,), (prompt,), "yes" if prompt.endswith(self.needed) else "no")
 
     def fork(self, *label):
         return self

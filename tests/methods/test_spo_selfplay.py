@@ -2,13 +2,13 @@ from math import sqrt
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.methods.spo_selfplay import PreferenceWinRate, spo_selfplay, win_rates
 from grupo.testing.batches import make_batch
 
 
 def rollout(text):
-    return Rollout(turns=(("", Action(items=(1,), logp=(0.0,), text=text)),))
+    return Rollout(turns=(("", Response(items=(1,), logp=(0.0,), text=text)),))
 
 
 def prefer_longer(task, i, j):

@@ -77,8 +77,8 @@ class Student(Script):
     async def __call__(self, rollout, observation):
         if rollout.role == "teacher":
             self.log.append((observation, "!?"))
-            action = self._unsampled_action(observation, "!?")
-            return replace(action, sampled=True)
+            response = self._unsampled_response(observation, "!?")
+            return replace(response, sampled=True)
         return await super().__call__(rollout, observation)
 
 

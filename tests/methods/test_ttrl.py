@@ -1,6 +1,6 @@
 import pytest
 
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.ttrl import KeepFirst, ttrl
 from grupo.rewards.majority_vote import MajorityVote
 from grupo.rollouts.samplers import GroupSampler
@@ -8,7 +8,7 @@ from grupo.testing.batches import make_batch
 
 
 def rollout(text):
-    return Rollout(turns=(("", Action(items=(1,), logp=(0.0,), text=text)),))
+    return Rollout(turns=(("", Response(items=(1,), logp=(0.0,), text=text)),))
 
 
 def test_all_rollouts_vote_and_subset_is_trained():

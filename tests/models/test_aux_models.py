@@ -12,7 +12,7 @@ from grupo.core.aux_heads import LearnedScalar, LinearHead
 from grupo.core.batch import Batch
 from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM, CausalPolicy
@@ -54,7 +54,7 @@ def test_comparisons_use_full_distributions(llama, teacher):
         COMPARISONS, ReferenceUpdate(), [AuxModel("teacher", teacher)]
     )
     signals = policy.signals(batch, COMPARISONS)
-    p, q = full_logp(policy, batch), full_logp(aux_models.scorers["teacher"], batch)
+    p, q = full_logp(policy, batch), full_logp(aux_models.signal_models["teacher"], batch)
     mixture = ((p.exp() + q.exp()) / 2).log()
     expected = {
         "reverse_kl@teacher": (p.exp() * (p - q)).sum(-1),
@@ -75,7 +75,7 @@ def test_comparisons_have_no_gradient_in_the_teacher(llama, teacher):
     )
     policy.signals(answer_batch(policy), COMPARISONS)["jsd@teacher"].sum().backward()
     assert all(p.grad is not None for p in policy.parameters())
-    assert all(p.grad is None for p in aux_models.scorers["teacher"].module.parameters())
+    assert all(p.grad is None for p in aux_models.signal_models["teacher"].module.parameters())
 
 
 def test_initial_divergence_from_the_reference_is_zero(llama):
@@ -93,7 +93,7 @@ def test_temperature_scaled_logp_matches_a_policy_of_that_temperature(llama):
     hot = build_cached(replace(llama, sampling=Sampling(temperature=1.3)))
     # with a gradient, cached activations are reused, which rounds differently
     with torch.no_grad():
-        both = aux_models.scorers["t=1.3"].signals(batch).logp, hot.signals(batch).logp
+        both = aux_models.signal_models["t=1.3"].signals(batch).logp, hot.signals(batch).logp
     torch.testing.assert_close(*both, rtol=0, atol=1e-6)
 
 
@@ -101,22 +101,22 @@ def hint(group: Group, rollout: Rollout) -> str | None:
     return f"Hint! {group.task.prompt}" if group.task.key == "1" else None
 
 
-def test_prompt_override_evaluates_the_same_actions_after_another_prompt(llama):
+def test_prompt_override_evaluates_the_same_responses_after_another_prompt(llama):
     policy = llama.build()
-    actions_by_prompt = generate(policy)
+    responses_by_prompt = generate(policy)
     groups = [
-        Group(Task(str(i), prompt), tuple(Rollout(((prompt, a),), reward=0.0) for a in actions))
-        for i, (prompt, actions) in enumerate(zip(PROMPTS, actions_by_prompt, strict=True))
+        Group(Task(str(i), prompt), tuple(Rollout(((prompt, a),), reward=0.0) for a in responses))
+        for i, (prompt, responses) in enumerate(zip(PROMPTS, responses_by_prompt, strict=True))
     ]
     batch = collate(groups, policy.encode)
     aux_models = policy.attach_aux_models(
         ["logp@hinted"], ReferenceUpdate(), [AuxModel("hinted", prompt_override=hint)]
     )
     batch = replace(batch, inputs={**batch.inputs, **aux_models.encode_reprompted(policy, groups)})
-    reprompted = aux_models.scorers["hinted"].signals(batch).logp
+    reprompted = aux_models.signal_models["hinted"].signals(batch).logp
     own = policy.signals(batch).logp
     prompt = policy.encode_observation(Rollout(), f"Hint! {PROMPTS[1]}")
-    hinted = [Rollout((("", Action(a.items, a.logp, prompt)),)) for a in actions_by_prompt[1]]
+    hinted = [Rollout((("", Response(a.items, a.logp, prompt)),)) for a in responses_by_prompt[1]]
     expected = policy.signals(collate([Group(Task("1", ""), tuple(hinted))], policy.encode)).logp
     here = batch.row_group == 1
     width = expected.shape[1]
@@ -125,7 +125,7 @@ def test_prompt_override_evaluates_the_same_actions_after_another_prompt(llama):
     assert (reprompted[here] - own[here]).abs().max() > 0.01
     rows = torch.tensor([5, 3])
     torch.testing.assert_close(
-        aux_models.scorers["hinted"].signals(batch.select_rows(rows)).logp,
+        aux_models.signal_models["hinted"].signals(batch.select_rows(rows)).logp,
         reprompted[rows],
         rtol=0,
         atol=2e-5,
@@ -147,7 +147,7 @@ def test_reference_follows_by_its_rate_when_an_update_is_due(llama, lora):
     before = policy.signals(batch).logp
     perturb(policy)
     aux_models.update_reference(1, policy)
-    torch.testing.assert_close(aux_models.scorers["ref"].signals(batch).logp, before)
+    torch.testing.assert_close(aux_models.signal_models["ref"].signals(batch).logp, before)
     aux_models.update_reference(2, policy)
     for name, x in policy.weights().items():
         torch.testing.assert_close(
@@ -157,7 +157,7 @@ def test_reference_follows_by_its_rate_when_an_update_is_due(llama, lora):
     policy.load(aux_models.reference_weights)
     expected = policy.signals(batch).logp
     policy.load(now)
-    torch.testing.assert_close(aux_models.scorers["ref"].signals(batch).logp, expected)
+    torch.testing.assert_close(aux_models.signal_models["ref"].signals(batch).logp, expected)
     assert (expected - before).abs().max() > 1e-4
     assert all(torch.equal(x, now[name]) for name, x in policy.weights().items())
 
@@ -170,7 +170,7 @@ def test_reference_without_updates_stays(llama, lora):
     before = policy.signals(batch).logp
     perturb(policy)
     aux_models.update_reference(1, policy)
-    torch.testing.assert_close(aux_models.scorers["ref"].signals(batch).logp, before)
+    torch.testing.assert_close(aux_models.signal_models["ref"].signals(batch).logp, before)
 
 
 def test_heads_start_at_their_initial_value_with_no_gradient_in_the_policy(llama):
@@ -192,7 +192,7 @@ def test_heads_start_at_their_initial_value_with_no_gradient_in_the_policy(llama
 def test_requests_with_other_sampling_do_not_change_each_other(llama):
     policy = llama.build()
 
-    async def generate_all() -> list[Action]:
+    async def generate_all() -> list[Response]:
         act = policy.actor(3)
         forks = [act.fork(i) for i in range(3)]
         acts = [
@@ -246,7 +246,7 @@ def test_comparison_with_swapped_adapters_has_the_right_gradient(llama, monkeypa
     twin.load(policy.weights())
     batch = answer_batch(policy)
     policy.attach_aux_models(["reverse_kl@ref"], ReferenceUpdate(rate=0.5), [])
-    twin.scorers = {"ref": twin.load_frozen_copy()}  # fresh adapters change nothing
+    twin.signal_models = {"ref": twin.load_frozen_copy()}  # fresh adapters change nothing
     for model in (policy, twin):
         perturb(model)
         model.signals(batch, ["reverse_kl@ref"])["reverse_kl@ref"].sum().backward()

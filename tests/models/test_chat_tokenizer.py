@@ -6,7 +6,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
 from tests.helpers.tiny_lm import TEMPLATE, batch_of, generate, save_model, tokenizer
@@ -15,7 +15,7 @@ PLAIN = ChatTokenizer(tokenizer(), eos_token_ids=(0, 5), stop_strings=("END",))
 CHAT = ChatTokenizer(
     tokenizer(chat_template=TEMPLATE), eos_token_ids=(0,), apply_chat_template=True
 )
-LATER = Rollout().append_turn("Hi", Action((3,), (-1.0,)))
+LATER = Rollout().append_turn("Hi", Response((3,), (-1.0,)))
 
 
 def test_decode_inverts_encode():
@@ -73,11 +73,11 @@ def test_invalid_prompts_raise_config_errors(chat_tokenizer, rollout, prompt, me
 def test_policy_with_a_chat_template_generates_after_the_template(tmp_path):
     folder = save_model(tmp_path, tokenizer_options={"chat_template": TEMPLATE})
     policy = CausalLM(str(folder), max_new_tokens=8, apply_chat_template=True).build()
-    action = generate(policy, ["Hi"], attempts=1)[0][0]
-    assert policy.chat_tokenizer.tokenizer.decode(action.observation) == "<|user|>Hi<|model|>"
-    batch = batch_of(policy, [Rollout((("Hi", action),))])
+    response = generate(policy, ["Hi"], attempts=1)[0][0]
+    assert policy.chat_tokenizer.tokenizer.decode(response.observation) == "<|user|>Hi<|model|>"
+    batch = batch_of(policy, [Rollout((("Hi", response),))])
     assert batch.inputs["start"].tolist() == [len("?Hi?")]
-    assert policy.signals(batch).logp[0].tolist() == pytest.approx(action.logp, abs=2e-5)
+    assert policy.signals(batch).logp[0].tolist() == pytest.approx(response.logp, abs=2e-5)
 
 
 def test_prompt_errors_are_raised_by_the_actor(llama):

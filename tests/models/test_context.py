@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_lm import CausalPolicy
 from tests.helpers.tiny_lm import batch_of, build_cached
@@ -26,8 +26,8 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def first_turn(actor: CausalActor, max_new_tokens: int = 3) -> Rollout:
-    action = await actor.with_stop(max_new_tokens=max_new_tokens)(Rollout(), QUESTION)
-    return Rollout().append_turn(QUESTION, action)
+    response = await actor.with_stop(max_new_tokens=max_new_tokens)(Rollout(), QUESTION)
+    return Rollout().append_turn(QUESTION, response)
 
 
 def assert_logp_matches(policy: CausalPolicy, rollout: Rollout) -> None:
@@ -46,18 +46,18 @@ def test_answer_continues_after_its_token_limit(policy):
 
     rollout = run(work())
     whole = run(policy.actor(3).with_stop(max_new_tokens=5)(Rollout(), QUESTION))
-    items = [action.items for _, action in rollout.turns]
+    items = [response.items for _, response in rollout.turns]
     assert list(map(len, items)) == [3, 2]
-    assert [action.finish_reason for _, action in rollout.turns] == ["length"] * 2
+    assert [response.finish_reason for _, response in rollout.turns] == ["length"] * 2
     assert (*items[0], *items[1]) == whole.items  # as without the limit
     assert batch_of(policy, [rollout]).turn.unique().tolist() == [0]
     assert_logp_matches(policy, rollout)
 
 
 def test_stop_string_of_a_request_ends_the_answer(policy):
-    whole: Action = run(policy.actor(3)(Rollout(), QUESTION))
+    whole: Response = run(policy.actor(3)(Rollout(), QUESTION))
     letter = policy.chat_tokenizer.decode(whole.items[:3])[-1]
-    cut: Action = run(policy.actor(3).with_stop(letter)(Rollout(), QUESTION))
+    cut: Response = run(policy.actor(3).with_stop(letter)(Rollout(), QUESTION))
     count = policy.chat_tokenizer.decode(whole.items).index(letter) + 1
     assert cut.items == whole.items[:count]
     assert cut.finish_reason == "stop"
@@ -67,7 +67,7 @@ def test_requests_with_other_stop_conditions_do_not_change_each_other(policy):
     alone = run(policy.actor(3)(Rollout(), QUESTION))
     letter = policy.chat_tokenizer.decode(alone.items[:4])[-1]
 
-    async def work() -> list[Action]:
+    async def work() -> list[Response]:
         actor = policy.actor(3)
         actors = (
             actor,
@@ -127,8 +127,8 @@ def test_restarted_context_carries_first_and_last_tokens(policy):
     prompt = policy.encode_observation(Rollout(), QUESTION)
 
     def carried(suffix: int, prefix: int) -> tuple[int, ...]:
-        action = run(policy.actor(3).restart_context(rollout, QUESTION, suffix, prefix))
-        return action.observation[len(prompt) :]
+        response = run(policy.actor(3).restart_context(rollout, QUESTION, suffix, prefix))
+        return response.observation[len(prompt) :]
 
     assert carried(2, 1) == (*items[:1], *items[-2:])
     assert carried(0, 2) == items[:2]
@@ -138,9 +138,9 @@ def test_restarted_context_carries_first_and_last_tokens(policy):
 def test_truncated_rollouts_continue(policy):
     whole = run(first_turn(policy.actor(3), 6))
     cut = policy.actor(3).truncate(whole, 4)
-    (_, action), (_, full) = *cut.turns, *whole.turns
-    assert (action.items, action.logp) == (full.items[:4], full.logp[:4])
-    assert (action.text, action.finish_reason) == (full.text[:4], "length")
+    (_, response), (_, full) = *cut.turns, *whole.turns
+    assert (response.items, response.logp) == (full.items[:4], full.logp[:4])
+    assert (response.text, response.finish_reason) == (full.text[:4], "length")
     again = run(policy.actor(3).with_stop(max_new_tokens=2)(cut, ""))
     assert again.items == full.items[4:]
     assert policy.actor(3).truncate(cut.append_turn("", again), 1).text == full.text[:5]
@@ -154,7 +154,7 @@ def test_rng_belongs_to_the_actors_stream(policy):
     assert one not in others
 
 
-def test_with_prompt_marks_actions_off_context(policy):
+def test_with_prompt_marks_responses_off_context(policy):
     hinted = QUESTION + " Say yes."
 
     async def work() -> Rollout:
@@ -165,9 +165,9 @@ def test_with_prompt_marks_actions_off_context(policy):
         return actor.with_prompt(rollout, QUESTION)
 
     rollout = run(work())
-    (prompt, action), *_ = rollout.turns
-    assert (prompt, action.off_context) == (QUESTION, True)
-    assert action.observation == policy.encode_observation(Rollout(), QUESTION)
+    (prompt, response), *_ = rollout.turns
+    assert (prompt, response.off_context) == (QUESTION, True)
+    assert response.observation == policy.encode_observation(Rollout(), QUESTION)
     batch = batch_of(policy, [rollout])
     here = policy.signals(batch).logp
     assert (here - batch.old_logp)[batch.mask].abs().max() > 1e-3  # the prompt matters
@@ -175,11 +175,11 @@ def test_with_prompt_marks_actions_off_context(policy):
         hinted, run(policy.actor(3).with_stop(max_new_tokens=4)(Rollout(), hinted))
     )
     assert_logp_matches(policy, generated)
-    assert generated.turns[0][1].logp == action.logp  # of the context of generation
+    assert generated.turns[0][1].logp == response.logp  # of the context of generation
 
 
-def test_actions_record_their_random_stream(policy):
-    async def work() -> list[Action]:
+def test_responses_record_their_random_stream(policy):
+    async def work() -> list[Response]:
         actor = policy.actor(3)
         return [await actor.fork(i)(Rollout(), QUESTION) for i in (0, 1, 0)]
 

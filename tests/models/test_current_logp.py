@@ -37,7 +37,7 @@ def hinted_and_plain(policy):
 
 
 def with_current(policy, batch, ranks=None):
-    models = policy.attach_aux_models({"logp@current"}, ReferenceUpdate(), ()).scorers
+    models = policy.attach_aux_models({"logp@current"}, ReferenceUpdate(), ()).signal_models
     more = () if ranks is None else (ranks,)
     return add_signals(policy, models, batch, {"logp@current"}, *more)
 

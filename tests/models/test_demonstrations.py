@@ -5,7 +5,7 @@ import pytest
 from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.demonstrations import demonstration_rollout
@@ -31,7 +31,7 @@ def conversation(**options):
 
 
 def all_tokens(rollout):
-    return [x for _, action in rollout.turns for x in (*action.observation, *action.items)]
+    return [x for _, response in rollout.turns for x in (*response.observation, *response.items)]
 
 
 def rendered(chat_tokenizer, messages):
@@ -48,10 +48,10 @@ def test_conversation_is_the_whole_rendered_chat(family):
     rollout = demonstration_rollout(chat_tokenizer, conversation())
     messages = [m for observation, answer in conversation().turns for m in (*observation, answer)]
     assert all_tokens(rollout) == rendered(chat_tokenizer, messages)
-    for (_, action), text in zip(rollout.turns, ("Hello", "Bye"), strict=True):
-        assert action.items[-1] == chat_tokenizer.eos_token_ids[0]
-        assert chat_tokenizer.decode(action.items[:-1]).strip() == text
-        assert (action.sampled, action.in_loss) == (False, True)
+    for (_, response), text in zip(rollout.turns, ("Hello", "Bye"), strict=True):
+        assert response.items[-1] == chat_tokenizer.eos_token_ids[0]
+        assert chat_tokenizer.decode(response.items[:-1]).strip() == text
+        assert (response.sampled, response.in_loss) == (False, True)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -66,12 +66,12 @@ def test_demonstration_has_the_logp_of_generated_tokens(family, tmp_path):
     rollout = actor.demonstrate(conversation())
     scores = []
     played = Rollout()
-    for observation, action in rollout.turns:
+    for observation, response in rollout.turns:
         # the actor encodes the observation as it does before it generates
         context = policy.chat_tokenizer.encode_observation(played, observation)
-        assert context == action.observation
-        played = played.append_turn(observation, action)
-        scores += run_coroutine(actor.score(played)).logp
+        assert context == response.observation
+        played = played.append_turn(observation, response)
+        scores += run_coroutine(actor.logprobs(played)).logp
     batch = batch_of(policy, [rollout])
     logp = policy.signals(batch).logp[batch.mask]
     assert len(logp) == rollout.length > 0
@@ -87,37 +87,37 @@ def test_generated_answer_has_the_tokens_of_its_demonstration(tmp_path):
     observation = (message("user", "Hi"),)
     ended = 0
     for seed in range(12):
-        action = run_coroutine(policy.actor(seed)(Rollout(), observation))
-        answer = message("assistant", action.text)
+        response = run_coroutine(policy.actor(seed)(Rollout(), observation))
+        answer = message("assistant", response.text)
         again = policy.actor(0).demonstrate(Demonstration(((observation, answer),)))
-        has_plain_text = policy.chat_tokenizer.encode_answer(action.text) == action.items
-        if action.finish_reason != "end" or not has_plain_text:
+        has_plain_text = policy.chat_tokenizer.encode_answer(response.text) == response.items
+        if response.finish_reason != "end" or not has_plain_text:
             continue
         ended += 1
-        assert again.turns[0][1].items == action.items
-        assert again.turns[0][1].observation == action.observation
+        assert again.turns[0][1].items == response.items
+        assert again.turns[0][1].observation == response.observation
         batch = batch_of(policy, [again])
         logp = policy.signals(batch).logp[batch.mask]
-        assert logp.tolist() == pytest.approx(list(action.logp), abs=2e-5)
+        assert logp.tolist() == pytest.approx(list(response.logp), abs=2e-5)
     assert ended
 
 
 def test_all_tokens_but_the_first_are_trained_on_on_request():
     chat_tokenizer = make_chat_tokenizer("chatml")
     whole = demonstration_rollout(chat_tokenizer, conversation(all_tokens=True))
-    ((_, action),) = whole.turns
+    ((_, response),) = whole.turns
     turns = demonstration_rollout(chat_tokenizer, conversation())
-    assert [*action.observation, *action.items] == all_tokens(turns)
-    assert len(action.observation) == 1
+    assert [*response.observation, *response.items] == all_tokens(turns)
+    assert len(response.observation) == 1
 
 
 def test_text_has_one_end_token():
-    ((_, action),) = demonstration_rollout(PLAIN, Demonstration((("", "abc"),))).turns
-    assert (*action.observation, *action.items) == (*PLAIN.encode_forced("abc"), 0)
-    assert len(action.observation) == 1
+    ((_, response),) = demonstration_rollout(PLAIN, Demonstration((("", "abc"),))).turns
+    assert (*response.observation, *response.items) == (*PLAIN.encode_forced("abc"), 0)
+    assert len(response.observation) == 1
     ended = f"abc{PLAIN.tokenizer.eos_token}"
     ((_, again),) = demonstration_rollout(PLAIN, Demonstration((("", ended),))).turns
-    assert again.items == action.items
+    assert again.items == response.items
 
 
 def test_text_of_one_token_is_refused():
@@ -127,8 +127,8 @@ def test_text_of_one_token_is_refused():
 
 
 def test_plain_completion_follows_its_prompt():
-    ((_, action),) = demonstration_rollout(PLAIN, Demonstration((("ab", "c"),))).turns
-    assert (action.observation, action.items) == (
+    ((_, response),) = demonstration_rollout(PLAIN, Demonstration((("ab", "c"),))).turns
+    assert (response.observation, response.items) == (
         PLAIN.encode_observation(Rollout(), "ab"),
         PLAIN.encode_answer("c"),
     )
@@ -153,7 +153,7 @@ def test_tools_and_their_calls_are_rendered_by_the_template():
     )
     tools = ({"type": "function", "function": {"name": "add"}},)
     rollout = demonstration_rollout(chat_tokenizer, Demonstration(turns, tools))
-    first, second = (action for _, action in rollout.turns)
+    first, second = (response for _, response in rollout.turns)
     decode = chat_tokenizer.tokenizer.decode
     prompt = "<|im_start|>system\nadd<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
     assert decode(first.observation) == f"{prompt}<|im_start|>assistant\n"
@@ -166,10 +166,10 @@ def test_template_that_closes_answers_with_no_end_token_gets_the_policys():
     """A base model ends its answers with its own end token, not with the template's."""
     backend = make_chat_tokenizer("chatml").tokenizer
     chat_tokenizer = ChatTokenizer(backend, eos_token_ids=(0,))
-    ((_, action),) = demonstration_rollout(
+    ((_, response),) = demonstration_rollout(
         chat_tokenizer, Demonstration(conversation().turns[:1])
     ).turns
-    assert action.items == (*chat_tokenizer.encode_forced("Hello"), 0)
+    assert response.items == (*chat_tokenizer.encode_forced("Hello"), 0)
 
 
 def test_template_that_changes_answered_prompts_gets_the_content():
@@ -178,10 +178,10 @@ def test_template_that_changes_answered_prompts_gets_the_content():
     backend = tokenizer(chat_template=template, additional_special_tokens=["<|im_end|>"])
     end = backend.convert_tokens_to_ids("<|im_end|>")
     chat_tokenizer = ChatTokenizer(backend, eos_token_ids=(end,))
-    ((_, action),) = demonstration_rollout(
+    ((_, response),) = demonstration_rollout(
         chat_tokenizer, Demonstration(conversation().turns[:1])
     ).turns
-    assert action.items == (*chat_tokenizer.encode_forced("Hello"), end)
+    assert response.items == (*chat_tokenizer.encode_forced("Hello"), end)
 
 
 def test_equal_demonstrations_are_encoded_once():
@@ -197,7 +197,7 @@ def test_equal_demonstrations_are_encoded_once():
 def test_full_cache_keeps_its_rollouts():
     cache = RolloutCache(max_tokens=4)
     rollouts = {
-        key: Rollout().append_turn("", Action((1000, 1001), (0.0,) * 2, (1000,)))
+        key: Rollout().append_turn("", Response((1000, 1001), (0.0,) * 2, (1000,)))
         for key in (b"a", b"b")
     }
     made = []

@@ -119,7 +119,7 @@ def test_scores_of_given_tokens_are_not_generated(llama):
 
     async def score() -> None:
         forced = await actor.prefill_forced(Rollout(), "Hi", "!?")
-        await actor.score(Rollout().append_turn("Hi", forced))
+        await actor.logprobs(Rollout().append_turn("Hi", forced))
 
     run_coroutine(score())
     assert sum(actor.generated_tokens.values()) == 0

@@ -5,7 +5,7 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import run_rollout
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import MultiTurn
 from grupo.models.causal_lm import CausalLM
 from tests.helpers.chat_templates import CASES, FAMILIES, make_chat_tokenizer
@@ -17,12 +17,12 @@ QUESTION = "What is 2+2?"
 def answered(chat_tokenizer, *, items, finish_reason="end"):
     """A rollout of one answer to `QUESTION`."""
     prompt = chat_tokenizer.encode_observation(Rollout(), QUESTION)
-    action = Action(items, (-1.0,) * len(items), prompt, finish_reason=finish_reason)
-    return Rollout().append_turn(QUESTION, action)
+    response = Response(items, (-1.0,) * len(items), prompt, finish_reason=finish_reason)
+    return Rollout().append_turn(QUESTION, response)
 
 
 def token_ids(rollout):
-    return [x for _, action in rollout.turns for x in (*action.observation, *action.items)]
+    return [x for _, response in rollout.turns for x in (*response.observation, *response.items)]
 
 
 @pytest.mark.parametrize(("family", "role"), CASES)

@@ -7,22 +7,22 @@ import pytest
 import torch
 
 from grupo.core.rng import uniform
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
-from grupo.models.scorers import scatter_to_batch
+from grupo.models.signal_models import scatter_to_batch
 from tests.helpers.masked_rollouts import answers, batch, expected_logp
 
 
 def test_autoregressive_estimate_masks_each_token_and_all_after_it(bert):
     policy = replace(bert, logp_estimator=AutoregressiveEstimator()).build()
-    action = answers(policy)[0]
-    prompt = list(action.observation)
+    response = answers(policy)[0]
+    prompt = list(response.observation)
     width = len(prompt) + 7
-    for i, token in enumerate(action.items):
-        expected = expected_logp(policy, prompt + list(action.items[:i]), width)[len(prompt) + i]
-        assert action.logp[i] == pytest.approx(expected[token].item(), abs=1e-5)
-        noise = uniform(torch.tensor([action.rng_key]), torch.tensor([len(prompt) + i]))
+    for i, token in enumerate(response.items):
+        expected = expected_logp(policy, prompt + list(response.items[:i]), width)[len(prompt) + i]
+        assert response.logp[i] == pytest.approx(expected[token].item(), abs=1e-5)
+        noise = uniform(torch.tensor([response.rng_key]), torch.tensor([len(prompt) + i]))
         assert Sampling().sample(expected[None], noise)[0].item() == token
 
 
@@ -34,19 +34,19 @@ def test_autoregressive_probabilities_of_all_answers_sum_to_one(bert):
     bias = policy.hf_model.get_output_embeddings().bias
     with torch.no_grad():
         bias[[a, b]] += 1000.0
-    actions = [
-        Action(items, (0.0,) * 3, policy.chat_tokenizer.encode_observation(Rollout(), "Hi"))
+    responses = [
+        Response(items, (0.0,) * 3, policy.chat_tokenizer.encode_observation(Rollout(), "Hi"))
         for items in product((a, b), repeat=3)
     ]
-    logp = policy.signals(batch(policy, actions)).logp.sum(1)
+    logp = policy.signals(batch(policy, responses)).logp.sum(1)
     assert logp.exp().sum().item() == pytest.approx(1.0, abs=1e-5)
 
 
 def test_coupled_estimate_averages_a_full_and_a_weighted_partial_view(bert):
     policy = bert.build()
-    action = answers(policy)[0]
-    prompt, items = list(action.observation), list(action.items)
-    inputs = batch(policy, [action]).inputs
+    response = answers(policy)[0]
+    prompt, items = list(response.observation), list(response.items)
+    inputs = batch(policy, [response]).inputs
     start = len(prompt)
     (u,), in_first = CoupledEstimator().draw_masks(
         inputs["mask_key"][:, start], torch.tensor([start]), start + 7
@@ -66,7 +66,7 @@ def test_coupled_estimate_averages_a_full_and_a_weighted_partial_view(bert):
     first, second = view_logp(in_first), view_logp([not m for m in in_first])
     for i, token in enumerate(items):
         partial = first[i, token] / u if in_first[i] else second[i, token] / (1 - u)
-        assert action.logp[i] == pytest.approx((full[i, token] + partial).item() / 2, abs=1e-4)
+        assert response.logp[i] == pytest.approx((full[i, token] + partial).item() / 2, abs=1e-4)
 
 
 def test_coupled_weights_match_the_paper():
@@ -112,8 +112,8 @@ def test_coupled_masks_are_complements():
 
 def test_coupled_masks_have_less_variance_than_independent_ones(bert):
     policy = replace(bert, max_new_tokens=6, logp_estimator=CoupledEstimator(0.5, 0.5)).build()
-    action = next(a for a in answers(policy) if len(a.items) == 6)
-    rows_of_streams = batch(policy, [replace(action, rng_key=i) for i in range(400)])
+    response = next(a for a in answers(policy) if len(a.items) == 6)
+    rows_of_streams = batch(policy, [replace(response, rng_key=i) for i in range(400)])
     coupled = policy.signals(rows_of_streams).logp.sum(1)
     rows = rows_of_streams.mask.nonzero(as_tuple=True)
     views, token = policy._masked_views(rows_of_streams)
@@ -137,16 +137,16 @@ def test_masks_belong_to_the_answers_stream(bert):
     torch.testing.assert_close(
         policy.signals(rows.select_rows(reverse)).logp.flip(0), logp, rtol=0, atol=2e-5
     )
-    other = [replace(action, rng_key=action.rng_key + 1) for action in answers(policy)]
+    other = [replace(response, rng_key=response.rng_key + 1) for response in answers(policy)]
     assert (policy.signals(batch(policy, other)).logp - logp).abs().max() > 1e-2
 
 
 def test_coupled_estimate_is_unbiased_over_masks(bert):
     """On average over masks, l' / u counts each of the two views once."""
     policy = replace(bert, max_new_tokens=1).build()
-    action = replace(answers(policy)[0], items=(9,), logp=(0.0,))
-    rows_of_streams = batch(policy, [replace(action, rng_key=i) for i in range(3000)])
+    response = replace(answers(policy)[0], items=(9,), logp=(0.0,))
+    rows_of_streams = batch(policy, [replace(response, rng_key=i) for i in range(3000)])
     mean = policy.signals(rows_of_streams).logp.double().mean().item()
-    prompt = list(action.observation)
+    prompt = list(response.observation)
     exact = expected_logp(policy, prompt, len(prompt) + 1)[len(prompt), 9].item()
     assert mean == pytest.approx(exact * (1 + 2) / 2, rel=0.03)  # l' = l_0: a single token

@@ -10,7 +10,7 @@ from grupo.core.aux_heads import LinearHead
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
 from grupo.models.masked.unmask_order import ConfidenceOrder
@@ -47,11 +47,11 @@ def test_answers_do_not_depend_on_the_batch(bert, order, estimator):
 def test_token_frequencies_match_probabilities(bert):
     policy = replace(bert, max_new_tokens=1, sampling=Sampling(top_k=4)).build()
 
-    async def generate_many() -> list[Action]:
+    async def generate_many() -> list[Response]:
         act = policy.actor(1)
         return await asyncio.gather(*(act.fork(i)(Rollout(), "Hi") for i in range(4000)))
 
-    tokens = [action.items[0] for action in run_coroutine(generate_many())]
+    tokens = [response.items[0] for response in run_coroutine(generate_many())]
     prompt = list(policy.chat_tokenizer.encode_observation(Rollout(), "Hi"))
     p = expected_logp(policy, prompt, len(prompt) + 1)[len(prompt)]
     four = p.topk(4)
@@ -62,8 +62,8 @@ def test_token_frequencies_match_probabilities(bert):
 
 def test_most_confident_position_is_unmasked_first(bert):
     policy = replace(bert, order=ConfidenceOrder(7), sampling=Sampling(top_k=1)).build()
-    action = answers(policy)[0]
-    prompt, mask = list(action.observation), policy.denoiser.mask_token
+    response = answers(policy)[0]
+    prompt, mask = list(response.observation), policy.denoiser.mask_token
     text = prompt + [mask] * 7
     for _ in range(7):
         logits = policy.hf_model(torch.tensor([text])).logits[0].detach()
@@ -72,13 +72,13 @@ def test_most_confident_position_is_unmasked_first(bert):
         left = [i for i, t in enumerate(text) if t == mask]
         position = max(left, key=lambda i: best.values[i].item())
         text[position] = int(best.indices[position])
-    assert tuple(text[len(prompt) :]) == action.items
+    assert tuple(text[len(prompt) :]) == response.items
 
 
 def test_truncated_answer_continues_on_its_canvas(bert):
     policy = replace(bert, logp_estimator=AutoregressiveEstimator()).build()
 
-    async def work() -> tuple[Action, Rollout]:
+    async def work() -> tuple[Response, Rollout]:
         act = policy.actor(5)
         whole = await act(Rollout(), "Hi")
         rollout = Rollout().append_turn(
@@ -91,10 +91,10 @@ def test_truncated_answer_continues_on_its_canvas(bert):
         return whole, rollout
 
     whole, rollout = run_coroutine(work())
-    actions = [action for _, action in rollout.turns]
-    assert [len(action.items) for action in actions] == [2, 2, 3]  # a canvas has 7 positions
-    assert sum((action.items for action in actions), ()) == whole.items
-    assert sum((action.logp for action in actions), ()) == pytest.approx(whole.logp, abs=1e-5)
+    responses = [response for _, response in rollout.turns]
+    assert [len(response.items) for response in responses] == [2, 2, 3]  # a canvas has 7 positions
+    assert sum((response.items for response in responses), ()) == whole.items
+    assert sum((response.logp for response in responses), ()) == pytest.approx(whole.logp, abs=1e-5)
     again = batch_of(policy, [rollout])
     torch.testing.assert_close(policy.signals(again).logp, again.old_logp, rtol=0, atol=2e-5)
 
@@ -136,12 +136,12 @@ def test_text_ends_with_an_end_token_or_a_stop_string(bert):
 
 def test_unsampled_text_fills_its_last_block(bert):
     policy = replace(bert, order=ConfidenceOrder(4)).build()
-    action = run_coroutine(policy.actor(3).append_unsampled(Rollout(), "Hi", "abcd"))
+    response = run_coroutine(policy.actor(3).append_unsampled(Rollout(), "Hi", "abcd"))
     end = policy.chat_tokenizer.eos_token_ids[0]
-    assert action.items == (*policy.chat_tokenizer.encode_forced("abcd"), end, end, end, end)
-    assert not action.sampled
+    assert response.items == (*policy.chat_tokenizer.encode_forced("abcd"), end, end, end, end)
+    assert not response.sampled
     other = run_coroutine(policy.actor(4).append_unsampled(Rollout(), "Hi", "abcd"))
-    assert action.rng_key != other.rng_key  # each has masks of its own
+    assert response.rng_key != other.rng_key  # each has masks of its own
 
 
 def test_microbatches_hold_every_row_once_and_change_no_signal(bert):
@@ -201,17 +201,17 @@ def test_reference_and_other_temperatures_can_be_compared_with(bert):
     with torch.no_grad():
         for p in policy.parameters():
             p.mul_(1.1)
-    ref = aux_models.scorers["ref"].signals(rows_batch)
+    ref = aux_models.signal_models["ref"].signals(rows_batch)
     torch.testing.assert_close(ref.logp, rows_batch.old_logp, rtol=0, atol=2e-5)
     assert (policy.signals(rows_batch).logp - rows_batch.old_logp).abs().max() > 0.1
     assert (
         policy.signals(rows_batch, ["reverse_kl@ref"])["reverse_kl@ref"][rows_batch.mask].min() > 0
     )
-    hot = aux_models.scorers["t=2.0"].signals(rows_batch, ["logp"])
+    hot = aux_models.signal_models["t=2.0"].signals(rows_batch, ["logp"])
     assert (hot.logp - policy.signals(rows_batch).logp).abs().max() > 0.1
     aux_models = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(rate=1.0), ())
     aux_models.update_reference(1, policy)
-    logp = aux_models.scorers["ref"].signals(rows_batch).logp
+    logp = aux_models.signal_models["ref"].signals(rows_batch).logp
     torch.testing.assert_close(logp, policy.signals(rows_batch).logp)
 
 

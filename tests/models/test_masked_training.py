@@ -18,7 +18,7 @@ from grupo.toy import ReversalTasks, ToyMaskedLM, train_toy_model
 from grupo.toy.masked_lm import REVERSAL_ENV
 from grupo.training.learner import Learner
 from grupo.training.load_run import load_policy
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 
 LIMIT = 5
 RUNS = {
@@ -132,9 +132,9 @@ def test_ratio_of_an_on_policy_answer_is_one(barely_trained, which):
 
 def test_asynchronous_run_saves_its_final_weights(barely_trained, tmp_path):
     asynchronous = small_recipe(barely_trained, "coupled").replace(max_staleness=1, max_steps=3)
-    assert train(asynchronous, tmp_path / "run")["steps"] == 3
+    assert run_training(asynchronous, tmp_path / "run")["steps"] == 3
     policy, loaded = load_policy(tmp_path / "run")
     assert loaded == asynchronous
     start = asynchronous.policy.build().weights()
     assert any(not x.equal(start[name]) for name, x in policy.weights().items())
-    assert resume(tmp_path / "run")["steps"] == 3
+    assert resume_training(tmp_path / "run")["steps"] == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from grupo.core.media import Image, media_of
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.models.multimodal.views import MaskedImages, NoisyImages, RandomImages
 
 PIXELS = np.full((28, 42, 3), 200, dtype=np.uint8)
@@ -16,7 +16,7 @@ def prompt(pixels: np.ndarray = PIXELS) -> tuple[dict, ...]:
 
 
 def changed_pixels(view, pixels: np.ndarray = PIXELS) -> np.ndarray:
-    rollout = Rollout().append_turn(prompt(pixels), Action((1,), (0.0,)))
+    rollout = Rollout().append_turn(prompt(pixels), Response((1,), (0.0,)))
     observation = view(Group(Task("key", prompt(pixels)), (rollout,)), rollout)
     (image,) = media_of(observation)
     assert observation[0] == {"role": "system", "content": "Look."}
@@ -61,8 +61,8 @@ def test_the_same_image_has_the_same_view(view):
 
 
 def test_a_prompt_without_images_has_no_other_view():
-    rollout = Rollout().append_turn("text", Action((1,), (0.0,)))
+    rollout = Rollout().append_turn("text", Response((1,), (0.0,)))
     assert MaskedImages()(Group(Task("key", "text"), (rollout,)), rollout) is None
     chat = ({"role": "user", "content": "text"},)
-    rollout = Rollout().append_turn(chat, Action((1,), (0.0,)))
+    rollout = Rollout().append_turn(chat, Response((1,), (0.0,)))
     assert MaskedImages()(Group(Task("key", chat), (rollout,)), rollout) is None

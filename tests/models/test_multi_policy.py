@@ -164,13 +164,17 @@ def test_each_policy_has_its_reference_and_prompt_override(spec, lora):
     reprompted = aux_models.encode_reprompted(policy, groups)
     batch = replace(batch, inputs={**batch.inputs, **reprompted})
     with torch.no_grad():
-        before = add_signals(policy, aux_models.scorers, batch, required).signals
+        before = add_signals(policy, aux_models.signal_models, batch, required).signals
         for p in policy.parameters():
             p.add_(0.05 * torch.ones_like(p))
-        kept = add_signals(policy, aux_models.scorers, batch, {"logp@ref"}).signals["logp@ref"]
+        kept = add_signals(policy, aux_models.signal_models, batch, {"logp@ref"}).signals[
+            "logp@ref"
+        ]
         torch.testing.assert_close(kept, before["logp@ref"])
         aux_models.update_reference(1, policy)
-        updated = add_signals(policy, aux_models.scorers, batch, {"logp@ref"}).signals["logp@ref"]
+        updated = add_signals(policy, aux_models.signal_models, batch, {"logp@ref"}).signals[
+            "logp@ref"
+        ]
     is_hinter = batch.inputs["policy_index"] == 1
     torch.testing.assert_close(before["logp@ref"], batch.old_logp, atol=2e-5, rtol=0)
     loud = before["logp@loud"] - batch.old_logp

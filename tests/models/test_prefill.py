@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs.session_cache import turn_texts
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
@@ -28,7 +28,7 @@ CONTINUED = {
 def rollout_of(*turns) -> Rollout:
     rollout = Rollout()
     for observation, text in turns:
-        rollout = rollout.append_turn(observation, Action((1,), (-1.0,), text=text))
+        rollout = rollout.append_turn(observation, Response((1,), (-1.0,), text=text))
     return rollout
 
 
@@ -63,13 +63,13 @@ def test_a_template_that_leaves_the_message_out_is_a_config_error():
 def test_a_prefill_is_context_and_not_trained_on(tmp_path):
     folder = save_model(tmp_path, tokenizer_options={"chat_template": TEMPLATE})
     policy = CausalLM(str(folder), max_new_tokens=8).build()
-    action = generate(policy, [PROMPT], attempts=1)[0][0]
-    rendered = policy.chat_tokenizer.tokenizer.decode(action.observation)
+    response = generate(policy, [PROMPT], attempts=1)[0][0]
+    rendered = policy.chat_tokenizer.tokenizer.decode(response.observation)
     assert rendered.endswith("The sum is")
-    batch = batch_of(policy, [Rollout(((PROMPT, action),))])
-    assert batch.inputs["start"].tolist() == [len(action.observation)]
-    assert batch.mask.sum().item() == len(action.items)
-    assert policy.signals(batch).logp[0].tolist() == pytest.approx(action.logp, abs=2e-5)
+    batch = batch_of(policy, [Rollout(((PROMPT, response),))])
+    assert batch.inputs["start"].tolist() == [len(response.observation)]
+    assert batch.mask.sum().item() == len(response.items)
+    assert policy.signals(batch).logp[0].tolist() == pytest.approx(response.logp, abs=2e-5)
 
 
 def test_rewards_see_the_prefill_and_the_answer_as_one_message():
@@ -94,7 +94,7 @@ def test_a_prefill_in_a_later_turn_belongs_to_its_answer():
 
 
 def test_a_restarted_context_repeats_no_prefill():
-    restarted = Action((1,), (-1.0,), text=" and", resets_context=True)
+    restarted = Response((1,), (-1.0,), text=" and", resets_context=True)
     rollout = rollout_of((PROMPT, " 4")).append_turn(PROMPT, restarted)
     assert rollout.text == "The sum is 4 and"
 

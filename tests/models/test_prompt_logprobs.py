@@ -10,7 +10,7 @@ import torch
 
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.interfaces import TokenScores
+from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Rollout
 from grupo.inference.base import Request, StopConditions, generate_all
 from grupo.inference.hf_generate import HFGenerateEngine
@@ -35,29 +35,29 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 async def forced_rollout(actor: Any, question: str = QUESTION, answer: str = ANSWER) -> Rollout:
     """A forced answer after a generated one of two tokens."""
-    action = await actor.with_stop(max_new_tokens=2)(Rollout(), question)
-    rollout = Rollout().append_turn(question, action)
+    response = await actor.with_stop(max_new_tokens=2)(Rollout(), question)
+    rollout = Rollout().append_turn(question, response)
     return rollout.append_turn("Well?", await actor.prefill_forced(rollout, "Well?", answer))
 
 
 @torch.no_grad()
 def expected_scores(
     policy: CausalPolicy, tokens: tuple[int, ...], count: int, temperature: float = 1.0
-) -> TokenScores:
+) -> TokenLogprobs:
     """Scores of the last `count` tokens by transformers."""
     with dense_attention(policy) as model:
         logits = model(torch.tensor([tokens])).logits[0].double() / temperature
     logp = logits.log_softmax(-1)[-count - 1 : -1]
     token_logp = logp.gather(1, torch.tensor(tokens[-count:])[:, None])[:, 0]
     entropy = -(logp.exp() * logp).sum(-1)
-    return TokenScores(tuple(token_logp.tolist()), tuple(entropy.tolist()))
+    return TokenLogprobs(tuple(token_logp.tolist()), tuple(entropy.tolist()))
 
 
 def context_of(rollout: Rollout) -> tuple[int, ...]:
     return tuple(x for _, a in rollout.turns for x in (*a.observation, *a.items))
 
 
-def assert_close(scores: TokenScores, expected: TokenScores) -> None:
+def assert_close(scores: TokenLogprobs, expected: TokenLogprobs) -> None:
     assert scores.logp == pytest.approx(expected.logp, abs=2e-5)
     assert scores.entropy == pytest.approx(expected.entropy, abs=2e-5)
 
@@ -66,7 +66,7 @@ def assert_close(scores: TokenScores, expected: TokenScores) -> None:
 def test_scores_match_a_forward_pass(folders, family):
     policy = build_cached(CausalLM(folders[family], max_new_tokens=16))
     rollout = run(forced_rollout(policy.actor(3)))
-    scores = run(policy.actor(3).score(rollout))
+    scores = run(policy.actor(3).logprobs(rollout))
     assert len(scores.logp) == len(ANSWER)
     assert_close(scores, expected_scores(policy, context_of(rollout), len(ANSWER)))
     assert (
@@ -80,14 +80,14 @@ def test_scores_use_the_sampling_temperature(llama):
     policy = build_cached(llama)
     actor = policy.actor(3).with_sampling(1.7)
     rollout = run(forced_rollout(actor))
-    scores = run(actor.score(rollout))
+    scores = run(actor.logprobs(rollout))
     assert_close(scores, expected_scores(policy, context_of(rollout), len(ANSWER), temperature=1.7))
 
 
 def test_scores_of_generated_tokens_match_generation(llama):
     policy = build_cached(llama)
     rollout = Rollout().append_turn(QUESTION, run(policy.actor(3)(Rollout(), QUESTION)))
-    scores = run(policy.actor(3).score(rollout))
+    scores = run(policy.actor(3).logprobs(rollout))
     assert scores.logp == pytest.approx(rollout.turns[0][1].logp, abs=2e-5)
 
 
@@ -97,25 +97,25 @@ def test_scoring_and_generation_share_a_batch(llama):
     async def work() -> tuple[Any, ...]:
         actor, short = policy.actor(3), await forced_rollout(policy.actor(5), "Hi", "!")
         pending = (
-            actor.score(short),
+            actor.logprobs(short),
             actor(Rollout(), QUESTION),
-            actor.score(await forced_rollout(actor)),
+            actor.logprobs(await forced_rollout(actor)),
         )
         return await asyncio.gather(*pending)
 
     short, generated, long = run(work())
     assert generated.items == run(policy.actor(3)(Rollout(), QUESTION)).items
     assert (len(short.logp), len(long.logp)) == (1, len(ANSWER))
-    assert_close(long, run(policy.actor(3).score(run(forced_rollout(policy.actor(3))))))
+    assert_close(long, run(policy.actor(3).logprobs(run(forced_rollout(policy.actor(3))))))
 
 
-def test_empty_and_too_long_actions_have_no_scores(llama):
+def test_empty_and_too_long_responses_have_no_scores(llama):
     policy = build_cached(llama)
     empty, long = (
         run(forced_rollout(policy.actor(3), answer=text)) for text in ("", "x" * CONTEXT)
     )
-    assert run(policy.actor(3).score(empty)) == TokenScores()
-    scores = run(policy.actor(3).score(long))
+    assert run(policy.actor(3).logprobs(empty)) == TokenLogprobs()
+    scores = run(policy.actor(3).logprobs(long))
     assert (scores.logp, scores.entropy) == ((), ())
 
 
@@ -138,7 +138,7 @@ def test_padded_evaluation_scores_alike(llama):
             padded_engine, [*requests, replace(requests[0], num_scored=0, max_new_tokens=2)]
         )
     for request, reply in zip(requests, replies, strict=False):
-        scores = TokenScores(reply.logp, reply.entropy)
+        scores = TokenLogprobs(reply.logp, reply.entropy)
         assert_close(scores, expected_scores(policy, request.tokens, request.num_scored))
         assert (reply.tokens, reply.num_generated) == ((), 0)
     assert len(replies[-1].tokens) == 2
@@ -156,7 +156,7 @@ def test_policies_that_cannot_score_raise_config_errors(llama, tmp_path):
             "Hi", run(policy.actor(3).prefill_forced(Rollout(), "Hi", "!"))
         )
         with pytest.raises(ConfigError, match=f"sampler: {name}.* {problem}"):
-            run(policy.actor(3).score(rollout))
+            run(policy.actor(3).logprobs(rollout))
     server = VllmEngine(Vllm(("http://127.0.0.1:9",)), "", StopConditions(4, (0,)))
     with pytest.raises(ConfigError, match=f"sampler: vllm {problem}"):
         list(server([Request((1, 2), 1, num_scored=1)]))

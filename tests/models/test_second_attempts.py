@@ -65,10 +65,10 @@ def test_hinted_rollouts_are_trained_without_the_hint(policy, sampler):
     r = ratios.token(pi, batch)
     torch.testing.assert_close(r[own][batch.mask[own]], torch.ones(int(batch.mask[own].sum())))
     for i in helped:
-        ((observation, action),) = group.rollouts[i].turns
+        ((observation, response),) = group.rollouts[i].turns
         assert observation == TASK.prompt
-        assert action.observation == policy.encode_observation(Rollout(), TASK.prompt)
-        expected = pi.logp[i][batch.mask[i]].exp() / torch.tensor(action.logp).exp()
+        assert response.observation == policy.encode_observation(Rollout(), TASK.prompt)
+        expected = pi.logp[i][batch.mask[i]].exp() / torch.tensor(response.logp).exp()
         torch.testing.assert_close(r[i][batch.mask[i]], expected, atol=1e-5, rtol=1e-4)
         assert (expected - 1).abs().max() > 1e-2  # the hint matters
 

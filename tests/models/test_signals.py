@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.core.errors import MissingSignalError
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing.prefix_trie import pack
@@ -96,9 +96,9 @@ def test_signals_of_observations_and_padding_are_zero(llama):
 def test_batch_without_actions_has_no_gradient(folders, family):
     policy = CausalLM(folders[family], max_new_tokens=9).build()
     prompt = policy.encode_observation(Rollout(), "Hi")
-    batch = batch_of(policy, [Rollout((("Hi", Action((), (), prompt)),))] * 2)
+    batch = batch_of(policy, [Rollout((("Hi", Response((), (), prompt)),))] * 2)
     assert policy.signals(batch, NAMES).logp.shape == (2, 0)
-    batch = batch_of(policy, [Rollout((("Hi", Action((5,), (-1.0,), prompt)),))])
+    batch = batch_of(policy, [Rollout((("Hi", Response((5,), (-1.0,), prompt)),))])
     masked = replace(batch, mask=~batch.mask)
     policy.signals(masked, NAMES).logp.sum().backward()
     assert all(p.grad is None or not p.grad.any() for p in policy.parameters())

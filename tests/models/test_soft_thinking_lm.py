@@ -9,7 +9,7 @@ import torch
 
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.inference.soft_tokens import (
     SoftThinkingConfig,
     gumbel,
@@ -34,8 +34,8 @@ def answered(policy: SoftThinkingPolicy, key: int = 3) -> Rollout:
     return Rollout().append_turn(QUESTION, run_coroutine(policy.actor(key)(Rollout(), QUESTION)))
 
 
-def num_soft_tokens(action: Action) -> int:
-    return sum(not isinstance(item, int) for item in action.items)
+def num_soft_tokens(response: Response) -> int:
+    return sum(not isinstance(item, int) for item in response.items)
 
 
 def test_scores_and_likelihoods_of_two_tokens():
@@ -96,22 +96,22 @@ def test_evaluated_logp_matches_generation(soft):
 
 def test_soft_thinking_ends_with_its_end_token_or_limit(soft):
     policy = soft.build()
-    action = answered(policy).turns[0][1]
-    count = num_soft_tokens(action)
-    assert all(not isinstance(item, int) for item in action.items[:count])
+    response = answered(policy).turns[0][1]
+    count = num_soft_tokens(response)
+    assert all(not isinstance(item, int) for item in response.items[:count])
     end_token = policy.chat_tokenizer.tokenizer.convert_tokens_to_ids("!")
     tops = [
-        tokens[max(range(4), key=scores.__getitem__)] for tokens, scores in action.items[:count]
+        tokens[max(range(4), key=scores.__getitem__)] for tokens, scores in response.items[:count]
     ]
     assert count == 3 or tops[-1] == end_token
     assert end_token not in tops[:-1]
-    assert len(action.items) <= 8
+    assert len(response.items) <= 8
 
 
 def test_answers_do_not_depend_on_the_batch(soft):
     policy = soft.build()
 
-    async def generate_all() -> list[Action]:
+    async def generate_all() -> list[Response]:
         act = policy.actor(3)
         pending = (
             act(Rollout(), QUESTION),

@@ -104,7 +104,8 @@ def test_the_ratio_of_a_chosen_text_is_the_policys_probability_by_the_given_one(
     batch = tiny_lm.batch_of(policy, rollouts)
     log_ratio = ((policy.signals(batch).logp - batch.old_logp) * batch.mask).sum(1)
     scored = [
-        sum(run_coroutine(actor.score(replace(rollout, reward=0.0))).logp) for rollout in rollouts
+        sum(run_coroutine(actor.logprobs(replace(rollout, reward=0.0))).logp)
+        for rollout in rollouts
     ]
     expected = [s - log(MODES[action.text]) for s, action in zip(scored, chosen, strict=True)]
     torch.testing.assert_close(

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.detokenize import TokenTexts
 from tests.helpers.chat_templates import make_chat_tokenizer
@@ -13,7 +13,7 @@ def test_a_tokenizer_that_was_used_is_freed_with_its_users():
     tokenizer = make_chat_tokenizer("chatml").tokenizer
     users = [ChatTokenizer(tokenizer, (0,)), TokenTexts(tokenizer)]
     assert users[0].encode_observation(Rollout(), "a")
-    assert users[1](Action((1,), ()))
+    assert users[1](Response((1,), ()))
     alive = weakref.ref(tokenizer)
     del tokenizer
     gc.collect()

@@ -16,7 +16,7 @@ from tests.helpers.tiny_lm import answer_batch
 def test_reference_keeps_the_initial_weights(llama, lora):
     policy = replace(llama, lora=lora).build()
     batch = answer_batch(policy)
-    reference = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(), []).scorers["ref"]
+    reference = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(), []).signal_models["ref"]
     with torch.no_grad():  # with a gradient, cached activations are reused
         start = policy.signals(batch).logp
     assert torch.equal(reference.signals(batch).logp, start)

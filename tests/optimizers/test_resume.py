@@ -13,7 +13,7 @@ from grupo.storage import checkpoint
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
 from grupo.training.load_run import load_policy
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers import training_components
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, outcome
@@ -65,17 +65,17 @@ def recipe_with(optimizer, model: str) -> Recipe:
 def test_interrupted_run_ends_as_the_uninterrupted_one(model, tmp_path, optimizer):
     recipe = recipe_with(optimizer, model)
     whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
-    train(recipe, whole)
+    run_training(recipe, whole)
     with pytest.raises(InterruptedRun):
-        train(recipe, interrupted, Interrupt(step=2))  # the newest checkpoint has two steps
-    resume(interrupted)
+        run_training(recipe, interrupted, Interrupt(step=2))  # the newest checkpoint has two steps
+    resume_training(interrupted)
     assert differences(outcome(whole), outcome(interrupted)) == []
 
 
 def test_checkpoints_and_evaluations_have_the_averaged_weights(model, tmp_path):
     recipe = recipe_with(ScheduleFreeAdam(), model).replace(max_steps=2)
     run = tmp_path / "run"
-    train(recipe, run)
+    run_training(recipe, run)
     saved = checkpoint.load(run / "checkpoints").tensors
     policy, _ = load_policy(run)
     for number, (name, weights) in enumerate(policy.weights().items()):
@@ -92,8 +92,8 @@ def test_checkpoints_and_evaluations_have_the_averaged_weights(model, tmp_path):
 def test_evaluating_changes_no_bit_of_the_training(model, tmp_path):
     recipe = recipe_with(ScheduleFreeAdam(), model)
     often, never = Path(tmp_path / "often"), Path(tmp_path / "never")
-    train(recipe, often)
-    train(recipe.replace(evaluation=replace(recipe.evaluation, every=0)), never)
+    run_training(recipe, often)
+    run_training(recipe.replace(evaluation=replace(recipe.evaluation, every=0)), never)
     first, second = outcome(often), outcome(never)
     assert first["weights"] == second["weights"]
     assert first["rollouts"] == second["rollouts"]

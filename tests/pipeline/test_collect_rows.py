@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.component import component
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.distributed.base import SINGLE_RANK
 from grupo.pipeline import best_against_worst
-from grupo.pipeline.collect import collect_groups
+from grupo.pipeline.collect import sample_collection
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 from grupo.training.callbacks import NullCallback
@@ -25,7 +25,7 @@ class FirstRollout(SamplerWrapper):
 
 
 def scored(text, reward):
-    return Rollout((("?", Action((1,), (0.0,), text=text)),), reward=reward)
+    return Rollout((("?", Response((1,), (0.0,), text=text)),), reward=reward)
 
 
 @pytest.mark.parametrize("blank", ["", "\n", " \t"])
@@ -38,7 +38,7 @@ def test_an_answer_without_a_character_is_no_part_of_a_pair(blank):
 
 def test_tokens_of_rollouts_that_the_sampler_drops_are_counted(model):
     def collected(sampler):
-        return collect_groups(short(model), 4, 5, NullCallback(), SINGLE_RANK, sampler)
+        return sample_collection(short(model), 4, 5, NullCallback(), SINGLE_RANK, sampler)
 
     whole, first = collected(GroupSampler(4)), collected(FirstRollout(GroupSampler(4)))
     lengths = [[rollout.length for rollout in group.rollouts] for group in whole.groups]

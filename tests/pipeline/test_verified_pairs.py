@@ -1,6 +1,6 @@
 """Pairs by a verifier: which rollouts are chosen, which rejected, and for which flaw."""
 
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.pipeline import VerifiedPairs
 
 CHECKS = VerifiedPairs(("consistent", "varied"))
@@ -8,8 +8,8 @@ CHECKS = VerifiedPairs(("consistent", "varied"))
 
 def judged(text, *, right=1.0, consistent=1.0, varied=1.0, length=1):
     terms = {"right": right, "consistent": consistent, "varied": varied}
-    action = Action((1,) * length, (0.0,) * length, text=text)
-    return Rollout((("?", action),), reward_terms=terms)
+    response = Response((1,) * length, (0.0,) * length, text=text)
+    return Rollout((("?", response),), reward_terms=terms)
 
 
 def right(rollout):

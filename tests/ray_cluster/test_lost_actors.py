@@ -16,7 +16,7 @@ from grupo.core.types import Rollout, Task
 from grupo.envs import FallbackReward, MultiTurn, RewardTerm, SingleTurn
 from grupo.ray_cluster import OnRay
 from grupo.recipe import Evaluation
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from grupo.training.unscored_step import UnscoredStepError
 from tests.helpers.ray_envs import (
     DeadlyAnswers,
@@ -28,7 +28,7 @@ from tests.helpers.ray_envs import (
     processes,
 )
 from tests.helpers.run_outcomes import outcome
-from tests.helpers.scripted_play import action, play
+from tests.helpers.scripted_play import play, response
 from tests.helpers.training_components import LetterGame, fine, save_models
 from tests.helpers.training_recipes import base
 
@@ -54,12 +54,12 @@ def scored_by(reward, **fields):
 def run_of(model, env, folder, **changes):
     """The outcome of two steps in this environment."""
     fields = {"max_steps": 2, "eval_tasks": 0, "evaluation": Evaluation(), **changes}
-    train(base(model).replace(env=env, **fields), folder)
+    run_training(base(model).replace(env=env, **fields), folder)
     return outcome(folder)
 
 
 def assert_same_rollouts_and_weights(run, expected):
-    for part in ("rollouts", "actions", "weights", "optimizer"):
+    for part in ("rollouts", "responses", "weights", "optimizer"):
         assert run[part] == expected[part], part
 
 
@@ -140,7 +140,7 @@ def test_an_answer_that_ends_its_process_costs_no_rollout_of_another_task(tmp_pa
     """Calls that ran beside it are repeated, each alone."""
     env = placed(scored_by(DeadlyAnswers("x", str(tmp_path))))
     tasks = [Task(f"{i}", "x" if i == 3 else "a") for i in range(12)]
-    rollout = Rollout((("a", action("a")),))
+    rollout = Rollout((("a", response("a")),))
 
     async def score():
         opened = open_env(env)

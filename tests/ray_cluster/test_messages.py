@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, RewardResult, Rollout, Seat, Task
+from grupo.core.types import Response, RewardResult, Rollout, Seat, Task
 from grupo.ray_cluster.messages import from_bytes, to_bytes
 
-ACTION = Action((5, 6), (-0.1, -1e-310), (1, 2), "a\ud800b")
+RESPONSE = Response((5, 6), (-0.1, -1e-310), (1, 2), "a\ud800b")
 ROLLOUT = Rollout(
-    (("prompt", ACTION), (({"role": "tool", "content": [{"text": "x"}]},), ACTION)),
+    (("prompt", RESPONSE), (({"role": "tool", "content": [{"text": "x"}]},), RESPONSE)),
     1.5,
     {"part": 0.1},
     {"reward": (0.0, 1.0)},

@@ -19,7 +19,7 @@ from grupo.rewards import ChatEndpoint, Judge
 from grupo.rewards.judges import NumberAfter
 from grupo.rewards.judges.session import close_sessions
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers.fake_judge import FakeJudge, says
 from tests.helpers.ray_envs import RaisingEnv, SlowReward, processes
 from tests.helpers.run_outcomes import differences, outcome
@@ -52,11 +52,11 @@ def placed(env, **fields):
 def assert_same_run_on_ray(training, folder):
     """A recipe has the same outcome with its environment on Ray, also after an interruption."""
     training_on_ray = training.replace(env=placed(training.env))
-    train(training, folder / "local")
-    train(training_on_ray, folder / "ray")
+    run_training(training, folder / "local")
+    run_training(training_on_ray, folder / "ray")
     with pytest.raises(KeyboardInterrupt):
-        train(training_on_ray, folder / "resumed", Interrupt())
-    resume(folder / "resumed")
+        run_training(training_on_ray, folder / "resumed", Interrupt())
+    resume_training(folder / "resumed")
     on_ray = outcome(folder / "ray")
     assert differences(outcome(folder / "local"), on_ray) == ["fingerprint"]  # of the recipe
     assert differences(on_ray, outcome(folder / "resumed")) == []
@@ -99,7 +99,7 @@ def test_slow_rewards_run_in_several_actors(model, tmp_path):
     training = base(model).replace(
         env=placed(SingleTurn((reward,))), max_steps=1, eval_tasks=0, evaluation=Evaluation()
     )
-    train(training, tmp_path / "run")
+    run_training(training, tmp_path / "run")
     assert len(processes(tmp_path)) == 2
     assert os.getpid() not in processes(tmp_path)
 
@@ -112,7 +112,7 @@ def test_a_judge_on_ray_scores_and_counts_as_in_this_process(model, tmp_path):
     training = base(model).replace(
         env=placed(env), max_steps=1, eval_tasks=0, evaluation=Evaluation()
     )
-    train(training, tmp_path / "run")
+    run_training(training, tmp_path / "run")
     close_sessions()
     fake.stop()
     (metrics,) = map(dict, outcome(tmp_path / "run")["metrics"])

@@ -11,7 +11,7 @@ from grupo.algo.losses import KL, Clip
 from grupo.catalogue import methods
 from grupo.core.component import component
 from grupo.core.importing import load_module_file
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.schedules import Linear
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
@@ -60,7 +60,7 @@ class Notes:
     """A source of tasks with values of every kind."""
 
     text: str = "a\tb\x7f\u200b\"c'\\"
-    number: Number = Linear(1.0, 0.0)
+    number: NumberOrSchedule = Linear(1.0, 0.0)
     limit: float = math.inf
     path: Path = Path("folder/file")
     settings: tuple[tuple[str, Any], ...] = (("a", 1), ("b", (1.5, True)))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from tests.helpers.command_line import run_command
 from tests.helpers.paths import ROOT
 from tests.helpers.tiny_lm import TEMPLATE, save_model
@@ -49,5 +49,5 @@ def test_a_dry_run_accepts_the_recipe_with_another_model_and_other_tasks(capsys)
     ],
 )
 def test_the_reward_compares_the_last_boxed_number_with_the_final_one(text, reward):
-    rollout = Rollout((("", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("", Response((1,), (0.0,), text=text)),))
     assert GSM8K.correct(Task("k", "", ANSWER), rollout) == reward

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.tasks.digit_sums import ANSWER
 from tests.helpers.paths import ROOT
 
@@ -12,7 +12,7 @@ EASY, HARD = (SUMS.DigitSums(*digits, size=1).load()[0] for digits in SUMS.KINDS
 
 
 def answer(text: str) -> Rollout:
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 def test_half_of_the_sums_are_easy():

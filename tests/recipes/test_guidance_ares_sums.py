@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from tests.helpers.paths import ROOT
 
 SUMS = load_module_file(ROOT / "recipes" / "guidance" / "ares_sums.py")
@@ -17,7 +17,7 @@ def test_the_trigger_is_the_token_before_a_further_working():
 
 def test_the_upper_bound_is_paid_by_the_difficulty_of_the_sum():
     texts = (": a6 b2T8 is 8", ": a6 b2T8 ! : a6 b2T8 is 8", "! ! ! is 8")
-    answers = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    answers = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     tasks = [SUMS.DigitSums(*digits, size=1).load()[0] for digits in SUMS.DIFFICULTIES.values()]
     rewards = [[SUMS.workings_by_difficulty(task, x) for x in answers] for task in tasks]
     assert rewards == [[0.0, -0.5, -1.0], [0.0, 0.0, 0.0], [0.0, 0.5, 1.0]]

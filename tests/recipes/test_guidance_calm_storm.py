@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.pipeline import CollectStage, Pipeline, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
 from tests.helpers.paths import ROOT
@@ -28,7 +28,7 @@ def short_programs() -> Any:
 
 
 def score(task, text):
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     return short_programs().OptimumReward().score(task, rollout)
 
 
@@ -89,9 +89,9 @@ def test_the_pipeline_runs(calm_storm, tmp_path):
 
 
 def test_rows_are_the_corrected_rollouts(calm_storm):
-    action = Action((1,), (0.0,), text="so max 7 4 ; ")
+    response = Response((1,), (0.0,), text="so max 7 4 ; ")
     rollouts = [
-        Rollout((("?", action),), reward=1.0, reward_terms={"hint_share": share}, source=source)
+        Rollout((("?", response),), reward=1.0, reward_terms={"hint_share": share}, source=source)
         for share, source in ((0.0, "policy"), (0.1, "corrected"))
     ]
     rows = calm_storm.corrected(rollouts, bool)

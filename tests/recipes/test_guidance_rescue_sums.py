@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.importing import load_module_file
 from grupo.core.prompt_text import append_text
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.models.multi_policy_spec import MultiPolicy
 from grupo.rollouts.samplers.trained_prompts import asked_prompt
 from grupo.tasks.digit_sums import (
@@ -29,7 +29,7 @@ def recipe():
 
 
 def answer(text):
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 def reward(recipe, prompt, text, reference_answer="0"):
@@ -78,7 +78,7 @@ class Adder:
         for letter, digit in zip("bcd", digits, strict=False):
             total = add_digits(total, digit)
             text += f"{letter}{digit}T{total} " * (not self.too_few)
-        return Action((), (), text=f"{text}is {total}")
+        return Response((), (), text=f"{text}is {total}")
 
 
 def asked(recipe, actor):
@@ -117,7 +117,7 @@ def test_a_draft_is_shown_up_to_its_fourth_addition(recipe):
 
 def test_helped_answers_are_trained_under_the_prompt_that_was_shown(recipe):
     for rescue in (recipe.METHODS["SAGE"].sampler, recipe.METHODS["Cog-Rethinker"].sampler.inner):
-        assert all(attempt.trained_under is asked_prompt for attempt in rescue.attempts)
+        assert all(attempt.reprompt is asked_prompt for attempt in rescue.attempts)
 
 
 def test_thinktuning_alone_has_a_teacher(recipe):

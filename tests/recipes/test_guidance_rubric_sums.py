@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.tasks.digit_sums import DigitSums
 from tests.helpers.paths import ROOT
 
@@ -14,7 +14,7 @@ def recipe():
 
 
 def scored(recipe, task, text):
-    rollout = Rollout((("?", Action((), (), text=text)),))
+    rollout = Rollout((("?", Response((), (), text=text)),))
     score = recipe.REWARD.score(task, rollout)
     terms = {f"rubric/{name}": value for name, value in score.items()}
     return score, Rollout(rollout.turns, reward_terms=terms)

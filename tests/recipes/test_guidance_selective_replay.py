@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from grupo.algo.pool_replay import FillFromPool, no_replay
+from grupo.algo.replay_rules import FillFromBuffer, no_replay
 from grupo.claims.hard_sums import steps_for_tokens
 from grupo.core.importing import load_module_file
 from grupo.models.causal_lm import CausalLM
@@ -32,10 +32,10 @@ def test_the_replay_is_all_that_tells_an_arm_from_its_control():
     methods = FILE.METHODS
     for arm, control in (
         ("Skywork R1V2", "GRPO"),
-        ("GRPO, SSR's pool", "GRPO"),
-        ("SSR", "SSR, no pool"),
+        ("GRPO, SSR's replay", "GRPO"),
+        ("SSR", "SSR, no replay"),
     ):
-        assert isinstance(methods[arm].replay, FillFromPool)
+        assert isinstance(methods[arm].replay, FillFromBuffer)
         assert methods[arm].replace(replay=no_replay) == methods[control]
 
 

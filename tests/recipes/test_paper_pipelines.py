@@ -13,7 +13,7 @@ import torch
 
 from grupo.core.errors import ConfigError
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.pipeline import Pipeline, run_pipeline
 from grupo.rewards import PerRolloutReward
 from grupo.storage.pipeline_dirs import stage_folders
@@ -55,8 +55,8 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 def answered(text: str, *, forced: bool = False) -> Rollout:
     """A rollout with a text, whose thoughts may have been forced."""
-    action = Action((1,), (0.0,), text=text, in_loss=not forced)
-    return Rollout((("?", action),))
+    response = Response((1,), (0.0,), text=text, in_loss=not forced)
+    return Rollout((("?", response),))
 
 
 # RAIF
@@ -412,7 +412,7 @@ def test_the_rows_of_reviews_have_the_prompt_of_the_review():
     from grupo.pipeline import best_against_worst_in_context
 
     rollouts = [
-        replace(Rollout((("Q5 ok?", Action((1,), (0.0,), text=text)),)), reward=reward)
+        replace(Rollout((("Q5 ok?", Response((1,), (0.0,), text=text)),)), reward=reward)
         for text, reward in (("yes", 0.0), ("no", 1.0))
     ]
     group = Group(Task("k", "Q"), tuple(rollouts))

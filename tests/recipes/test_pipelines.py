@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.pipeline import CollectStage, Pipeline, SurveyStage, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.testing.batches import make_batch
@@ -41,8 +41,8 @@ def run(pipeline: Pipeline, folder: Path) -> list[str]:
 
 
 def answered(text: str, *, truncated: bool = False) -> Rollout:
-    action = Action((1,), (0.0,), text=text, finish_reason="length" if truncated else "end")
-    return Rollout((("395=", action),))
+    response = Response((1,), (0.0,), text=text, finish_reason="length" if truncated else "end")
+    return Rollout((("395=", response),))
 
 
 @pytest.mark.parametrize(

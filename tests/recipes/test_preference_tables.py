@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "comparisons" / "preferences.md"
@@ -39,8 +39,8 @@ def test_dominated_points_add_nothing_to_the_hypervolume():
 
 
 def answer(key: int, preferred: float) -> Rollout:
-    action = Action((key,), (-1.0,), rng_key=key)
-    return Rollout((("", action),), step_values={"preferred": (preferred,)})
+    response = Response((key,), (-1.0,), rng_key=key)
+    return Rollout((("", response),), step_values={"preferred": (preferred,)})
 
 
 def test_the_bradley_terry_judge_has_its_probability_in_both_orders():

@@ -8,7 +8,7 @@ import pytest
 
 from grupo.core.importing import load_module_file
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.recipe import Recipe
 from grupo.survey import TaskFamily
 from tests.helpers.paths import ROOT
@@ -163,7 +163,7 @@ def skip_without_package(name: str) -> None:
 
 
 def score(family: TaskFamily, task: Task, text: str) -> bool:
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     (value,) = family.reward(task, [rollout])
     return value >= family.min_reward
 

@@ -6,7 +6,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs.tools import Sandbox
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.training.learner import Learner
@@ -37,7 +37,7 @@ def sandbox():
 
 
 def answered(text):
-    return Rollout((("?", Action((1,), (0.0,), text=text)),))
+    return Rollout((("?", Response((1,), (0.0,), text=text)),))
 
 
 TRUTHS = {

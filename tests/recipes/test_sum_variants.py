@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.importing import load_module_file
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.pipeline import Pipeline
 from tests.helpers.paths import ROOT
 
@@ -16,7 +16,7 @@ TASK = Task("0", "What is 40 + 85?", "125")
 
 
 def score(reward: Any, text: str) -> float:
-    (value,) = reward(TASK, [Rollout().append_turn("", Action((1,), (0.0,), text=text))])
+    (value,) = reward(TASK, [Rollout().append_turn("", Response((1,), (0.0,), text=text))])
     return value
 
 

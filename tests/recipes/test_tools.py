@@ -13,7 +13,7 @@ from grupo.algo.advantages import chain
 from grupo.core.errors import ConfigError
 from grupo.core.importing import load_module_file
 from grupo.core.interfaces import run_rollout, score_group
-from grupo.core.types import Action, Task
+from grupo.core.types import Response, Task
 from grupo.envs.tools import Python
 from grupo.recipe import Evaluation
 from grupo.testing.smoke.run import negate
@@ -25,7 +25,7 @@ from grupo.toy.tool_use import (
     best_constant_accuracy,
 )
 from grupo.toy.untrained_llama import LlamaArchitecture
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers.paths import ROOT
 
 AGENTS = ROOT / "recipes" / "agents"
@@ -64,7 +64,7 @@ class DemonstratorActor:
     async def __call__(self, rollout, observation):
         self.observations.append(observation)
         text = self.demonstrator(self.task, self.observations, Random(0))
-        return Action((7,), (-1.0,), (0,), text)
+        return Response((7,), (-1.0,), (0,), text)
 
 
 def play(env, task, demonstrator):
@@ -184,7 +184,7 @@ def test_a_tiny_base_model_is_trained_and_takes_a_step(file, tmp_path):
         prompts_per_step=2,
         evaluation=Evaluation(attempts=1),
     )
-    assert train(recipe, tmp_path / "run")["failed_rollouts"] == 0
+    assert run_training(recipe, tmp_path / "run")["failed_rollouts"] == 0
 
 
 @pytest.mark.slow
@@ -204,5 +204,5 @@ def test_training_generalises_to_held_out_words_and_negated_advantages_do_not(fi
 
 def sampled_accuracy(recipe, run_dir):
     """The sampled accuracy on the evaluation tasks before and after training."""
-    scores = train(recipe, run_dir)["held_out"]
+    scores = run_training(recipe, run_dir)["held_out"]
     return scores["before"]["sampled"], scores["after"]["sampled"]

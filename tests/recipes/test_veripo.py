@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from tests.helpers.paths import ROOT
 from tests.helpers.preference_batches import loss_and_gradient, pair_batch
 
@@ -28,7 +28,7 @@ def clips() -> Any:
 
 
 def answered(text: str) -> Rollout:
-    return Rollout((("?", Action((1,), (0.0,), text=text)),))
+    return Rollout((("?", Response((1,), (0.0,), text=text)),))
 
 
 def scored(veripo, task, texts):

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.methods.reg_grpo import AdvantageRegression
 from grupo.survey import TaskSurvey, write_survey
 from grupo.tasks import Highest, Selected
@@ -29,7 +29,7 @@ def arms(temporal):
 
 
 def scores(arms, text, span):
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     return [term.fn(Task("k", "?", span), [rollout])[0] * term.weight for term in arms.TERMS]
 
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from tests.helpers.paths import ROOT
 
 
@@ -16,7 +16,7 @@ def recipe():
 
 
 def total(env, text):
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     return sum(term.fn(Task("k", "?", "cat"), [rollout])[0] for term in env.rewards)
 
 

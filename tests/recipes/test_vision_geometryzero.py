@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import InsideTag
 from tests.helpers.paths import ROOT
 
@@ -27,7 +27,7 @@ def recipe():
     ],
 )
 def test_answer_format_and_line_are_scored_apart(recipe, text, values):
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     terms = [term.fn(Task("k", "?", "8"), [rollout])[0] for term in recipe.ENV.rewards]
     assert tuple(terms) == values
 

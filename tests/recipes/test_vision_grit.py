@@ -8,7 +8,7 @@ import pytest
 
 from grupo.core.boxes import find_boxes
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.tasks.scenes import COLOURS
 from tests.helpers.paths import ROOT
 
@@ -30,7 +30,7 @@ def world(recipe):
 def scores(recipe, text):
     (task,) = recipe.GridQuestions(1, 0).load()
     text = text.format(box=task.columns["box"], answer=task.reference_answer)
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     return asyncio.run(recipe.env(1.0).score(task, [rollout]))[0]
 
 

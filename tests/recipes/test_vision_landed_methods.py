@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.tasks.scenes import Thing
 from tests.helpers.paths import ROOT
 
@@ -22,7 +22,7 @@ def load(monkeypatch):
 
 def answered(description, answer):
     text = f"<think>{description}</think><answer>{answer}</answer>"
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 @pytest.mark.parametrize(

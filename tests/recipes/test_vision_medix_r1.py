@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import SingleTurn
 from tests.helpers.paths import ROOT
 
@@ -19,7 +19,7 @@ def recipe():
 
 
 def rollouts(*texts):
-    return [Rollout((("?", Action((1,), (0.0,), text=text)),)) for text in texts]
+    return [Rollout((("?", Response((1,), (0.0,), text=text)),)) for text in texts]
 
 
 def rewards(terms, *texts):

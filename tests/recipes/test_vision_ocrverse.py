@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.tasks.document_crops import chart_svg, table_html
 from tests.helpers.paths import ROOT
 
@@ -15,7 +15,7 @@ def recipe():
 
 def score(reward, domain, text, truth):
     task = Task("k", "?", truth, columns={"domain": domain})
-    (value,) = reward(task, [Rollout((("?", Action((1,), (0.0,), text=text)),))])
+    (value,) = reward(task, [Rollout((("?", Response((1,), (0.0,), text=text)),))])
     return value
 
 

@@ -9,7 +9,7 @@ import torch
 
 from grupo.core.boxes import find_boxes
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.tasks.scene_boxes import PlacedThing, SceneBoxes
 from grupo.testing.batches import make_batch
 from tests.helpers.paths import ROOT
@@ -30,7 +30,7 @@ def world(recipe):
 
 
 def scores(recipe, task, text):
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     return asyncio.run(recipe.ENV.score(task, [rollout]))[0]
 
 

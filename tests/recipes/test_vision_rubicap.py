@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from tests.helpers.paths import ROOT
 
 
@@ -28,7 +28,7 @@ def test_recall_and_precision_count_each_name_once(recipe):
     right = task.columns["things"][0]
     wrong = next(name for name in recipe.NAMES if name not in task.columns["things"])
     text = f"{right}, {wrong}, {right}"
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     recall = 1 / len(task.columns["things"])
     assert recipe.NamedThings().score(task, rollout) == {"score": recall, "precision": 0.5}
 

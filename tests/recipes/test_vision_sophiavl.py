@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from tests.helpers.paths import ROOT
 
 CAPTION = "red cross, nothing, blue circle, nothing"
@@ -19,7 +19,7 @@ def recipe():
 def judged(recipe, kind, caption):
     task = Task("k", "?", "red", columns={"kind": kind, "caption": CAPTION})
     text = recipe.with_thoughts(caption, "red")
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     return recipe.CaptionJudge(recipe.MISLED).score(task, rollout)
 
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import InsideTag
 from tests.helpers.paths import ROOT
 
@@ -36,7 +36,7 @@ def world(recipe):
     ],
 )
 def test_empty_thoughts_are_well_formed(recipe, text, reward, skip):
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     task = Task("k", "?", "3")
     values = {term.name: term.fn(task, [rollout])[0] for term in recipe.ENV.rewards}
     weights = {term.name: term.weight for term in recipe.ENV.rewards}

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "vision"
@@ -22,7 +22,7 @@ def veripo(monkeypatch):
 
 
 def scored(veripo, texts, answer="red"):
-    rollouts = [Rollout((("?", Action((1,), (0.0,), text=text)),)) for text in texts]
+    rollouts = [Rollout((("?", Response((1,), (0.0,), text=text)),)) for text in texts]
     return asyncio.run(veripo.ENV.score(Task("k", "?", answer), rollouts))
 
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from grupo.core.importing import load_module_file
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "vision"
@@ -33,7 +33,7 @@ async def awaited(value):
 def routed(recipe, kind, reference, answer, caption=""):
     task = Task("k", "?", reference, columns={"kind": kind, "caption": caption})
     text = f"<think>look</think><answer>{answer}</answer>"
-    values = recipe.ROUTER(task, [Rollout((("?", Action((1,), (0.0,), text=text)),))])
+    values = recipe.ROUTER(task, [Rollout((("?", Response((1,), (0.0,), text=text)),))])
     return asyncio.run(awaited(values))[0] if inspect.isawaitable(values) else values[0]
 
 
@@ -67,7 +67,7 @@ def test_fractions_are_compared_as_formulas(recipe):
 
 
 def test_answers_without_the_form_score_0(recipe):
-    rollout = Rollout((("?", Action((1,), (0.0,), text="<answer>3</answer>")),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text="<answer>3</answer>")),))
     assert recipe.ROUTER(Task("k", "?", "3", columns={"kind": "digit"}), [rollout]) == [0.0]
 
 

@@ -11,7 +11,7 @@ from grupo.core.types import RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers.small_model import make_small_model
 
 
@@ -65,7 +65,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 @pytest.fixture(scope="session")
 def real_run(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    train(recipe, folder)
+    run_training(recipe, folder)
     return folder
 
 

@@ -7,12 +7,12 @@ import pytest
 from PIL import Image as PillowImage
 
 from grupo.core.media import Image
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.report.html.build import write_html_report
 from grupo.report.picture_answers import PICTURE_SIZE, REFERENCE_COLOUR, save_answer_grid
 from grupo.report.run_html import run_html
 from grupo.storage.journal import Journal
-from tests.helpers.written_runs import action, rollout, write_run
+from tests.helpers.written_runs import response, rollout, write_run
 
 PICTURE = Image.from_pixels(np.full((8, 12, 3), 200, np.uint8))
 CONTENT = [{"type": "image", "image": PICTURE}, {"type": "text", "text": "Where is it?"}]
@@ -29,8 +29,8 @@ def run(tmp_path):
         rollout(1, "one", text, float(i), prompt=PROMPT, reference_answer="[2, 2, 8, 6]")
         for i, text in enumerate(ANSWERS)
     ]
-    actions = [{"step": 1, "group": 0, "actions": [action([text])]} for text in ANSWERS]
-    for name, lines in (("rollouts", records), ("actions", actions)):
+    responses = [{"step": 1, "group": 0, "responses": [response([text])]} for text in ANSWERS]
+    for name, lines in (("rollouts", records), ("responses", responses)):
         path = folder / f"{name}.jsonl"
         path.unlink()
         Journal(path).append(*lines)
@@ -53,7 +53,7 @@ def test_the_report_holds_the_picture_once_though_several_answers_show_it(run):
 
 def test_the_grid_draws_boxes_in_the_colours_of_their_lines(tmp_path):
     task = Task("k", tuple(PROMPT), "[3, 2, 9, 6]")
-    turns = ((task.prompt, Action((1,), (-0.5,), text="[0, 0, 6, 4]")),)
+    turns = ((task.prompt, Response((1,), (-0.5,), text="[0, 0, 6, 4]")),)
     group = Group(task, (Rollout(turns, reward=0.25),))
     save_answer_grid({"after": [group]}, tmp_path / "grid.png")
     grid = np.asarray(PillowImage.open(tmp_path / "grid.png"))[:PICTURE_SIZE, :PICTURE_SIZE]

@@ -9,7 +9,7 @@ from grupo.recipe import Recipe
 from grupo.report.checks import Finding
 from grupo.report.doctor import examine
 from grupo.training import learner
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers import broken_folders
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.planted_defects import MASKS
@@ -27,7 +27,7 @@ def train_and_examine(tmp_path: Path) -> Trained:
     """Train a recipe and return the findings of the doctor."""
 
     def run(recipe: Recipe) -> list[Finding]:
-        train(recipe, tmp_path / "run")
+        run_training(recipe, tmp_path / "run")
         return examine(tmp_path / "run")
 
     return run

@@ -5,7 +5,7 @@ import torch
 from grupo.storage import tensor_text
 from grupo.storage.png import data_url
 from tests.helpers.browser import MARKS, write_page
-from tests.helpers.written_runs import action, rollout, write_lines, write_run
+from tests.helpers.written_runs import response, rollout, write_lines, write_run
 
 pytestmark = MARKS
 
@@ -16,7 +16,7 @@ def test_groups_can_be_filtered_sorted_and_searched(browser, tmp_path):
     varied = [rollout(1, "one", "a needle", 0.25), rollout(1, "one", "hay", 0.0)]
     failed = [rollout(1, "three", "?", "NaN", error="it hung"), rollout(1, "three", "!", 0.5)]
     write_lines(run / "rollouts.jsonl", [*flat, *varied, *failed])
-    (run / "actions.jsonl").unlink()
+    (run / "responses.jsonl").unlink()
     browser.open(write_page(tmp_path, run))
 
     def heads() -> list[str]:
@@ -41,11 +41,11 @@ def test_groups_can_be_filtered_sorted_and_searched(browser, tmp_path):
 
 def test_tokens_are_coloured_and_inspected_with_the_keyboard(browser, tmp_path):
     run = write_run(tmp_path / "run", 2, tasks=("one",))
-    first = action(["good ", "bad"], advantage=[1.0, -0.5], entropy=[0.1, 0.9], clipped=[1])
-    second = action(["other"], advantage=-1.0, logp=-0.6931)
+    first = response(["good ", "bad"], advantage=[1.0, -0.5], entropy=[0.1, 0.9], clipped=[1])
+    second = response(["other"], advantage=-1.0, logp=-0.6931)
     write_lines(
-        run / "actions.jsonl",
-        [{"step": s, "group": 0, "actions": [a]} for s in (1, 2) for a in (first, second)],
+        run / "responses.jsonl",
+        [{"step": s, "group": 0, "responses": [a]} for s in (1, 2) for a in (first, second)],
     )
     browser.open(write_page(tmp_path, run))
     good, bad, other = browser.all(".token")
@@ -73,15 +73,15 @@ def test_tokens_are_coloured_and_inspected_with_the_keyboard(browser, tmp_path):
 def test_turns_trees_and_images_are_shown(browser, tmp_path):
     run = write_run(tmp_path / "run", 1, tasks=("one",))
     image = data_url(tensor_text.encode_tensor(torch.full((3, 4, 4), 200, dtype=torch.uint8)))
-    shared = action(["look "], action_id=0)
+    shared = response(["look "], response_id=0)
     leaves = [
-        action([text], action_id=i, observation="a wall", advantage=i - 1.5)
+        response([text], response_id=i, observation="a wall", advantage=i - 1.5)
         for i, text in enumerate(("left", "right"), 1)
     ]
     leaves[1]["image"] = image
     write_lines(
-        run / "actions.jsonl",
-        [{"step": 1, "group": 0, "actions": [shared, leaf]} for leaf in leaves],
+        run / "responses.jsonl",
+        [{"step": 1, "group": 0, "responses": [shared, leaf]} for leaf in leaves],
     )
     browser.open(write_page(tmp_path, run))
     assert browser.texts(".card .observation")[0].splitlines() == ["environment", "a wall"]
@@ -105,12 +105,15 @@ def test_tool_calls_and_results_are_shown(browser, tmp_path):
     run = write_run(tmp_path / "run", 1, tasks=("one",))
     code = '<tool_call>{"name": "python", "arguments": {"code": "a = 2\\nprint(a)"}}</tool_call>'
     good = [
-        action(["I add. ", code[:11], code[11:], "!"], clipped=[1]),
-        action(["It is 2."], observation=[{"role": "tool", "content": "2\n3"}]),
+        response(["I add. ", code[:11], code[11:], "!"], clipped=[1]),
+        response(["It is 2."], observation=[{"role": "tool", "content": "2\n3"}]),
     ]
-    bad = [action(["<tool_call>{"]), action(["?"], observation="error: malformed: not JSON\nfine")]
-    records = [{"step": 1, "group": 0, "actions": actions} for actions in (good, bad)]
-    write_lines(run / "actions.jsonl", records)
+    bad = [
+        response(["<tool_call>{"]),
+        response(["?"], observation="error: malformed: not JSON\nfine"),
+    ]
+    records = [{"step": 1, "group": 0, "responses": responses} for responses in (good, bad)]
+    write_lines(run / "responses.jsonl", records)
     browser.open(write_page(tmp_path, run))
     valid, malformed = browser.all(".call")
     assert browser.texts(".call b") == ["python"]
@@ -156,14 +159,14 @@ def test_a_finding_links_to_its_rollout(browser, tmp_path):
 
 def test_an_observation_shared_by_all_rollouts_is_shown_once_as_the_prompt(browser, tmp_path):
     run = write_run(tmp_path / "run", 2, tasks=("one",))
-    shared = [[action([text], observation="Tools: add. What is one?")] for text in "ab"]
-    distinct = [[action([text], observation=f"You are {text}.")] for text in "ab"]
+    shared = [[response([text], observation="Tools: add. What is one?")] for text in "ab"]
+    distinct = [[response([text], observation=f"You are {text}.")] for text in "ab"]
     records = [
-        {"step": s, "group": 0, "actions": a}
-        for s, actions in enumerate((shared, distinct), 1)
-        for a in actions
+        {"step": s, "group": 0, "responses": a}
+        for s, responses in enumerate((shared, distinct), 1)
+        for a in responses
     ]
-    write_lines(run / "actions.jsonl", records)
+    write_lines(run / "responses.jsonl", records)
     browser.open(write_page(tmp_path, run))
     assert browser.one(".prompt").text == "What is one?"
     assert [text.splitlines()[-1] for text in browser.texts(".card .observation")] == [
@@ -175,9 +178,9 @@ def test_an_observation_shared_by_all_rollouts_is_shown_once_as_the_prompt(brows
     assert browser.all(".card .observation") == []
 
 
-def test_denoising_steps_are_numbered_across_actions(browser, tmp_path):
+def test_denoising_steps_are_numbered_across_responses(browser, tmp_path):
     run = write_run(tmp_path / "run", 1, tasks=("one",), group=1)
-    actions = [action(["", ""]), action(["", ""], in_loss=False)]
-    write_lines(run / "actions.jsonl", [{"step": 1, "group": 0, "actions": actions}])
+    responses = [response(["", ""]), response(["", ""], in_loss=False)]
+    write_lines(run / "responses.jsonl", [{"step": 1, "group": 0, "responses": responses}])
     browser.open(write_page(tmp_path, run))
     assert browser.texts(".token") == ["1", "2", "3", "4"]

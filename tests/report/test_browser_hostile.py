@@ -4,7 +4,7 @@ import json
 import time
 
 from tests.helpers.browser import MARKS, write_page
-from tests.helpers.written_runs import HOSTILE, action, metrics, rollout, write_lines, write_run
+from tests.helpers.written_runs import HOSTILE, metrics, response, rollout, write_lines, write_run
 
 pytestmark = MARKS
 
@@ -22,12 +22,12 @@ def test_untrusted_text_is_shown_as_text(browser, tmp_path):
         run / "metrics.jsonl", [metrics(s, **{f"reward/{HOSTILE}": 1.0}) for s in (1, 2, 3)]
     )
     write_lines(
-        run / "actions.jsonl",
+        run / "responses.jsonl",
         [
             {
                 "step": 3,
                 "group": 0,
-                "actions": [action([HOSTILE], observation=chat, image="javascript:hurt()")],
+                "responses": [response([HOSTILE], observation=chat, image="javascript:hurt()")],
             }
         ]
         * 2,
@@ -56,8 +56,8 @@ def test_untrusted_tool_calls_and_results_are_shown_as_text(browser, tmp_path):
     call = {"name": HOSTILE, "arguments": {HOSTILE: HOSTILE, "deep": [[HOSTILE]]}}
     items = [f"<tool_call>{json.dumps(call)}</tool_call>", f"<tool_call>{HOSTILE}"]
     observation = [{"role": "tool", "content": f"error: {HOSTILE}"}]
-    actions = [action(items), action(["so"], observation=observation)]
-    write_lines(run / "actions.jsonl", [{"step": 1, "group": 0, "actions": actions}])
+    responses = [response(items), response(["so"], observation=observation)]
+    write_lines(run / "responses.jsonl", [{"step": 1, "group": 0, "responses": responses}])
     browser.open(write_page(tmp_path, run))
     start = HOSTILE.split("\u2028")[0]
     for selector in (".call b", ".call dt", ".call dd", ".call .bad", ".observation.answer .bad"):

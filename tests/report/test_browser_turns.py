@@ -2,7 +2,7 @@
 
 from tests.helpers.browser import MARKS, write_page
 from tests.helpers.report_servers import served
-from tests.helpers.written_runs import action, metrics, rollout, write_lines, write_run
+from tests.helpers.written_runs import metrics, response, rollout, write_lines, write_run
 
 pytestmark = MARKS
 TURNS = [
@@ -11,9 +11,11 @@ TURNS = [
 ]
 
 
-def test_reference_answer_and_labelled_turns_are_shown_without_recorded_actions(browser, tmp_path):
+def test_reference_answer_and_labelled_turns_are_shown_without_recorded_responses(
+    browser, tmp_path
+):
     run = write_run(tmp_path / "run", 1, tasks=("one",))
-    (run / "actions.jsonl").unlink()
+    (run / "responses.jsonl").unlink()
     record = rollout(1, "one", "lookleft", 1.0, turns=TURNS, reference_answer="42")
     write_lines(run / "rollouts.jsonl", [record])
     browser.open(write_page(tmp_path, run))
@@ -42,10 +44,10 @@ def test_rollouts_that_were_not_scored_are_red_and_show_the_cause(browser, tmp_p
 
 def test_tokens_of_one_character_share_an_element(browser, tmp_path):
     run = write_run(tmp_path / "run", 1, tasks=("one",), group=1)
-    parts = action(
+    parts = response(
         ["h", "", "\u00e9", "l"], partial=[1], advantage=[0.5, -1.0, 0.5, 0.5], clipped=[1]
     )
-    write_lines(run / "actions.jsonl", [{"step": 1, "group": 0, "actions": [parts]}])
+    write_lines(run / "responses.jsonl", [{"step": 1, "group": 0, "responses": [parts]}])
     browser.open(write_page(tmp_path, run))
     assert browser.texts(".token") == ["h", "\u00e9", "l"]
     joined = browser.all(".token")[1]

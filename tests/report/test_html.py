@@ -75,7 +75,7 @@ def test_missing_output_folder_is_a_config_error(tmp_path):
         write_html_report([write_run(tmp_path / "run")], tmp_path / "no" / "a.html")
 
 
-def test_report_of_a_real_run_has_every_action(real_run, tmp_path):
+def test_report_of_a_real_run_has_every_response(real_run, tmp_path):
     page = write_html_report([real_run], tmp_path / "a.html").read_text()
     packed = [text for kind, text in scripts(page) if "group-" in kind]
     assert len(packed) == 3 * 4
@@ -85,10 +85,10 @@ def test_report_of_a_real_run_has_every_action(real_run, tmp_path):
         str(int(group["prompt"].split()[0]) + 1) for group in groups
     ]
     for rollout in (r for group in groups for r in group["rollouts"]):
-        (action,) = rollout["actions"]
-        assert "".join(action["items"]).removesuffix("<end>") == rollout["text"]
-        assert len(action["logp"]) == len(action["items"]) == rollout["length"]
-        assert rollout["advantage"] == pytest.approx(action["advantage"], abs=1e-4)
+        (response,) = rollout["responses"]
+        assert "".join(response["items"]).removesuffix("<end>") == rollout["text"]
+        assert len(response["logp"]) == len(response["items"]) == rollout["length"]
+        assert rollout["advantage"] == pytest.approx(response["advantage"], abs=1e-4)
 
 
 def test_healthy_ranges_match_the_metrics_page():

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.report.image_grid import save_image_grid, tile_images
 from grupo.storage import tensor_text
 
 
 def rollout(value):
     image = tensor_text.encode_tensor(torch.full((3, 2, 2), value, dtype=torch.uint8))
-    return Rollout((("?", Action((), (), image=image)),))
+    return Rollout((("?", Response((), (), image=image)),))
 
 
 def test_images_are_tiled_with_white_borders():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.envs import RewardTerm
 from grupo.envs.image_generation import ImageGeneration
 from grupo.report.image_samples import ImageSamples, compare_policies, comparison_table, diversity
@@ -14,7 +14,7 @@ from grupo.storage import tensor_text
 
 def rollout(value, reward=0.0, **reward_terms):
     image = tensor_text.encode_tensor(torch.full((3, 2, 2), value, dtype=torch.uint8))
-    return Rollout((("?", Action((), (), image=image)),), reward, reward_terms)
+    return Rollout((("?", Response((), (), image=image)),), reward, reward_terms)
 
 
 def level(task, rollout):

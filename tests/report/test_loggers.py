@@ -14,7 +14,7 @@ import pytest
 import grupo
 from grupo.report.loggers import MetricLogger, TrackioLogger, WandbLogger, selected_loggers
 from grupo.rollouts.evaluate import EvalResult, Proportion
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers import logger_program
 
 HALF = EvalResult(Proportion(0.25, 0, 1), Proportion(0.5, 0, 1), {1: Proportion(0.5, 0, 1)})
@@ -80,14 +80,14 @@ def test_failing_logger_prints_one_line_and_is_disabled(recipe, tmp_path):
 
 def test_failing_logger_does_not_end_the_run(recipe, tmp_path):
     logger = MemoryLogger(tmp_path, fails=True)
-    train(recipe, tmp_path / "run", logger)
+    run_training(recipe, tmp_path / "run", logger)
     assert (tmp_path / "run" / "summary.json").is_file()
     assert len(logger.written) == 1
 
 
 def test_logger_gets_every_metric_of_the_journal(recipe, tmp_path):
     logger = MemoryLogger(tmp_path)
-    train(recipe, tmp_path / "run", logger)
+    run_training(recipe, tmp_path / "run", logger)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert logger.written[0][0] == 0
     for line, (step, metrics) in zip(map(json.loads, lines), logger.written[1:], strict=False):
@@ -151,7 +151,7 @@ def test_wandb_has_every_metric_of_the_journal(recipe, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("HOME", str(tmp_path))
     lines: list[str] = []
-    train(recipe, tmp_path / "run", WandbLogger(tmp_path / "run", lines.append))
+    run_training(recipe, tmp_path / "run", WandbLogger(tmp_path / "run", lines.append))
     assert lines == []
     rows = wait_for_rows(lambda: logger_program.read_wandb(tmp_path / "run")["rows"], 5)
     journal = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from grupo.core.group_html import group_html
 from grupo.core.media import Audio, Image, Video
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.report.html.build import write_html_report
 from grupo.report.html.journal_index import prompt_preview
 from grupo.report.parquet import write_parquet
@@ -21,7 +21,7 @@ from grupo.report.rollouts import format_rollouts, select_rollouts
 from grupo.report.run_html import run_html
 from grupo.storage.journal import Journal
 from tests.helpers.report_servers import served
-from tests.helpers.written_runs import action, rollout, write_run
+from tests.helpers.written_runs import response, rollout, write_run
 
 PICTURE = Image.from_pixels(np.full((8, 12, 3), 200, np.uint8))
 FRAMES = np.stack([np.full((6, 10, 3), shade, np.uint8) for shade in (0, 250)])
@@ -47,10 +47,10 @@ def run(tmp_path):
     records = [
         rollout(1, "one", f"answer {i}", float(i), prompt=PROMPT, turns=turns) for i in range(2)
     ]
-    actions = [action(["red"]), action(["blue"], observation=LATER)]
+    responses = [response(["red"]), response(["blue"], observation=LATER)]
     for name, lines in (
         ("rollouts", records),
-        ("actions", [{"step": 1, "group": 0, "actions": actions}] * 2),
+        ("responses", [{"step": 1, "group": 0, "responses": responses}] * 2),
     ):
         path = folder / f"{name}.jsonl"
         path.unlink()
@@ -71,7 +71,7 @@ def test_the_terminal_names_the_files(run):
 def test_a_notebook_shows_the_media_of_a_group_and_of_a_run(run):
     (run / "summary.json").unlink()
     task = Task("k", tuple(PROMPT))
-    shown = group_html(Group(task, (Rollout(((task.prompt, Action((1,), (0.0,))),), 1.0),)))
+    shown = group_html(Group(task, (Rollout(((task.prompt, Response((1,), (0.0,))),), 1.0),)))
     for html in (shown, run_html(run)):
         assert f'src="{PICTURE.data_url}"' in html
         assert f'<audio controls src="{SOUND.data_url}">' in html

@@ -5,7 +5,7 @@ import re
 import numpy as np
 from PIL import Image as PillowImage
 
-from grupo.core.types import Action, Group, Rollout
+from grupo.core.types import Group, Response, Rollout
 from grupo.report.picture_answers import (
     LINE_HEIGHT,
     MARGIN,
@@ -17,7 +17,7 @@ from grupo.tasks.scenes import SceneQuestions
 
 
 def group(task, rewards):
-    turns = ((task.prompt, Action((1,), (-0.5,), text="blue")),)
+    turns = ((task.prompt, Response((1,), (-0.5,), text="blue")),)
     return Group(task, tuple(Rollout(turns, reward=reward) for reward in rewards))
 
 

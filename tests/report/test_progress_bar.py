@@ -13,7 +13,7 @@ from grupo.report.progress_bar import ProgressDisplay
 from grupo.report.progress_line import Progress, progress_line
 from grupo.report.step_line import active_alarms
 from grupo.rollouts.evaluate import EvalResult, Proportion
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 STEP = {
     "reward/mean": 0.5,
@@ -239,7 +239,7 @@ def test_evaluation_line_has_greedy_sampled_and_the_largest_k(recipe):
 
 def test_display_of_a_real_run(recipe, tmp_path):
     console = plain()
-    train(recipe, tmp_path / "run", ProgressDisplay(console))
+    run_training(recipe, tmp_path / "run", ProgressDisplay(console))
     lines = text(console).splitlines()
     assert "4 prompts x 8 rollouts" in lines[0]
     assert lines[1].startswith("held-out before: greedy")

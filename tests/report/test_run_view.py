@@ -7,7 +7,14 @@ from grupo.algo.losses import Clip
 from grupo.method import Method
 from grupo.report.html.payload import run_payload
 from grupo.report.html.run_view import RunView
-from tests.helpers.written_runs import action, metrics, recipe_data, rollout, write_lines, write_run
+from tests.helpers.written_runs import (
+    metrics,
+    recipe_data,
+    response,
+    rollout,
+    write_lines,
+    write_run,
+)
 
 
 def read(folder: Path) -> RunView:
@@ -21,7 +28,7 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-def test_payload_has_metrics_groups_and_actions(tmp_path):
+def test_payload_has_metrics_groups_and_responses(tmp_path):
     run = read(write_run(tmp_path))
     data = run_payload(run)
     assert data["metrics"]["reward/mean"] == [0.1, 0.2, 0.3]
@@ -30,8 +37,8 @@ def test_payload_has_metrics_groups_and_actions(tmp_path):
     assert data["groups_by_step"]["1"] == [{"task": "one", **summary}, {"task": "two", **summary}]
     (first, second) = run.groups(1)
     assert (first["task"], second["prompt"]) == ("one", "What is two?")
-    assert [r["actions"][0]["items"] for r in first["rollouts"]] == [["fo", "ur"]] * 2
-    assert [r["actions"][0]["action_id"] for r in first["rollouts"]] == [0, 1]
+    assert [r["responses"][0]["items"] for r in first["rollouts"]] == [["fo", "ur"]] * 2
+    assert [r["responses"][0]["response_id"] for r in first["rollouts"]] == [0, 1]
     assert data["problems"] == []
     json.dumps(data, allow_nan=False)
 
@@ -91,14 +98,14 @@ def test_malformed_line_is_a_problem_with_its_offset_and_skipped(tmp_path):
     )
 
 
-def test_run_without_actions_has_texts(tmp_path):
+def test_run_without_responses_has_texts(tmp_path):
     write_run(tmp_path)
-    (tmp_path / "actions.jsonl").unlink()
+    (tmp_path / "responses.jsonl").unlink()
     old = [{"step": 0, "task": "one", "prompt": "?", "text": "four", "reward": 1.0}]
     write_lines(tmp_path / "rollouts.jsonl", old)
     run = read(tmp_path)
-    assert not run_payload(run)["has_actions"]
-    assert run.groups(0)[0]["rollouts"] == [{"text": "four", "reward": 1.0, "actions": []}]
+    assert not run_payload(run)["has_responses"]
+    assert run.groups(0)[0]["rollouts"] == [{"text": "four", "reward": 1.0, "responses": []}]
 
 
 def test_nan_metric_stays_a_string(tmp_path):
@@ -136,13 +143,13 @@ def test_scores_of_a_run_in_progress_come_from_its_newest_checkpoint(tmp_path):
     assert run_payload(read(tmp_path))["held_out"] == {"before": {"sampled": 0.25}}
 
 
-def test_actions_are_joined_to_rollouts_when_only_some_groups_are_logged(tmp_path):
+def test_responses_are_joined_to_rollouts_when_only_some_groups_are_logged(tmp_path):
     write_run(tmp_path, 1)
     write_lines(
-        tmp_path / "actions.jsonl", [{"step": 1, "group": 0, "actions": [action(["x"])]}] * 2
+        tmp_path / "responses.jsonl", [{"step": 1, "group": 0, "responses": [response(["x"])]}] * 2
     )
     first, second = read(tmp_path).groups(1)
-    assert [len(r["actions"]) for r in first["rollouts"] + second["rollouts"]] == [1, 1, 0, 0]
+    assert [len(r["responses"]) for r in first["rollouts"] + second["rollouts"]] == [1, 1, 0, 0]
 
 
 def test_crash_of_a_compared_run_is_a_problem(tmp_path):

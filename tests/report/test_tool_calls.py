@@ -1,19 +1,19 @@
-"""Tool calls located in the items of a rollout's actions."""
+"""Tool calls located in the items of a rollout's responses."""
 
 import json
 
 import pytest
 
 from grupo.report.html.tool_calls import with_calls
-from tests.helpers.written_runs import action
+from tests.helpers.written_runs import response
 
 ADD = '<tool_call>{"name": "add", "arguments": {"a": 2, "why": "so"}}</tool_call>'
 CALL = {"name": "add", "arguments": [["a", "2"], ["why", "so"]]}
 
 
 def call_spans(*items: str) -> list[dict]:
-    """The call spans of one action with these items."""
-    (annotated,) = with_calls([action(items)])
+    """The call spans of one response with these items."""
+    (annotated,) = with_calls([response(items)])
     return annotated.get("call_spans", [])
 
 
@@ -40,24 +40,24 @@ def test_calls_that_share_an_item_share_a_span():
 
 
 def test_call_continues_in_the_next_action_of_its_turn():
-    one, two = with_calls([action(["So ", ADD[:9]]), action([ADD[9:20], ADD[20:], "!"])])
+    one, two = with_calls([response(["So ", ADD[:9]]), response([ADD[9:20], ADD[20:], "!"])])
     assert one["call_spans"] == [{"item_range": [1, 2], "calls": [CALL]}]
     assert two["call_spans"] == [{"item_range": [0, 2], "calls": []}]
 
 
 def test_call_does_not_continue_in_the_next_turn():
-    one, two = with_calls([action([ADD[:20]]), action([ADD[20:]], observation="what?")])
+    one, two = with_calls([response([ADD[:20]]), response([ADD[20:]], observation="what?")])
     assert one["call_spans"][0]["calls"] == [{"error": "a call ends with </tool_call>"}]
     assert "call_spans" not in two
 
 
 def test_observation_answers_the_calls_of_the_previous_turn():
-    actions = [
-        action([f"{ADD}{ADD}"]),
-        action(["so 5"], observation="5\n5"),
-        action(["?"], observation="Go!"),
+    responses = [
+        response([f"{ADD}{ADD}"]),
+        response(["so 5"], observation="5\n5"),
+        response(["?"], observation="Go!"),
     ]
-    assert [one.get("answered_calls") for one in with_calls(actions)] == [None, 2, None]
+    assert [one.get("answered_calls") for one in with_calls(responses)] == [None, 2, None]
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_any_argument_is_valid_strict_json(value):
 
 
 def test_rollout_without_calls_is_unchanged():
-    actions = [action(["four"]), action(["five"], observation="no")]
-    assert with_calls(actions) == actions
+    responses = [response(["four"]), response(["five"], observation="no")]
+    assert with_calls(responses) == responses

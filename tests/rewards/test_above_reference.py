@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AboveReference, FunctionReward, whole_text
 from grupo.rewards.above_reference import excess_reward
 
@@ -15,7 +15,7 @@ LENGTH = FunctionReward(lambda task, rollout: float(rollout.text or 0))
 
 
 def rewards(reward, texts: Sequence[str]):
-    rollouts = [Rollout((("?", Action((1,), (0.0,), text=text)),)) for text in texts]
+    rollouts = [Rollout((("?", Response((1,), (0.0,), text=text)),)) for text in texts]
     return asyncio.run(reward(TASK, rollouts))
 
 

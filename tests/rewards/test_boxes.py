@@ -6,7 +6,7 @@ import pytest
 from grupo.core.boxes import find_boxes
 from grupo.core.errors import ConfigError
 from grupo.core.media import Image
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import BoxCenterHit, BoxCloseness, BoxIoU, ColumnNumber, InsideTag
 from grupo.rewards.boxes import points_distance
 
@@ -16,7 +16,7 @@ TASK = Task("k", PROMPT, "[0, 0, 10, 10]", columns={"box": [20, 20, 30, 40], "ar
 
 
 def score(reward, text, task=TASK):
-    return reward.score(task, Rollout((("?", Action((), (), text=text)),)))
+    return reward.score(task, Rollout((("?", Response((), (), text=text)),)))
 
 
 def test_the_last_box_of_an_answer_counts():

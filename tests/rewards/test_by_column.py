@@ -10,7 +10,7 @@ from grupo.config.validate_rewards import declared_reward_range
 from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.rewards import (
@@ -29,7 +29,7 @@ ROUTES = (Route("sums", ExactMatch()), Route("prose", LengthPenalty(2, penalty_c
 
 
 def rollout(text, tokens=1):
-    return Rollout((("?", Action((1,) * tokens, (0.0,) * tokens, text=text)),))
+    return Rollout((("?", Response((1,) * tokens, (0.0,) * tokens, text=text)),))
 
 
 def task(domain, reference_answer="4"):

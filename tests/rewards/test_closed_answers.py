@@ -6,13 +6,13 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import CheckedSolutions, MultipleChoice, NumberWithin, SetOfSolutions
 from grupo.rewards.closed_answers import parse_number
 
 
 def rollout(text):
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 OPTIONS = ["red", "Dark blue", "A green one", "None of these"]

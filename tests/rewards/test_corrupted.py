@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 
 from grupo.algo.advantages import Center, NegativeSamples, PositiveSamples, ScaleByStd, chain
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import (
     ExactMatch,
@@ -28,7 +28,7 @@ CORRECT = ExactMatch(InsideTag("answer"))
 
 def answers(*texts):
     return [
-        Rollout((("?", Action((1,), (-1.0,), text=text, rng_key=key)),))
+        Rollout((("?", Response((1,), (-1.0,), text=text, rng_key=key)),))
         for key, text in enumerate(texts)
     ]
 
@@ -62,7 +62,7 @@ def test_random_rewards_have_their_probability_and_are_repeated():
 
 
 def test_entropy_is_minimised_by_the_mean_log_probability():
-    rollout = Rollout((("?", Action((1, 2, 3), (-1.0, -2.0, -3.0))),))
+    rollout = Rollout((("?", Response((1, 2, 3), (-1.0, -2.0, -3.0))),))
     assert MeanLogProb().score(TASK, rollout) == -2.0
 
 

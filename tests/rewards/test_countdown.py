@@ -4,14 +4,14 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AfterMarker, CountdownExpression
 
 TASK = Task("k", "?", 24, columns={"numbers": [3, 8, 5, 5]}, location="t, line 1")
 
 
 def score(text, task=TASK):
-    return CountdownExpression().score(task, Rollout((("?", Action((1,), (0.0,), text=text)),)))
+    return CountdownExpression().score(task, Rollout((("?", Response((1,), (0.0,), text=text)),)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn, raise_error
 from grupo.rewards import (
     AfterThinking,
@@ -20,7 +20,7 @@ from tests.helpers.grader_cheats import CHEATS, GRADERS
 
 
 def rollout(text, observation="?", tokens=1):
-    return Rollout(((observation, Action((1,) * tokens, (0.0,) * tokens, text=text)),))
+    return Rollout(((observation, Response((1,) * tokens, (0.0,) * tokens, text=text)),))
 
 
 def rewards(grader, reference_answer, *rollouts):

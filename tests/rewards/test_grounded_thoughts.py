@@ -2,7 +2,7 @@
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import BoxBeforeTag, FewRepetitions, SingleTag, ThoughtTags, UnigramBleu
 
 TASK = Task("k", "?", "red")
@@ -11,7 +11,7 @@ TERMS = ((ThoughtTags(), 1.0), (BoxBeforeTag(), 1.0), (SingleTag(), 1.0), (Unigr
 
 
 def rollout(text, items=(1, 2, 3)):
-    return Rollout((("?", Action(items, (0.0,) * len(items), text=text)),))
+    return Rollout((("?", Response(items, (0.0,) * len(items), text=text)),))
 
 
 def total(text, judge=1.0):

@@ -6,7 +6,7 @@ import torch
 pytest.importorskip("sklearn")
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.image_digits import (
     DigitProbability,
     DigitSimilarity,
@@ -21,7 +21,7 @@ from grupo.tasks.digit_captions import DIGIT_NAMES, DigitTasks, parse_digit
 def image_rollout(index):
     """A rollout that generated this handwritten image, in grey."""
     image = (load_digit_images()[0][index] * 255).round().to(torch.uint8).expand(3, 8, 8)
-    return Rollout((("?", Action((), (), image=tensor_text.encode_tensor(image))),))
+    return Rollout((("?", Response((), (), image=tensor_text.encode_tensor(image))),))
 
 
 def label_task(index):
@@ -60,7 +60,7 @@ def test_similarity_is_one_minus_the_distance_to_the_nearest_digit():
     image = load_digit_images()[0][0].expand(3, 8, 8).clone()
     image[1] = (image[1] - 0.3).abs()  # one of the three channels is off by 0.3 or less
     encoded = tensor_text.encode_tensor((image * 255).round().to(torch.uint8))
-    tinted = Rollout((("?", Action((), (), image=encoded)),))
+    tinted = Rollout((("?", Response((), (), image=encoded)),))
     off = (image[1] - image[0]).square().mean().item() / 3
     assert score(label_task(0), tinted) == pytest.approx(1 - off**0.5, abs=5e-3)
     assert score(Task("k", "one"), image_rollout(0)) < 0.8

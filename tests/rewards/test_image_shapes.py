@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm
 from grupo.envs.image_generation import ImageGeneration
 from grupo.rewards.image_shapes import (
@@ -41,7 +41,7 @@ def image_rollout(*boxes):
     for colour, left, top, right, bottom in boxes:
         image[:, top:bottom, left:right] = PALETTE[colour][:, None, None]
     encoded = tensor_text.encode_tensor((image * 255).to(torch.uint8))
-    return Rollout((("?", Action((), (), image=encoded)),))
+    return Rollout((("?", Response((), (), image=encoded)),))
 
 
 def score_terms(caption, rollout):
@@ -163,7 +163,7 @@ def test_a_rollout_without_an_image_fails():
 def test_drawn_scenes_score_one(caption):
     image = draw_scene(parse_scene(caption), random.Random(0))
     encoded = tensor_text.encode_tensor(((image + 1) / 2 * 255).round().to(torch.uint8))
-    rollout = Rollout((("?", replace(Action((), ()), image=encoded)),))
+    rollout = Rollout((("?", replace(Response((), ()), image=encoded)),))
     assert score_terms(caption, rollout) == {"colour": 1.0, "count": 1.0, "side": 1.0}
     assert shape_match(caption, rollout) == [1.0]
     assert AreaMatch().score(Task("k", caption), rollout) == 1

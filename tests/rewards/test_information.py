@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import InformationConsistency
 from grupo.rewards.majority_vote import CrossPromptSimilarity
@@ -15,7 +15,7 @@ TASK = Task("k", "Which job?")
 def answers(*texts):
     """An answer to each of several wordings."""
     return [
-        Rollout(((f"wording {i}", Action((1,), (0.0,), text=text)),))
+        Rollout(((f"wording {i}", Response((1,), (0.0,), text=text)),))
         for i, text in enumerate(texts)
     ]
 

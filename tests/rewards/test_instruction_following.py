@@ -8,13 +8,13 @@ import pytest
 from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import InstructionFollowing, all_met, share_met, whole_text
 from grupo.rewards.instruction_formats import IFEVAL, TULU, task_constraints
 
 
 def rollout(text):
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 def ifeval_task(**constraints):

@@ -5,12 +5,12 @@ from statistics import fmean
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import Debate, Jury, Statement, majority
 from grupo.rewards.pairwise import PairwiseWinRate
 
 TASK = Task("k", "?")
-A, B = (Rollout((("?", Action((number,), (0.0,), text=str(number))),)) for number in (1, 2))
+A, B = (Rollout((("?", Response((number,), (0.0,), text=str(number))),)) for number in (1, 2))
 
 
 def says(vote: float):

@@ -10,7 +10,7 @@ from torch import nn
 from grupo.core.aux_heads import DeepHead, ExportedHead, LinearHead, OwnModelHead
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.models.aux_heads import HEADS_FILE
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.loading import Lora
@@ -38,12 +38,12 @@ def answered(policy: CausalPolicy, text: str) -> Rollout:
     """A rollout with one answer that ends with the end token."""
     prompt = policy.chat_tokenizer.encode_observation(Rollout(), "Hi")
     items = policy.chat_tokenizer.encode_answer(text)
-    action = Action(items, (0.0,) * len(items), prompt, text, sampled=False)
-    return Rollout().append_turn("Hi", action)
+    response = Response(items, (0.0,) * len(items), prompt, text, sampled=False)
+    return Rollout().append_turn("Hi", response)
 
 
 def last_scores(policy: CausalPolicy, rollouts) -> list[float]:
-    """The head before the last action of each rollout, as losses read it."""
+    """The head before the last response of each rollout, as losses read it."""
     batch = collate([Group(TASK, tuple(replace(r, reward=0.0) for r in rollouts))], policy.encode)
     scores = policy.signals(batch, ["score"])["score"]
     return scores[torch.arange(len(rollouts)), batch.mask.sum(1) - 1].tolist()

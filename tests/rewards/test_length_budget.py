@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import BudgetBand, BudgetTriangle, ExactMatch, InsideTag, TagFormat
 
@@ -13,7 +13,7 @@ TEXT = "<think>2 and 2</think><answer>4</answer>"
 
 
 def answer(length, text=""):
-    return Rollout((("?", Action((0,) * length, (0.0,) * length, text=text)),))
+    return Rollout((("?", Response((0,) * length, (0.0,) * length, text=text)),))
 
 
 def task(budget=100):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import AfterMarker, CosineReward, ExactMatch, RegexMatch, RelativeLength
 
@@ -17,7 +17,7 @@ FAST_MATH = CosineReward(
 
 
 def rollout(answer, chars):
-    return Rollout((("?", Action((1,), (0.0,), text="." * (chars - len(answer)) + answer)),))
+    return Rollout((("?", Response((1,), (0.0,), text="." * (chars - len(answer)) + answer)),))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.rewards.listener import ListenerProbability
 from tests.helpers import tiny_lm
@@ -21,7 +21,7 @@ def listener(tmp_path_factory) -> ListenerProbability:
 
 
 def rollout(text):
-    return Rollout((("Q", Action((), (), text=text)),))
+    return Rollout((("Q", Response((), (), text=text)),))
 
 
 def scores(listener, *texts, task=TASK):
@@ -36,7 +36,7 @@ def test_the_score_is_the_normalised_likelihood_of_the_true_option(listener):
         start = await actor.prefill_forced(Rollout(), "Q", "so <answer>")
         before = Rollout().append_turn("Q", start)
         forced = await actor.prefill_forced(before, "", option)
-        return sum((await actor.score(before.append_turn("", forced))).logp)
+        return sum((await actor.logprobs(before.append_turn("", forced))).logp)
 
     likelihood = {option: exp(run_coroutine(logp(option))) for option in ("ab", "cd")}
     (value,) = scores(listener, "so <answer>ab</answer>")

@@ -4,12 +4,12 @@ from math import exp
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.majority_vote import CrossPromptSimilarity, MajorityVote, bleu, majority_votes
 
 
 def rollout(prompt, text):
-    return Rollout(turns=((prompt, Action((text,), (0.0,), text=text)),))
+    return Rollout(turns=((prompt, Response((text,), (0.0,), text=text)),))
 
 
 def test_bleu_is_the_geometric_mean_of_word_and_pair_precision():

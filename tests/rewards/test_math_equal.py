@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AnswerError, InsideTag, MathEqual, MathError, last_boxed
 from grupo.rewards import math_equal as module
 from grupo.rewards.math_equal import MAX_CHARS, math_equal
@@ -16,7 +16,7 @@ HANGING = "9^{9^{9^{9}}}"
 
 
 def rollout(text):
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 def test_forms_of_the_same_answer_are_equal():

@@ -5,7 +5,7 @@ from statistics import fmean
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.noisy_preferences import NoisyPreferences, win_rate
 from grupo.rewards.pairwise import PairwiseWinRate
 
@@ -13,7 +13,7 @@ TASK = Task("k", "?")
 
 
 def answer(number, key=0):
-    return Rollout((("?", Action((number,), (-1.0,), rng_key=key)),))
+    return Rollout((("?", Response((number,), (-1.0,), rng_key=key)),))
 
 
 def larger(task, first, second):

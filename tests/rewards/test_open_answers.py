@@ -6,7 +6,7 @@ import re
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import ColumnMatch, ExactMatch, GuardedAnswer, SimilarText, TextBefore
 from grupo.rewards.open_answers import NgramCosine
 
@@ -14,7 +14,7 @@ TASK = Task("k", "?", "lung nodule")
 
 
 def rollouts(*texts):
-    return [Rollout((("?", Action((1,), (0.0,), text=text)),)) for text in texts]
+    return [Rollout((("?", Response((1,), (0.0,), text=text)),)) for text in texts]
 
 
 def guarded(reward, *texts):

@@ -3,13 +3,13 @@
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.option_sets import OptionSubset
 
 
 def score(text, reference="A,C"):
     return OptionSubset().score(
-        Task("k", "?", reference), Rollout((("?", Action((), (), text=text)),))
+        Task("k", "?", reference), Rollout((("?", Response((), (), text=text)),))
     )
 
 

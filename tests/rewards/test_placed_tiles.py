@@ -5,12 +5,12 @@ from itertools import permutations
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import PlacedTiles
 
 
 def score(text: str, reference: str = "2 0 3 1"):
-    rollout = Rollout((("?", Action((), (), text=text)),))
+    rollout = Rollout((("?", Response((), (), text=text)),))
     return PlacedTiles().score(Task("k", "?", reference), rollout)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from grupo.core.component import component
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs.tools import ParsedCalls
 from grupo.rewards import LengthAwareBleu, ProgressiveReward
 from grupo.rewards.base import PerRolloutReward
@@ -25,7 +25,7 @@ class HasAnswerTag(PerRolloutReward):
 
 
 def rollout(text: str) -> Rollout:
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 def scores(*texts: str, answer=LengthAwareBleu()):

@@ -6,7 +6,7 @@ import pytest
 
 from grupo.config.validate import check_component_tasks
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import AfterMarker, AnswerError, ReasoningGymVerifier
 from grupo.rewards.reasoning_gym import GuardedVerifier
@@ -19,7 +19,7 @@ BOXNET = ReasoningGym("boxnet", size=1).load()[0]
 
 
 def rollout(text):
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 def parse_int(answer, entry):

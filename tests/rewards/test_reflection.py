@@ -2,7 +2,7 @@
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import ExactMatch, FirstInsideTag, HasReflection, InsideTag, TagFormat
 
 FIRST = "<think>a</think><answer>1</answer>"
@@ -12,7 +12,7 @@ BLOCKS = ("think", "answer", "reflection", "think", "answer")
 
 
 def score(reward, text):
-    return reward.score(Task("k", "?", "1"), Rollout((("?", Action((), (), text=text)),)))
+    return reward.score(Task("k", "?", "1"), Rollout((("?", Response((), (), text=text)),)))
 
 
 def test_the_first_and_the_last_answer_are_scored_apart():

@@ -8,7 +8,7 @@ import pytest
 
 from grupo.core.component import to_code
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
     ExactMatch,
     FunctionReward,
@@ -24,7 +24,7 @@ CHAT = ({"role": "user", "content": "2 + 2 ="},)
 TASK = Task("k", "2 + 2 =", "4", "sums", {"solution": "4", "level": 3})
 CHAT_TASK = Task("k", CHAT, "4", "sums", {"solution": "4"})
 ROLLOUTS = [
-    Rollout((("2 + 2 =", Action(tokens, (0.0,) * len(tokens), text=text)),))
+    Rollout((("2 + 2 =", Response(tokens, (0.0,) * len(tokens), text=text)),))
     for text, tokens in (("4", (7,)), ("five", (8, 9)))
 ]
 
@@ -132,8 +132,8 @@ def test_trl_functions_get_messages_if_the_prompt_is_a_chat():
         return [0.0]
 
     tool = ({"role": "tool", "content": "4"},)
-    rollout = ROLLOUTS[0].append_turn(tool, Action((1,), (0.0,), text="so "))
-    rollout = rollout.append_turn("", Action((2,), (0.0,), text="4"))  # the same turn
+    rollout = ROLLOUTS[0].append_turn(tool, Response((1,), (0.0,), text="so "))
+    rollout = rollout.append_turn("", Response((2,), (0.0,), text="4"))  # the same turn
     assert as_reward(reward)(CHAT_TASK, [rollout]) == [0.0]
     assert arguments["prompts"] == [list(CHAT)]
     assert arguments["completions"] == [

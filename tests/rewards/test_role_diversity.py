@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.pipeline import JoinedRoleChains
 from grupo.rewards import ExactMatch, InsideTag, RegexMatch, RoleDiversity, TagFormat
@@ -17,7 +17,7 @@ ROLES = ("nurse", "pilot", "tax clerk")
 
 
 def rollout(text):
-    return Rollout((("?", Action((1,), (0.0,), text=text)),))
+    return Rollout((("?", Response((1,), (0.0,), text=text)),))
 
 
 def task(**columns):

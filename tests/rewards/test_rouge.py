@@ -2,7 +2,7 @@
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import RougeL
 
 
@@ -16,5 +16,5 @@ from grupo.rewards import RougeL
     ],
 )
 def test_the_longest_common_subsequence_of_words_counts(text, score):
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     assert RougeL().score(Task("k", "?", "police killed the gunman"), rollout) == score

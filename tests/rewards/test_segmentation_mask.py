@@ -5,7 +5,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.media import Image
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import FloodFill, MaskIoU
 from grupo.tasks.scenes import picture_prompt
 
@@ -19,7 +19,7 @@ TASK = Task("k", PROMPT, "[1, 1, 3, 3]", columns={"mask": MASK})
 
 def overlap(box, first, second):
     data = f'{{"bbox": {box}, "points_1": {first}, "points_2": {second}}}'
-    return MaskIoU().score(TASK, Rollout((("?", Action((1,), (0.0,), text=data)),)))
+    return MaskIoU().score(TASK, Rollout((("?", Response((1,), (0.0,), text=data)),)))
 
 
 def test_the_true_box_and_points_of_the_object_give_the_true_mask():
@@ -44,7 +44,7 @@ def test_points_outside_of_box_or_picture_add_nothing(point):
 
 
 def test_texts_without_box_and_points_score_zero():
-    assert MaskIoU().score(TASK, Rollout((("?", Action((1,), (0.0,), text="red")),))) == 0.0
+    assert MaskIoU().score(TASK, Rollout((("?", Response((1,), (0.0,), text="red")),))) == 0.0
 
 
 def test_tasks_without_a_mask_or_a_picture_are_rejected():

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.segmentation_prompt import SegmentationPrompt
 
 TASK = Task("k", "?", "[0, 0, 100, 100]", columns={"points": [[30, 50], [70, 50]]})
@@ -12,7 +12,7 @@ THOUGHTS = "<think>here</think><answer>{}</answer>"
 
 def numbers(box, first, second, form=THOUGHTS, task=TASK):
     data = f'{{"bbox": {box}, "points_1": {first}, "points_2": {second}}}'
-    rollout = Rollout((("?", Action((), (), text=form.format(data))),))
+    rollout = Rollout((("?", Response((), (), text=form.format(data))),))
     return SegmentationPrompt().score(task, rollout)
 
 

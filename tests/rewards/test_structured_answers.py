@@ -4,7 +4,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
     AnswerList,
     CellShare,
@@ -22,7 +22,7 @@ ZEBRA = {
 
 
 def rollout(text):
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 def scores(reward, reference_answer, *texts):

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
     AfterMarker,
     AfterThinking,
@@ -21,7 +21,7 @@ from grupo.rewards import (
 
 
 def rollout(text, length=1):
-    return Rollout((("?", Action(tuple(range(length)), (0.0,) * length, text=text)),))
+    return Rollout((("?", Response(tuple(range(length)), (0.0,) * length, text=text)),))
 
 
 def task(reference_answer):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AfterMarker, ConclusionMatch, EnoughWords, InsideTag, VariedThoughts
 
 TASK = Task("k", "?", "4")
 
 
 def text(words):
-    return Rollout((("?", Action((1,), (0.0,), text=words)),))
+    return Rollout((("?", Response((1,), (0.0,), text=words)),))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.time_spans import TimeSpanFormat, TimeSpanIoU, temporal_iou, time_span
 
 TASK = Task("k", "?", (4, 8))
@@ -14,7 +14,7 @@ def answer(start, end):
 
 
 def score(reward, text, task=TASK):
-    return reward.score(task, Rollout((("?", Action((), (), text=text)),)))
+    return reward.score(task, Rollout((("?", Response((), (), text=text)),)))
 
 
 def test_the_iou_is_the_shared_time_over_the_hull():

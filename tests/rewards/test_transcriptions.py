@@ -5,7 +5,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.renderers import parse_path
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
     EditSimilarity,
     ExactMatch,
@@ -22,7 +22,7 @@ TABLE = "<table><tr><td>1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr></tabl
 
 
 def score(reward, text, answer):
-    return reward.score(Task("k", "?", answer), Rollout((("?", Action((), (), text=text)),)))
+    return reward.score(Task("k", "?", answer), Rollout((("?", Response((), (), text=text)),)))
 
 
 def table_score(text):

@@ -3,13 +3,13 @@
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.rewards import InsideTag, MathEqual, ReasoningGymVerifier
 from grupo.tasks import ReasoningGym
 
 
 def rollout(text):
-    return Rollout((("?", Action((), (), text=text)),))
+    return Rollout((("?", Response((), (), text=text)),))
 
 
 @pytest.mark.parametrize("family", ["chain_sum", "gcd", "countdown", "spiral_matrix", "n_queens"])

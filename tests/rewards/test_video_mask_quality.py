@@ -5,7 +5,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.media import Video
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import VideoMaskQuality
 from grupo.rewards.video_mask_quality import boundary_f, boundary_of, mean_boundary_f
 
@@ -35,7 +35,7 @@ def score(keyframe, boxes):
         "<think>x</think><answer>"
         f'{{"keyframe_timestamp": {keyframe}, "bbox_2d_list": {boxes}}}</answer>'
     )
-    return VideoMaskQuality().score(task(), Rollout((("?", Action((), (), text=text)),)))
+    return VideoMaskQuality().score(task(), Rollout((("?", Response((), (), text=text)),)))
 
 
 def test_the_boundary_of_a_square_is_its_edge():

@@ -5,7 +5,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.media import Video
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.video_masks import (
     ColourPropagator,
     VideoSegmentation,
@@ -40,7 +40,7 @@ def answer(keyframe, boxes):
 
 
 def parts(text, propagator=ColourPropagator()):
-    rollout = Rollout((("?", Action((), (), text=text)),))
+    rollout = Rollout((("?", Response((), (), text=text)),))
     return VideoSegmentation(propagator).score(task(), rollout)
 
 

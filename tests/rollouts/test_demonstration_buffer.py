@@ -2,7 +2,7 @@
 
 import asyncio
 
-from grupo.core.types import Action, Group, Rollout, SolvedTask, Task
+from grupo.core.types import Group, Response, Rollout, SolvedTask, Task
 from grupo.method import Method
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import Attempt, GroupSampler, Rescue, SolvedExamples
@@ -11,8 +11,8 @@ from grupo.training.unfinished_groups import UnfinishedGroup
 
 
 def answered(text: str, reward: float = 1.0, sampled: bool = True, **more) -> Rollout:
-    action = Action((1,), (-0.5,), text=text, sampled=sampled)
-    return Rollout((("?", action),), reward, **more)
+    response = Response((1,), (-0.5,), text=text, sampled=sampled)
+    return Rollout((("?", response),), reward, **more)
 
 
 def solve(history: History, prompt: str, *rollouts: Rollout, step: int = 0) -> None:

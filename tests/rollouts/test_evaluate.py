@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from grupo.core.interfaces import single_action
-from grupo.core.types import Action, Observation, RewardResult, Rollout, Task
+from grupo.core.interfaces import single_response
+from grupo.core.types import Observation, Response, RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.recipe import Evaluation
 from grupo.rollouts.evaluate import (
@@ -33,13 +33,15 @@ class ScriptedActor:
     labels: tuple[object, ...] = ()
     streams: set[tuple[object, ...]] = field(default_factory=set)  # of all answers
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         *stream, task, attempt = self.labels
         self.streams.add(tuple(stream))
-        return Action((0,), (0.0,), text=self.lines[int(str(task))][int(str(attempt))])
+        return Response((0,), (0.0,), text=self.lines[int(str(task))][int(str(attempt))])
 
-    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
-        return Action((1,), (0.0,), text=text, sampled=False)
+    async def prefill_forced(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Response:
+        return Response((1,), (0.0,), text=text, sampled=False)
 
     @property
     def generated_tokens(self) -> dict[str, int]:
@@ -203,8 +205,8 @@ def test_groups_are_generated_concurrently():
     assert scored == ["a", "b"]
 
 
-async def two_actions(actor, rollout, observation):
-    """A turn strategy of two actions per turn."""
+async def two_responses(actor, rollout, observation):
+    """A turn strategy of two responses per turn."""
     first = rollout.append_turn(observation, await actor(rollout, observation))
     return first.append_turn("", await actor(first, ""))
 
@@ -218,15 +220,15 @@ def test_evaluation_uses_the_turn_strategy():
             attempts=2,
             turn_strategy=strategy,
         )
-        for strategy in (single_action, two_actions)
+        for strategy in (single_response, two_responses)
     )
     assert (one.greedy.value, one.sampled.value) == (0.5, 0.5)
     assert (two.greedy.value, two.sampled.value) == (0.0, 0.0)  # "xx" is not "x"
 
 
 async def always_one(actor, rollout, observation):
-    action = await actor.prefill_forced(rollout, observation, "1")
-    return rollout.append_turn(observation, action)
+    response = await actor.prefill_forced(rollout, observation, "1")
+    return rollout.append_turn(observation, response)
 
 
 def test_a_run_is_evaluated_with_the_turn_strategy_of_its_recipe():

@@ -11,7 +11,7 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.task_fold import TaskFold
-from grupo.core.types import Action, Group, Rollout, Seat, Task
+from grupo.core.types import Group, Response, Rollout, Seat, Task
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import strict_json
@@ -236,9 +236,9 @@ def test_replays_of_the_least_recently_drawn_task_are_dropped_first(monkeypatch)
 
 
 def test_replay_rollouts_are_restored_completely():
-    history, action = History(), Action((3, 4), (-0.1, -1 / 3), (1, 2), "ab", policy_version=5)
+    history, response = History(), Response((3, 4), (-0.1, -1 / 3), (1, 2), "ab", policy_version=5)
     rollout = Rollout(
-        (("?", action),), 1.0, {"right": 1.0}, {"index": (0.0, 0.5)}, source="with_hint"
+        (("?", response),), 1.0, {"right": 1.0}, {"index": (0.0, 0.5)}, source="with_hint"
     )
     history.append_groups(4, [Group(SUM, (rollout,))], replays=[BestAndWorst(2)])
     back = restored(history)
@@ -293,7 +293,7 @@ def test_a_task_takes_100_bytes_and_8_more_per_number_and_a_further_group_none()
 
 
 def cut(text: str) -> Rollout:
-    return Rollout((("?", Action((1,), (-0.1,), text=text)),), 0.0, unfinished=True, index=3)
+    return Rollout((("?", Response((1,), (-0.1,), text=text)),), 0.0, unfinished=True, index=3)
 
 
 def test_unfinished_rollouts_are_kept_until_their_task_continues_them():

@@ -73,7 +73,7 @@ def test_stale_costs_are_what_a_token_takes_longer_in_a_stale_run():
         costs,
         stale_token=pytest.approx(0.003),
         forward_token=pytest.approx(0.002),
-        moved_token=pytest.approx(0.001),  # of the stale token's cost without the forward pass
+        uncached_token=pytest.approx(0.001),  # of the stale token's cost without the forward pass
     )
 
 
@@ -88,7 +88,7 @@ def test_two_stale_runs_tell_what_a_step_costs_more_from_what_a_token_does():
 
     fitted = fit_stale_costs(costs, stale_run(10), stale_run(2))
     assert fitted.stale_step == pytest.approx(0.05)
-    assert fitted.stale_token == fitted.moved_token == pytest.approx(0.001)
+    assert fitted.stale_token == fitted.uncached_token == pytest.approx(0.001)
     # the step lasts as long as its update
     job = Workload(1, 1, MeasuredLengths((10,)), max_staleness=1)
     prediction = Simulation(replace(fitted, decode_step=0.01), Machine(1), job, 0).run(10)

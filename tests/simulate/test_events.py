@@ -12,7 +12,7 @@ from grupo.distributed.exchange_seconds import exchange_seconds
 from grupo.simulate.costs import Costs
 from grupo.simulate.events import Machine, Simulation, Workload
 from grupo.simulate.lengths import LogNormal, MeasuredLengths, parse_lengths
-from grupo.simulate.updates import MAX_IMBALANCE, MEETINGS
+from grupo.simulate.updates import BARRIERS, MAX_IMBALANCE
 
 COSTS = Costs(decode_step=1.0, decode_row=0.0, update_step=5.0, update_token=0.0)
 JOB = Workload(prompts=2, group_size=3, lengths=MeasuredLengths((10,)))
@@ -118,7 +118,7 @@ def test_ranks_wait_for_the_one_with_the_longest_answers():
 
 
 def test_rows_that_are_moved_have_lost_their_activations():
-    costs = Costs(0.0, 1.0, update_step=0.0, update_token=1.0, moved_token=0.5, stale_token=0.25)
+    costs = Costs(0.0, 1.0, update_step=0.0, update_token=1.0, uncached_token=0.5, stale_token=0.25)
     job = Workload(2, 1, LengthsInTurn((30, 10), 30))
     # each rank updates 20 tokens, of which one generated 10 elsewhere
     assert predict(costs, Machine(2), job).seconds == pytest.approx(30 + 20 + 10 * 0.5)
@@ -141,9 +141,9 @@ def test_what_ranks_exchange():
     costs = replace(COSTS, gradient_sum=2.0, batch_row=0.5, score=0.25, weight_transfer=0.125)
     assert predict(costs).seconds == pytest.approx(15 + 6 * 0.5 + 0.375)
     assert predict(costs, Machine(4)).seconds == pytest.approx(15 + 3 + 0.375 + 2.0 * 2 * 3 / 4)
-    costs = replace(COSTS, meeting=0.125, encode_token=0.25, decode_token=0.5)
+    costs = replace(COSTS, barrier=0.125, serialize_token=0.25, deserialize_token=0.5)
     assert predict(costs).seconds == pytest.approx(15)
-    exchanged = MEETINGS * 0.125 + 60 / 2 * 0.25 + 60 * 0.5  # of 60 tokens
+    exchanged = BARRIERS * 0.125 + 60 / 2 * 0.25 + 60 * 0.5  # of 60 tokens
     assert predict(costs, Machine(2)).seconds == pytest.approx(15 + exchanged)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.media import Audio, Image, Video
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.storage import checkpoint, rollout_json, strict_json
 from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.journal import Journal
@@ -67,7 +67,7 @@ def test_an_existing_file_is_not_written_again(tmp_path):
 
 
 def test_a_checkpoint_restores_the_same_objects(tmp_path):
-    rollout = Rollout(((PROMPT, Action((1,), (-0.5,), observation=(3,), text="a")),), 1.0)
+    rollout = Rollout(((PROMPT, Response((1,), (-0.5,), observation=(3,), text="a")),), 1.0)
     data = {"replays": [rollout_json.to_data(rollout)], "media": list(ALL)}
     checkpoint.save(tmp_path / "checkpoints", 1, {}, data)
     text = next((tmp_path / "checkpoints").glob("*/data.json")).read_text()

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.rewards import ExactMatch, FunctionReward
 from grupo.survey import FamilyTasks, TaskFamily, survey_family
@@ -87,7 +87,7 @@ def test_a_family_is_surveyed_with_its_own_limit_of_an_answer(policy, tmp_path):
 
 def rollouts_of(*texts: str) -> tuple[Rollout, ...]:
     return tuple(
-        Rollout((("?", Action((1,), (0.0,), text=text)),), reward=float(text == "x"))
+        Rollout((("?", Response((1,), (0.0,), text=text)),), reward=float(text == "x"))
         for text in texts
     )
 

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.survey import TaskSurvey, survey_tasks, write_survey
 from grupo.survey.measure import task_survey
@@ -31,8 +31,8 @@ ROWS = [{"prompt": f"{i} + 1 =", "answer": str(i + 1)} for i in range(4)]
 
 
 def rollout(reward: float, *logp: float, error: str = "", reason: str = "end") -> Rollout:
-    action = Action((1,) * len(logp), logp, finish_reason=reason)
-    return Rollout((("2 + 2 =", action),), reward=reward, error=error)
+    response = Response((1,) * len(logp), logp, finish_reason=reason)
+    return Rollout((("2 + 2 =", response),), reward=reward, error=error)
 
 
 def solved(attempt: Rollout) -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.rewards import AfterMarker, CountdownExpression
 from grupo.tasks import CountdownTasks
 from grupo.tasks.countdown import (
@@ -21,7 +21,7 @@ REWARD = CountdownExpression(AfterMarker(ANSWER.strip()))
 
 
 def score(task, text):
-    return REWARD.score(task, Rollout(((task.prompt, Action((1,), (0.0,), text=text)),)))
+    return REWARD.score(task, Rollout(((task.prompt, Response((1,), (0.0,), text=text)),)))
 
 
 def test_a_depth_first_search_by_hand():

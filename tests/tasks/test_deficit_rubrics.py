@@ -1,6 +1,6 @@
 """Rubrics of what an answer lacks by the consensus of a committee."""
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import CheckedRubric
 from grupo.rewards.judges import RubricColumn
 from grupo.tasks.deficit_rubrics import CRITICAL, IMPORTANT, MINOR, consensus, deficit_rubric
@@ -20,7 +20,7 @@ def states(criterion, text):
 
 def score(rubric, text):
     task = Task("k", "?", columns={"rubric": rubric})
-    rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+    rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     return CheckedRubric(RubricColumn("rubric"), states).score(task, rollout)["score"]
 
 

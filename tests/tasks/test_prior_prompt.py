@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
 from grupo.recipe import Recipe
@@ -39,7 +39,7 @@ def env(style: PriorStyle) -> SingleTurn:
 )
 def test_half_the_reward_is_the_format_of_the_style(text, reward):
     (task,) = Prior(PLAN, SOURCE).load()
-    rollout = Rollout(((task.prompt, Action((1,), (0.0,), text=text)),))
+    rollout = Rollout(((task.prompt, Response((1,), (0.0,), text=text)),))
     (result,) = asyncio.run(env(PLAN).score(task, [rollout]))
     assert result.reward == reward
 
@@ -75,7 +75,7 @@ def test_a_chat_has_the_instruction_in_the_users_message():
 
 def test_a_styles_behaviour_is_counted_under_its_name():
     def counts(text):
-        rollout = Rollout((("?", Action((1,), (0.0,), text=text)),))
+        rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
         return BehaviourCounts().score(SOURCE.load()[0], rollout)
 
     code = counts("<code>def f(): return 4</code>")

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AfterThinking, InsideTag, SetOfSolutions
 from grupo.tasks import TREE, AlphameticTasks, Prior, SudokuTasks
 from grupo.tasks.puzzles import alphametic_task, solve_alphametic, solve_sudoku
@@ -16,7 +16,7 @@ REWARD = SetOfSolutions(extract=AfterThinking(InsideTag("answer")))
 
 def score(task: Task, answer: object, reward: SetOfSolutions = REWARD) -> float:
     text = f"<think>0 2 or 1 1 or 2 0</think><answer>{json.dumps(answer)}</answer>"
-    return reward.score(task, Rollout(((task.prompt, Action((1,), (0.0,), text=text)),)))
+    return reward.score(task, Rollout(((task.prompt, Response((1,), (0.0,), text=text)),)))
 
 
 def test_the_full_set_is_1_half_of_it_0_and_no_list_minus_1():
@@ -29,7 +29,7 @@ def test_the_full_set_is_1_half_of_it_0_and_no_list_minus_1():
     assert score(task, full[:2], half) == 0.5
     assert score(task, [*full, [1, 3]]) == 0.0
     assert score(task, "A is 1") == -1.0
-    without_tags = Rollout(((task.prompt, Action((1,), (0.0,), text=json.dumps(full))),))
+    without_tags = Rollout(((task.prompt, Response((1,), (0.0,), text=json.dumps(full))),))
     assert REWARD.score(task, without_tags) == -1.0
 
 

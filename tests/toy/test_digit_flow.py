@@ -18,7 +18,7 @@ from grupo.tasks.digit_captions import DIGIT_NAMES
 from grupo.testing.smoke.run import negate
 from grupo.toy.digit_flow import DigitsFlow
 from grupo.toy.flow_pretrain import ensure_trained_flow, train_flow
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 RECIPE = f"{ROOT}/recipes/images/digits.py:RECIPE"
 
@@ -59,7 +59,7 @@ def test_flow_grpo_improves_the_reward_and_negated_advantages_lower_it(tmp_path,
 
 def reward_gain(recipe, run_dir):
     """The mean reward of the last five steps, minus that of the first two."""
-    train(recipe, run_dir)
+    run_training(recipe, run_dir)
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     rewards = [line["reward/mean"] for line in lines]
     return fmean(rewards[-5:]) - fmean(rewards[:2])

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, Task
+from grupo.core.types import Response, Task
 from grupo.envs import MultiTurn
 from grupo.tasks import FromFunction
 from grupo.toy import ensure_trained
@@ -41,7 +41,7 @@ class UnsampledActor:
     """An actor that does not sample."""
 
     async def append_unsampled(self, rollout, observation, text):
-        return Action((7,), (0.0,), (0,), text, sampled=False)
+        return Response((7,), (0.0,), (0,), text, sampled=False)
 
     def rng(self, *label):
         return Random(0)
@@ -66,7 +66,7 @@ def test_the_demonstrator_answers_every_turn():
         MultiTurnDemonstrations(echo)(Task("k", "how often?"), ENV.open(), UnsampledActor())
     )
     (rollout,) = group.rollouts
-    assert [action.text for _, action in rollout.turns] == ["how often?", "1", "2"]
+    assert [response.text for _, response in rollout.turns] == ["how often?", "1", "2"]
     assert (rollout.reward, rollout.source) == (1.0, "demonstration")
 
 
@@ -97,4 +97,4 @@ def test_it_reproduces_the_demonstrations(tmp_path, monkeypatch):
         apply_chat_template=True,
     ).build()
     (group,) = run_rollouts(policy.actor(0).with_sampling(top_k=1), ENV, list(tasks()), 1)
-    assert [action.text for _, action in group.rollouts[0].turns] == ["how often?", "1", "2"]
+    assert [response.text for _, response in group.rollouts[0].turns] == ["how often?", "1", "2"]

@@ -8,7 +8,7 @@ from grupo.algo.advantages import chain
 from grupo.core.user_paths import models_dir
 from grupo.toy import ensure_trained
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 
 def negate(x, batch):
@@ -21,7 +21,7 @@ def quickstart(tmp_path, monkeypatch, seed, method=RECIPE.method):
     folder = ensure_trained(replace(TOY_MODEL, seed=seed))
     policy = replace(RECIPE.policy, model=str(folder))
     recipe = RECIPE.replace(policy=policy, method=method, seed=seed)
-    return train(recipe, tmp_path / "run")["held_out"]
+    return run_training(recipe, tmp_path / "run")["held_out"]
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from grupo.toy.vision_lm import (
     train_vision,
 )
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers.paths import ROOT
 
 QUICK = ToyVisionLM(hidden_size=32, tower_layers=1, text_layers=1, batch_size=8, max_steps=2)
@@ -95,7 +95,7 @@ def test_a_recipe_of_the_toy_model_makes_it_first_and_trains_it(tmp_path, monkey
     short = recipe.replace(
         max_steps=2, prompts_per_step=2, eval_tasks=SceneQuestions(2, seed=5), save_every=2
     )
-    train(short, tmp_path / "run")
+    run_training(short, tmp_path / "run")
     rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["step"] for row in rows if '"reward/mean"' in row] == [1, 2]
 

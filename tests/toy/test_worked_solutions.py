@@ -1,6 +1,6 @@
 """Worked solutions of sums, and the tasks of the quickstart."""
 
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AfterMarker, ReasoningGymVerifier
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
@@ -8,7 +8,7 @@ from grupo.toy.worked_solutions import chain_sum_solutions, running_total_soluti
 
 
 def rollout(text):
-    return Rollout().append_turn("", Action((), (), text=text))
+    return Rollout().append_turn("", Response((), (), text=text))
 
 
 def test_the_running_total_is_computed_from_left_to_right():

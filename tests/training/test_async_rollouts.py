@@ -13,7 +13,7 @@ from grupo.testing.smoke.run import echo_recipe
 from grupo.training.async_rollouts import AsyncRolloutQueue, PendingStep, StepStart
 from grupo.training.callbacks import NullCallback
 from grupo.training.collect import CollectedGroups
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 
 
 def async_threads() -> list[str]:
@@ -84,6 +84,6 @@ def test_an_interrupted_run_does_not_wait_for_rewards_of_later_steps(tmp_path, m
     monkeypatch.setattr(EchoEnv, "score", score_first_step_only)
     changes = {"prompts_per_step": 2, "max_staleness": 1, "eval_tasks": 0}
     with pytest.raises(KeyboardInterrupt):
-        train(echo_recipe(Method()).replace(**changes), tmp_path, Interrupt(is_scoring))
+        run_training(echo_recipe(Method()).replace(**changes), tmp_path, Interrupt(is_scoring))
     assert async_threads() == []
     assert len(scored) == 2

@@ -10,7 +10,7 @@ import pytest
 from grupo.algo.filters import keep_nonzero_std
 from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import Actor, Env, EnvSpec, score_group
-from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
+from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
 from grupo.inference.batcher import DynamicBatcher
 from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks, UnfinishedFirst
@@ -28,13 +28,15 @@ class NamingActor:
     log: list[str]
     label: str = ""
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         self.log.append(self.label)
         await asyncio.sleep(0)
         self.log.append("answered")
-        return Action((1,), (0.0,), text=self.label)
+        return Response((1,), (0.0,), text=self.label)
 
-    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
+    async def prefill_forced(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Response:
         raise AssertionError
 
     def fork(self, *label: object) -> "NamingActor":
@@ -249,9 +251,9 @@ class BatchedActor:
     batcher: DynamicBatcher[str, str]
     label: str = ""
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         text = await self.batcher(f"{self.label}:{len(rollout.turns)}")
-        return Action((1,), (0.0,), text=text)
+        return Response((1,), (0.0,), text=text)
 
     def fork(self, *label: object) -> "BatchedActor":
         return replace(self, label="/".join(map(str, (self.label, *label))))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.kernels.prefix_cache import PrefixCache
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers import training_components, training_recipes
 from tests.helpers.repeated_index import RepeatedIndexCheck
 from tests.helpers.repeated_runs import assert_equal_runs, outcomes, training_process
@@ -45,7 +45,7 @@ def test_every_kind_of_run_depends_neither_on_hash_seeds_nor_on_load(tmp_path):
 def test_no_write_of_a_run_depends_on_the_order_of_its_rows(name, model, tmp_path):
     recipe = training_recipes.recipe(name, str(model))
     with RepeatedIndexCheck() as check:
-        train(recipe.replace(max_steps=2), tmp_path / "run")
+        run_training(recipe.replace(max_steps=2), tmp_path / "run")
     assert check.num_writes
     assert check.reports == []
 
@@ -59,7 +59,9 @@ def test_repeated_slots_of_the_prefix_cache_are_detected_in_a_run(model, tmp_pat
 
     monkeypatch.setattr(PrefixCache, "write_kv", write_twice)
     with RepeatedIndexCheck() as check:
-        train(training_recipes.recipe("wide", str(model)).replace(max_steps=1), tmp_path / "run")
+        run_training(
+            training_recipes.recipe("wide", str(model)).replace(max_steps=1), tmp_path / "run"
+        )
     assert any("prefix_cache.py" in report for report in check.reports)
 
 

@@ -9,7 +9,7 @@ from grupo.algo.ema import EMA
 from grupo.core.errors import ConfigError
 from grupo.recipe import Evaluation
 from grupo.training.load_run import load_policy
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers import training_components
 from tests.helpers.training_recipes import base
 
@@ -22,8 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recipe = base(str(root / "model")).replace(
         max_steps=2, save_every=1, eval_tasks=0, evaluation=Evaluation()
     )
-    train(recipe.replace(ema=EMA(0.75)), root / "run")
-    train(recipe, root / "plain")
+    run_training(recipe.replace(ema=EMA(0.75)), root / "run")
+    run_training(recipe, root / "plain")
     return root
 
 

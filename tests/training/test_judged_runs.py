@@ -16,7 +16,7 @@ from grupo.rewards import ChatEndpoint, Judge, PairwiseJudge, Rubric
 from grupo.rewards.judges import NumberAfter, RubricItem
 from grupo.rewards.judges.session import close_sessions
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers.fake_judge import FakeJudge, fails, says
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.training_components import save_models
@@ -94,7 +94,7 @@ class Messages(NullCallback):
 
 def test_a_run_is_trained_on_the_scores_of_the_judge(fake, model, tmp_path):
     endpoint = fake.endpoint(cache=str(tmp_path / "replies"), prompt_price=2.0)
-    summary = train(recipe(model, endpoint), tmp_path / "run")
+    summary = run_training(recipe(model, endpoint), tmp_path / "run")
     for rollout in rollouts(tmp_path / "run"):
         letters = sum(c < "P" for c in rollout["text"])
         assert rollout["reward"] == rollout["reward_terms"]["quality"] == letters / 60
@@ -113,10 +113,10 @@ def test_a_run_is_trained_on_the_scores_of_the_judge(fake, model, tmp_path):
 def test_the_same_seed_and_cache_are_the_same_run_without_a_request(fake, model, tmp_path):
     fake.script = [in_turn()]
     endpoint = fake.endpoint(cache=str(tmp_path / "replies"), temperature=1.0)
-    train(recipe(model, endpoint), tmp_path / "first")
+    run_training(recipe(model, endpoint), tmp_path / "first")
     close_sessions()
     fake.script = [fails(500)]
-    train(recipe(model, endpoint), tmp_path / "second")
+    run_training(recipe(model, endpoint), tmp_path / "second")
     assert unequal_parts(tmp_path / "first", tmp_path / "second") == []
     assert all("usage/judge_calls" not in step for step in metrics(tmp_path / "second"))
 
@@ -125,18 +125,18 @@ def test_a_resumed_run_replays_the_replies_of_the_steps_that_it_repeats(fake, mo
     fake.script = [in_turn()]
     endpoint = fake.endpoint(cache=str(tmp_path / "replies"))
     with pytest.raises(KeyboardInterrupt):
-        train(recipe(model, endpoint, save_every=1), tmp_path / "resumed", Messages(STEPS))
+        run_training(recipe(model, endpoint, save_every=1), tmp_path / "resumed", Messages(STEPS))
     close_sessions()
     num_requests = len(fake.bodies)
-    resume(tmp_path / "resumed")
+    resume_training(tmp_path / "resumed")
     assert len(fake.bodies) == num_requests
-    train(recipe(model, endpoint, save_every=1), tmp_path / "uninterrupted")
+    run_training(recipe(model, endpoint, save_every=1), tmp_path / "uninterrupted")
     assert unequal_parts(tmp_path / "resumed", tmp_path / "uninterrupted") == []
 
 
 def test_a_run_without_a_cache_is_said_to_be_not_repeatable(fake, model, tmp_path):
     callback = Messages()
-    train(recipe(model, fake.endpoint(), max_staleness=1), tmp_path / "run", callback)
+    run_training(recipe(model, fake.endpoint(), max_staleness=1), tmp_path / "run", callback)
     (message,) = (m for m in callback.messages if "judge" in m)
     assert message.startswith("The replies of the judge 'judge' are not cached: the run is not rep")
     assert all(step["usage/judge_calls"] > 0 for step in metrics(tmp_path / "run"))
@@ -145,7 +145,7 @@ def test_a_run_without_a_cache_is_said_to_be_not_repeatable(fake, model, tmp_pat
 def test_rollouts_that_the_judge_cannot_score_are_dropped_with_the_cause(fake, model, tmp_path):
     fake.script = [says("I would not know.")]
     doubtful = recipe(model, fake.endpoint(retries=0), on_unscored="continue")
-    summary = train(doubtful, tmp_path / "run")
+    summary = run_training(doubtful, tmp_path / "run")
     assert summary["failed_rollouts"] == STEPS * 2 * 4
     errors = {re.sub(r"rollout \d|task \d+", "", r["error"]) for r in rollouts(tmp_path / "run")}
     assert len(errors) == 1
@@ -153,7 +153,7 @@ def test_rollouts_that_the_judge_cannot_score_are_dropped_with_the_cause(fake, m
 
 
 def test_evaluations_count_apart(fake, model, tmp_path):
-    summary = train(recipe(model, fake.endpoint()).replace(eval_tasks=3), tmp_path / "run")
+    summary = run_training(recipe(model, fake.endpoint()).replace(eval_tasks=3), tmp_path / "run")
     ledger = summary["ledger"]
     assert ledger["usage/evaluation/judge_calls"] > 0
     total = ledger["usage/evaluation/judge_calls"] + ledger["usage/judge_calls"]
@@ -164,7 +164,7 @@ def test_a_missing_column_is_refused_before_the_folder_is_made(fake, model, tmp_
     reward = Judge(fake.endpoint(), "{completion} {topic}", PARSE)
     env = SingleTurn((RewardTerm("quality", reward),))
     with pytest.raises(ConfigError, match=r"Judge.prompt: {topic}: task .* has no column 'topic'"):
-        train(recipe(model, fake.endpoint()).replace(env=env), tmp_path / "run")
+        run_training(recipe(model, fake.endpoint()).replace(env=env), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert fake.bodies == []
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.core.batch import Batch
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.training.collate import collate
 from grupo.training.collect import CollectedGroups
 from grupo.training.metrics import group_metrics, mean, mean_over_updates, token_metrics
@@ -22,8 +22,8 @@ NO_ROWS = Batch.of(
 
 
 def rollout(reward: float, length: int, *, finish_reason: str = "end", **fields) -> Rollout:
-    action = Action(tuple(range(length)), (-1.0,) * length, finish_reason=finish_reason)
-    return Rollout((("?", action),), reward, **fields)
+    response = Response(tuple(range(length)), (-1.0,) * length, finish_reason=finish_reason)
+    return Rollout((("?", response),), reward, **fields)
 
 
 def failed(length: int) -> Rollout:
@@ -98,7 +98,7 @@ def test_lengths_count_tokens_and_truncated_rollouts_ended_at_the_limit():
     assert metrics["tokens/returned"] == 9
 
 
-def test_zero_frac_is_over_the_trained_actions():
+def test_zero_frac_is_over_the_trained_responses():
     metrics = metrics_of([rollout(1.0, 3), rollout(0.0, 1)], [rollout(2.0, 50)], num_kept=1)
     assert metrics["tokens/trained"] == 4
     assert (
@@ -106,10 +106,10 @@ def test_zero_frac_is_over_the_trained_actions():
     )  # without an estimator the advantage is the reward
 
 
-def test_mask_metrics_compare_the_mask_with_the_actions():
-    sampled = Action((1, 2), (-1.0, -1.0))
-    forced = Action((3,), (0.0,), sampled=False, in_loss=False)
-    demonstrated = Action((4,), (0.0,), sampled=False)
+def test_mask_metrics_compare_the_mask_with_the_responses():
+    sampled = Response((1, 2), (-1.0, -1.0))
+    forced = Response((3,), (0.0,), sampled=False, in_loss=False)
+    demonstrated = Response((4,), (0.0,), sampled=False)
     rollouts = [Rollout((("?", sampled), ("", forced)), 1.0), Rollout((("?", demonstrated),), 0.0)]
     group = Group(Task("0", "?"), tuple(rollouts))
     batch = collate([group], lambda _: None)  # (1, 2, forced) and (demonstrated, padding, padding)
@@ -163,31 +163,31 @@ def test_padding_is_not_counted():
     assert (metrics["tokens/trained"], metrics["advantage/zero_frac"]) == (5.0, 1 / 5)
 
 
-def test_step_values_stand_in_the_columns_of_their_actions():
+def test_step_values_stand_in_the_columns_of_their_responses():
     turns = (
-        ("?", Action((1, 2), (0.0, 0.0))),
-        ("And?", Action((3,), (0.0,), observation=(7, 8))),
+        ("?", Response((1, 2), (0.0, 0.0))),
+        ("And?", Response((3,), (0.0,), observation=(7, 8))),
     )
     with_values = Rollout(turns, reward=1.0, step_values={"reward": (0.5, 0.0, 2.0)})
     other = Rollout(turns[:1], reward=0.0)
     batch = collate([Group(Task("", "?"), (with_values, other))], lambda _: None)
-    # two actions, two observation columns, one action
+    # two responses, two observation columns, one response
     assert batch.signals["step/reward"].tolist() == [[0.5, 0.0, 0.0, 0.0, 2.0], [0.0] * 5]
 
 
-def test_shared_actions_are_counted_once():
-    shared, first, second = (Action((1,) * n, (-1.0,) * n, rng_key=n) for n in (5, 2, 3))
-    forced = Action((1,), (0.0,), sampled=False, in_loss=False)
+def test_shared_responses_are_counted_once():
+    shared, first, second = (Response((1,) * n, (-1.0,) * n, rng_key=n) for n in (5, 2, 3))
+    forced = Response((1,), (0.0,), sampled=False, in_loss=False)
     leaves = [Rollout((("?", shared), ("", x), ("", forced)), 1.0) for x in (first, second)]
     assert metrics_of(leaves)["tokens/returned"] == 5 + 2 + 3
     assert metrics_of(leaves)["tokens/trained"] == (5 + 2) + (5 + 3)
 
 
-def test_an_action_that_is_cut_in_some_rollouts_is_counted_once_at_its_full_length():
-    whole = Action((1,) * 5, (-1.0,) * 5, rng_key=7)
+def test_a_response_that_is_cut_in_some_rollouts_is_counted_once_at_its_full_length():
+    whole = Response((1,) * 5, (-1.0,) * 5, rng_key=7)
     cut = replace(whole, items=whole.items[:2], logp=whole.logp[:2])
-    for actions in ((whole, cut), (cut, whole)):
-        leaves = [Rollout((("?", action),), 1.0) for action in actions]
+    for responses in ((whole, cut), (cut, whole)):
+        leaves = [Rollout((("?", response),), 1.0) for response in responses]
         assert metrics_of(leaves)["tokens/returned"] == 5
 
 
@@ -205,13 +205,13 @@ def test_tokens_with_an_advantage_are_trained_tokens():
 
 
 def continued(rollout: Rollout, length: int) -> Rollout:
-    action = Action(tuple(range(length)), (-1.0,) * length, rng_key=9)
-    return rollout.append_turn("", action)
+    response = Response(tuple(range(length)), (-1.0,) * length, rng_key=9)
+    return rollout.append_turn("", response)
 
 
 def test_tokens_of_an_earlier_step_are_not_counted_again():
     key = {"rng_key": 8}
-    cut = Rollout((("?", Action((1, 2, 3), (-1.0,) * 3, finish_reason="length", **key)),), 0.0)
+    cut = Rollout((("?", Response((1, 2, 3), (-1.0,) * 3, finish_reason="length", **key)),), 0.0)
     task = Task("t", "?", unfinished=(cut,))
     groups = (Group(task, (continued(cut, 2),)), Group(Task("u", "?"), (cut,)))
     collected = CollectedGroups(groups, groups)

@@ -19,7 +19,7 @@ from grupo.training.load_run import load_policy
 from grupo.training.model_files import ModelFile, model_files
 from grupo.training.run_dir import RunFolder
 from grupo.training.start_from import with_model
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.tiny_gguf import tiny_model, write_gguf
 from tests.helpers.training_recipes import base
@@ -44,7 +44,7 @@ def recipe() -> Recipe:
 
 @pytest.fixture
 def run(recipe: Recipe) -> Path:
-    train(recipe, "run")
+    run_training(recipe, "run")
     return Path("run")
 
 
@@ -53,7 +53,7 @@ def longer(recipe: Recipe) -> Recipe:
 
 
 USES = {
-    "resume": resume,
+    "resume": resume_training,
     "extend": lambda run: extend_run(run, longer),
     "evaluate or export": load_policy,
     "start from": lambda run: with_model(RunFolder.open(run).recipe, str(run)),
@@ -91,21 +91,21 @@ def test_a_run_of_which_no_checkpoint_is_there_is_not_resumed_with_another_file(
     RunFolder.create(Path("run"), recipe)[1].__exit__()
     write_gguf(Path("x.gguf"), tiny_model(seed=1))
     with pytest.raises(ConfigError, match=OTHER):
-        resume("run")
+        resume_training("run")
 
 
 def test_an_extended_run_is_the_longer_one_and_keeps_the_checksum(run, recipe):
     extend_run(run, longer)
     assert [file.path for file in RunFolder.open(run).files] == ["x.gguf"]
-    resume(run)
-    train(longer(recipe), "longer")
+    resume_training(run)
+    run_training(longer(recipe), "longer")
     first, second = (load_policy(Path(name))[0].weights() for name in ("run", "longer"))
     assert all(torch.equal(first[name], weight) for name, weight in second.items())
 
 
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(run, recipe):
     RunFolder.create(Path("resumed"), recipe)[1].__exit__()
-    resume("resumed")
+    resume_training("resumed")
     assert differences(outcome(Path("resumed")), outcome(run)) == []
 
 

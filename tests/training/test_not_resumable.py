@@ -23,7 +23,7 @@ from grupo.training.load_run import load_policy
 from grupo.training.run_check import RunChecker
 from grupo.training.run_dir import RunFolder
 from grupo.training.start_from import with_model
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers.tiny_lm import save_model, tokenizer
 
 ROWS = [{"prompt": f"{i} + 1 =", "answer": str(i + 1)} for i in range(6)]
@@ -71,7 +71,7 @@ def finished(folder, tmp_path_factory):
     """A finished run with a local reward and a list of tasks, and its messages."""
     run = tmp_path_factory.mktemp("runs") / "finished"
     messages = Messages()
-    train(recipe_of(str(folder)), run, messages)
+    run_training(recipe_of(str(folder)), run, messages)
     return run, messages.lines
 
 
@@ -80,7 +80,7 @@ def with_loaded_model(folder, tmp_path_factory):
     """A finished run whose model was in memory."""
     run = tmp_path_factory.mktemp("runs") / "loaded"
     model = AutoModelForCausalLM.from_pretrained(folder)
-    train(recipe_of(LoadedModel(model, tokenizer())), run)
+    run_training(recipe_of(LoadedModel(model, tokenizer())), run)
     return run, model
 
 
@@ -95,7 +95,7 @@ def test_one_line_at_the_start_names_the_objects(finished):
 def test_resuming_is_refused_with_what_to_do(finished):
     run, _ = finished
     with pytest.raises(ConfigError) as caught:
-        resume(run)
+        resume_training(run)
     message = str(caught.value)
     assert "cannot be resumed: only the process that began it had env.rewards[0].fn" in message
     assert "write ends_with_digit at the top level of a file and import it" in message
@@ -172,7 +172,9 @@ def test_a_model_is_released_if_the_run_cannot_begin(folder, tmp_path):
     attention = model.config._attn_implementation
     long_prompt = [*ROWS, {"prompt": 100 * "long", "answer": ""}]
     with pytest.raises(ConfigError, match="leave no room for an answer: tasks, row 7"):
-        train(recipe_of(LoadedModel(model, tokenizer()), tasks=long_prompt), tmp_path / "run")
+        run_training(
+            recipe_of(LoadedModel(model, tokenizer()), tasks=long_prompt), tmp_path / "run"
+        )
     assert model.config._attn_implementation == attention
     assert not (tmp_path / "run").exists()
 
@@ -180,7 +182,7 @@ def test_a_model_is_released_if_the_run_cannot_begin(folder, tmp_path):
 def test_a_reward_without_its_columns_is_refused_before_work(folder, tmp_path):
     env = SingleTurn((RewardTerm("reward", lambda completions, solution: [0.0]),))
     with pytest.raises(ConfigError, match=r"the parameter 'solution' of .*<lambda> is no column"):
-        train(recipe_of(str(folder), env=env), tmp_path / "run")
+        run_training(recipe_of(str(folder), env=env), tmp_path / "run")
 
 
 def test_a_lambda_with_other_arguments_is_refused_with_the_allowed_ones():
@@ -192,7 +194,7 @@ def test_lambdas_of_a_method_are_described(folder, tmp_path):
     method = Method(sampler=GroupSampler(4), filter=lambda groups: groups)
     run = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        train(recipe_of(str(folder), method=method, eval_tasks=0), run, Messages(1))
+        run_training(recipe_of(str(folder), method=method, eval_tasks=0), run, Messages(1))
     assert isinstance(RunFolder.open(run).recipe.method.filter, MissingObject)
     (finding,) = [f for f in examine(run) if f.name == "stopped early"]
     assert "cannot be resumed: train in a new folder" in finding.suggestions[0]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.algo.pool_replay import FillFromPool, ReplayPlan, ReplayRequest, no_replay
+from grupo.algo.replay_rules import FillFromBuffer, ReplayPlan, ReplayRequest, no_replay
 from grupo.config.validate import check_recipe
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
@@ -12,11 +12,11 @@ from grupo.core.requires import Requires
 from grupo.models.base import AuxModel
 from grupo.training.extend import extend_run
 from grupo.training.learner import Learner
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers import training_components, training_recipes
 
 WITH_KL = Clip() + 0.5 * KL()
-NO_REPLAY = training_recipes.POOL["method"].replace(replay=no_replay, loss=WITH_KL)
+NO_REPLAY = training_recipes.REPLAY_BUFFER["method"].replace(replay=no_replay, loss=WITH_KL)
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +28,13 @@ def model(tmp_path_factory):
 
 @component
 class SwapOne:
-    """The oldest rollout of the pool, twice, in the place of the first rollout of the step."""
+    """The oldest rollout of the buffer, twice, in the place of the first rollout of the step."""
 
-    requires = Requires(pool=4)
+    requires = Requires(replay_buffer=4)
 
     def __call__(self, request: ReplayRequest) -> ReplayPlan:
         everything = torch.ones(len(request.batch.reward), dtype=torch.bool)
-        drawn = (0, 0) if len(request.pool.step) else ()
+        drawn = (0, 0) if len(request.replay_buffer.step) else ()
         trained = everything.clone()
         trained[0] = not drawn
         return ReplayPlan(drawn, trained, everything)
@@ -62,14 +62,14 @@ def steps(recipe, count):
 
 
 def with_rule(model, rule):
-    recipe = training_recipes.recipe("pool", model)
+    recipe = training_recipes.recipe("replay_buffer", model)
     return recipe.replace(method=recipe.method.replace(replay=rule, loss=WITH_KL))
 
 
 def test_drawn_rollouts_have_their_advantages_and_log_probs(model):
     (first, second), learner = steps(with_rule(model, SwapOne()), 2)
-    assert len(learner.state.pool) == 4
-    oldest = 4  # of the 8 rollouts of the first step, the last four are in the pool
+    assert len(learner.state.replay_buffer) == 4
+    oldest = 4  # of the 8 rollouts of the first step, the last four are in the replay buffer
     length = int(first.batch.mask[oldest].sum())
     assert len(second.batch.reward) == 8 - 1 + 2
     for row in (7, 8):
@@ -91,8 +91,10 @@ def test_drawn_rollouts_have_their_advantages_and_log_probs(model):
 
 
 def test_a_rule_that_draws_nothing_changes_nothing(model):
-    plain, learner = steps(training_recipes.recipe("pool", model).replace(method=NO_REPLAY), 3)
-    undrawn, other = steps(with_rule(model, FillFromPool(6, max_share=0.0)), 3)
+    plain, learner = steps(
+        training_recipes.recipe("replay_buffer", model).replace(method=NO_REPLAY), 3
+    )
+    undrawn, other = steps(with_rule(model, FillFromBuffer(6, max_share=0.0)), 3)
     for a, b in zip(plain, undrawn, strict=True):
         assert a.batch.advantage.equal(b.batch.advantage)
         assert {n: x for n, x in b.metrics.items() if n.startswith("reward")} == {
@@ -105,23 +107,23 @@ def test_a_rule_that_draws_nothing_changes_nothing(model):
 
 def test_the_places_without_advantage_are_filled(model):
     env = training_components.env_with_reward(FirstOfEverySecondTask())
-    results, _ = steps(with_rule(model, FillFromPool(64)).replace(env=env), 5)
+    results, _ = steps(with_rule(model, FillFromBuffer(64)).replace(env=env), 5)
     drawn = [result.metrics["replay/drawn"] for result in results]
     assert drawn == [0, 4, 4, 8, 8]  # 4 for each odd task, from the second step on
     for result in results:
         assert len(result.batch.rollout) == 8
-        if result.metrics["replay/drawn"] < result.metrics["replay/pool_size"]:
+        if result.metrics["replay/drawn"] < result.metrics["replay/buffer_size"]:
             unfilled = result.metrics["advantage/zero_frac"]
             assert unfilled == 0 or result.metrics["replay/drawn"] == 0
 
 
-@pytest.mark.parametrize("rule", [SwapOne(), FillFromPool(6)])
+@pytest.mark.parametrize("rule", [SwapOne(), FillFromBuffer(6)])
 def test_a_step_whose_groups_are_all_dropped_draws_nothing(model, rule):
     recipe = with_rule(model, rule)
     recipe = recipe.replace(method=recipe.method.replace(filter=keep_none))
     results, learner = steps(recipe, 2)
     assert [result.metrics["replay/drawn"] for result in results] == [0, 0]
-    assert len(learner.state.pool) == 0
+    assert len(learner.state.replay_buffer) == 0
 
 
 def test_other_prompts_of_auxiliary_models_are_refused(model):
@@ -131,8 +133,8 @@ def test_other_prompts_of_auxiliary_models_are_refused(model):
 
 
 def test_a_run_with_a_pool_is_not_extended_with_another_policy(model, tmp_path):
-    recipe = with_rule(model, FillFromPool(6)).replace(max_steps=1)
-    train(recipe, tmp_path / "run")
+    recipe = with_rule(model, FillFromBuffer(6)).replace(max_steps=1)
+    run_training(recipe, tmp_path / "run")
     other = training_recipes.recipe("lora", model).policy
     with pytest.raises(ConfigError, match="policy"):
         extend_run(tmp_path / "run", lambda old: old.replace(max_steps=2, policy=other))

@@ -8,7 +8,7 @@ import torch
 
 from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -87,10 +87,10 @@ def test_opening_a_run_for_reading_removes_nothing(run):
 
 
 def test_loading_truncates_the_journals_to_the_checkpoint(run):
-    run.log(0, {"loss": 0.5}, [{"text": "a"}], [{"actions": [1]}])
+    run.log(0, {"loss": 0.5}, [{"text": "a"}], [{"responses": [1]}])
     run.save(1, HALF, {"counter": 1})
     before = [journal.path.read_bytes() for journal in run.journals.values()]
-    run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}], [{"actions": [2]}])
+    run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}], [{"responses": [2]}])
     saved = run.load()
     assert (saved.step, saved.data["counter"]) == (1, 1)
     assert [journal.path.read_bytes() for journal in run.journals.values()] == before
@@ -130,8 +130,8 @@ def test_a_folder_that_cannot_be_created_gives_one_clear_message(tmp_path):
 
 
 def rollout(text: str, length: int, **fields) -> Rollout:
-    action = Action(tuple(range(length)), (0.0,) * length, text=text)
-    return Rollout((("2 + 2 =", action),), **fields)
+    response = Response(tuple(range(length)), (0.0,) * length, text=text)
+    return Rollout((("2 + 2 =", response),), **fields)
 
 
 def test_every_sampled_rollout_has_a_record_with_its_mean_advantage():
@@ -171,7 +171,7 @@ def test_the_journals_of_a_run_are_strict_json(run):
 
 def test_turns_of_a_dialogue_are_kept_apart_in_its_record():
     task = Task("sum", "2 + 2 =", "4")
-    first, second = (Action((1,), (0.0,), text=text) for text in ("look", "left"))
+    first, second = (Response((1,), (0.0,), text=text) for text in ("look", "left"))
     dialogue = Rollout((("2 + 2 =", first), ("a wall", second)), 1.0)
     single = Rollout((("2 + 2 =", first),), 1.0)
     records = rollout_records(1, [Group(task, (dialogue, single))], [], EMPTY_BATCH)

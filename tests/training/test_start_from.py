@@ -16,7 +16,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.load_run import load_policy
 from grupo.training.run_dir import RunFolder
 from grupo.training.start_from import describe_start, with_model
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers import training_components
 from tests.helpers.run_outcomes import differences, flip_bit, outcome
 from tests.helpers.training_recipes import METHOD, base
@@ -30,9 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("start")
     training_components.save_models(root / "model")
     recipe = base(str(root / "model")).replace(max_steps=2, save_every=1)
-    train(recipe, root / "full")
-    train(with_lora(with_model(recipe, str(root / "full"))), root / "stacked")
-    train(with_lora(recipe), root / "lora")
+    run_training(recipe, root / "full")
+    run_training(with_lora(with_model(recipe, str(root / "full"))), root / "stacked")
+    run_training(with_lora(recipe), root / "lora")
     load_policy(root / "lora")[0].export(root / "adapters", merge=False)
     return root
 
@@ -83,7 +83,7 @@ def test_adapters_are_trained_further_with_the_same_lora(name, folder, recipe):
 def test_the_reference_is_the_start(name, folder, recipe, tmp_path):
     started = with_lora(with_model(recipe, str(folder / name)))
     kl = started.replace(method=METHOD.replace(loss=Clip() + 0.5 * KL()), eval_tasks=0)
-    train(kl.replace(evaluation=replace(kl.evaluation, every=0)), tmp_path / "run")
+    run_training(kl.replace(evaluation=replace(kl.evaluation, every=0)), tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     first, second = (json.loads(line)["policy/kl_ref"] for line in lines)
     assert abs(first) < 1e-6 < second
@@ -119,24 +119,24 @@ class StopAfterOneStep(NullCallback):
 @pytest.mark.parametrize("lora", [None, LORA])
 def test_a_run_with_start_weights_resumes_with_the_same_bits(lora, folder, recipe, tmp_path):
     started = with_lora(with_model(recipe, str(folder / "lora")), lora)
-    train(started, tmp_path / "whole")
+    run_training(started, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        train(started, tmp_path / "run", StopAfterOneStep())
-    resume(tmp_path / "run")
+        run_training(started, tmp_path / "run", StopAfterOneStep())
+    resume_training(tmp_path / "run")
     assert differences(outcome(tmp_path / "whole"), outcome(tmp_path / "run")) == []
 
 
 def test_a_run_whose_start_weights_changed_is_not_resumed(folder, recipe, tmp_path):
     source = shutil.copytree(folder / "full", tmp_path / "source")
     with pytest.raises(KeyboardInterrupt):
-        train(with_model(recipe, str(source)), tmp_path / "run", StopAfterOneStep())
+        run_training(with_model(recipe, str(source)), tmp_path / "run", StopAfterOneStep())
     weights = Path(RunFolder.open(tmp_path / "run").recipe.policy.start.file)
     flip_bit(weights)
     with pytest.raises(ConfigError, match=r"is not the file that the recipe names: its SHA-256"):
-        resume(tmp_path / "run")
+        resume_training(tmp_path / "run")
     weights.unlink()
     with pytest.raises(ConfigError, match=r"cannot be read: No such file or directory\. A run"):
-        resume(tmp_path / "run")
+        resume_training(tmp_path / "run")
 
 
 def test_other_adapters_than_those_of_the_start_are_refused(folder, recipe):

@@ -17,7 +17,7 @@ from grupo.rollouts.eval_scores import best_steps
 from grupo.storage.keep import KeepCheckpoints
 from grupo.training.learner import Learner
 from grupo.training.stopping import StopInputs, stop_reason
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers.tiny_lm import save_model
 
 ROWS = [{"prompt": f"{i:02}", "completion": "ab" * (1 + i % 3)} for i in range(12)]
@@ -59,7 +59,7 @@ def test_scores_are_means_over_the_tokens_of_held_out_answers(tmp_path):
 
 def test_run_without_a_reward_learns_and_keeps_its_best_checkpoint(tmp_path):
     chosen = recipe(tmp_path, keep=KeepCheckpoints(last=1, best=1, metric="eval/nll"))
-    summary = train(chosen, tmp_path / "run")
+    summary = run_training(chosen, tmp_path / "run")
     held_out = summary["held_out"]
     assert list(held_out) == ["before", "step 2", "step 4", "after"]
     assert held_out["after"]["nll"] < held_out["before"]["nll"]

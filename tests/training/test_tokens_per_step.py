@@ -14,7 +14,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import open_env
 from grupo.core.schedules import Linear
-from grupo.core.types import Action, Rollout, Task
+from grupo.core.types import Response, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm, SingleTurn
 from grupo.envs.multiplayer import MultiplayerEnv
 from grupo.envs.session_cache import turn_texts
@@ -73,14 +73,14 @@ def trained(recipe: Recipe):
 
 
 def rollouts_by_stream(groups) -> dict[tuple[int, ...], Rollout]:
-    """Every rollout by the random streams of its actions."""
+    """Every rollout by the random streams of its responses."""
     rollouts = [rollout for step in groups for group in step for rollout in group.rollouts]
     return {tuple(a.rng_key for _, a in rollout.turns): rollout for rollout in rollouts}
 
 
-def actions(groups) -> list[Action]:
+def responses(groups) -> list[Response]:
     rollouts = (rollout for group in groups for rollout in group.rollouts)
-    return [action for rollout in rollouts for _, action in rollout.turns]
+    return [response for rollout in rollouts for _, response in rollout.turns]
 
 
 def test_rollouts_that_miss_the_group_that_they_extend_are_a_group_of_their_own(model):
@@ -118,17 +118,17 @@ def test_with_the_same_weights_rollouts_are_those_of_one_step(model, sampler, to
     for streams, rollout in generated.items():
         assert rollout.text == expected[streams].text
         assert rollout.reward == expected[streams].reward
-        for (_, action), (_, other) in zip(rollout.turns, expected[streams].turns, strict=True):
-            assert action.items == other.items
-            assert action.finish_reason == other.finish_reason
-            assert action.logp == pytest.approx(other.logp, abs=1e-6)  # recorded in float32
+        for (_, response), (_, other) in zip(rollout.turns, expected[streams].turns, strict=True):
+            assert response.items == other.items
+            assert response.finish_reason == other.finish_reason
+            assert response.logp == pytest.approx(other.logp, abs=1e-6)  # recorded in float32
 
 
 def test_groups_are_trained_in_the_step_in_which_their_longest_rollout_ends(model):
     _, groups, _ = trained(limited(model, 2, 2, **CONSTANT))
     for step, ended in enumerate(groups):
         for group in ended:
-            first = min(action.policy_version for action in actions([group]))
+            first = min(response.policy_version for response in responses([group]))
             longest = max(rollout.length for rollout in group.rollouts)
             assert step - first == -(-longest // 2) - 1
     lengths = Counter(rollout.length for step in groups for g in step for rollout in g.rollouts)
@@ -139,25 +139,25 @@ def test_groups_are_trained_in_the_step_in_which_their_longest_rollout_ends(mode
 def test_groups_that_end_in_one_step_are_in_the_order_in_which_they_began(model):
     _, groups, _ = trained(limited(model, 2, 2))
     for ended in groups:
-        begun = [min(a.policy_version for a in actions([group])) for group in ended]
+        begun = [min(a.policy_version for a in responses([group])) for group in ended]
         assert begun == sorted(begun)
 
 
 def test_log_probabilities_are_those_of_the_weights_that_sampled_each_token(model):
     _, groups, weights = trained(limited(model, 2, 2))
-    in_parts = [action for step in groups for action in actions(step) if action.later_parts]
+    in_parts = [response for step in groups for response in responses(step) if response.later_parts]
     assert len(in_parts) > 8
     reference = LlamaForCausalLM.from_pretrained(model, dtype=torch.float64)
-    for action in in_parts:
-        tokens = torch.tensor([(*action.observation, *action.items)])
-        start = len(action.observation)
-        sampled = zip(action.items, action.logp, action.item_versions, strict=True)
+    for response in in_parts:
+        tokens = torch.tensor([(*response.observation, *response.items)])
+        start = len(response.observation)
+        sampled = zip(response.items, response.logp, response.item_versions, strict=True)
         for place, (token, logp, version) in enumerate(sampled):
             reference.load_state_dict(weights[version], strict=False)
             with torch.no_grad():
                 logits = reference(tokens[:, : start + place]).logits[0, -1]
             assert logits.log_softmax(0)[token].item() == pytest.approx(logp, abs=1e-6)
-    assert {version for action in in_parts for version in action.item_versions} > {0, 1, 2}
+    assert {version for response in in_parts for version in response.item_versions} > {0, 1, 2}
 
 
 @pytest.mark.parametrize(("tokens", "staleness"), [(2, 2), (2, 3), (3, 1), (4, 2), (1, 5)])
@@ -166,8 +166,8 @@ def test_no_token_is_older_than_max_staleness(model, tokens, staleness):
     ages = [
         step - version
         for step, ended in enumerate(groups)
-        for action in actions(ended)
-        for version in action.item_versions
+        for response in responses(ended)
+        for version in response.item_versions
     ]
     assert 0 < max(ages) <= staleness
 
@@ -178,8 +178,8 @@ def test_rollouts_of_several_turns_end_in_the_last_step_that_max_staleness_allow
     ages = {
         step - version
         for step, ended in enumerate(groups)
-        for action in actions(ended)
-        for version in action.item_versions
+        for response in responses(ended)
+        for version in response.item_versions
     }
     assert ages == {0, 1}
     assert max(rollout.length for step in groups for g in step for rollout in g.rollouts) > 6
@@ -220,7 +220,7 @@ def test_the_tokens_of_a_step_are_those_that_it_generated(model):
 def test_a_stop_string_may_begin_in_one_step_and_end_in_the_next(model):
     changes = {**CONSTANT, "max_steps": 8}
     _, groups, _ = trained(limited(model, 0, 0, **changes))
-    texts = [action.text for step in groups for action in actions(step)]
+    texts = [response.text for step in groups for response in responses(step)]
     pairs = Counter(text[i : i + 2] for text in texts for i in (1, 3) if len(text) > i + 1)
     stop, _ = pairs.most_common(1)[0]
     whole, parts = (
@@ -230,9 +230,9 @@ def test_a_stop_string_may_begin_in_one_step_and_end_in_the_next(model):
     expected = rollouts_by_stream(whole)
     stopped = 0
     for streams, rollout in rollouts_by_stream(parts).items():
-        action, other = rollout.turns[0][1], expected[streams].turns[0][1]
-        assert (action.items, action.finish_reason) == (other.items, other.finish_reason)
-        stopped += action.finish_reason == "stop" and bool(action.later_parts)
+        response, other = rollout.turns[0][1], expected[streams].turns[0][1]
+        assert (response.items, response.finish_reason) == (other.items, other.finish_reason)
+        stopped += response.finish_reason == "stop" and bool(response.later_parts)
     assert stopped
 
 
@@ -250,7 +250,7 @@ class LosingGame:
         self.env = env
         self.lost = {}
 
-    def loss(self, task, rollout):
+    def lost_reply_cause(self, task, rollout):
         texts = [turn_texts(rollout)[:n] for n in range(len(rollout.turns) + 1)]
         return next((self.lost[task.key, t] for t in texts if self.lost.get((task.key, t))), "")
 
@@ -269,7 +269,7 @@ class LosingGame:
 def test_a_reply_that_was_lost_is_asked_for_again_in_the_next_step():
     env = LosingGame(open_env(MultiTurn(LetterGame, max_turns=2)))
     group = UnfinishedGroup(Task("key", "a"), 0, (0, 0))
-    rollout = Rollout((("a", scripted_play.action("b")),))
+    rollout = Rollout((("a", scripted_play.response("b")),))
     sampling_round = SamplingRound(GroupSampler(2), env, [group], StepLimit(0, 2, 2))
     (record,) = sampling_round.records
     assert record

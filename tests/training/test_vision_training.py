@@ -19,7 +19,7 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.tasks import DatasetTasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers import vision_families
 from tests.helpers.media_prompts import random_media
 from tests.helpers.run_outcomes import differences, outcome
@@ -80,10 +80,10 @@ def recipe_of(folder: Path, **fields: Any) -> Recipe:
 def test_an_interrupted_run_on_pictures_ends_with_the_same_bits(family, fields, tmp_path: Path):
     vision_families.save_model(tmp_path / "model", family)
     recipe = recipe_of(tmp_path / "model", **fields)
-    train(recipe, tmp_path / "whole")
+    run_training(recipe, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "cut", InterruptAfterStep2())
-    resume(tmp_path / "cut")
+        run_training(recipe, tmp_path / "cut", InterruptAfterStep2())
+    resume_training(tmp_path / "cut")
     assert differences(outcome(tmp_path / "whole"), outcome(tmp_path / "cut")) == []
 
 

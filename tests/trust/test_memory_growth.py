@@ -7,7 +7,7 @@ import pytest
 from grupo.methods.rae import rae
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import train
+from grupo.training.trainer import run_training
 from tests.helpers.resource_use import (
     PER_STEP,
     excessive_growth,
@@ -31,5 +31,5 @@ def test_training_grows_by_less_than_100_kb_in_1000_steps(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         (tmp_path / "tmp").mkdir()
         patch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-        train(recipe, tmp_path / "run", Sampler())
+        run_training(recipe, tmp_path / "run", Sampler())
     assert excessive_growth(samples, PER_STEP) == {}

@@ -18,7 +18,7 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.report.html.server import ReportServer
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers.report_servers import connect, exchange, get_request, served
 from tests.helpers.resource_use import (
     PER_RUN,
@@ -67,9 +67,9 @@ def recipes() -> list[Recipe]:
 def run_and_resume(recipe: Recipe, folder: Path) -> None:
     """Train a run up to its interruption, resume it while it is watched, and remove it."""
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, folder, Interrupt())
+        run_training(recipe, folder, Interrupt())
     with served(folder) as server:
-        assert resume(folder, Watch(server))["steps"] == STEPS
+        assert resume_training(folder, Watch(server))["steps"] == STEPS
     shutil.rmtree(folder)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 
 
 @component
@@ -48,7 +48,7 @@ class SignAdvantage:
     tensor([ 0.5000, -1.0000])
     """
 
-    positive_advantage: Number
+    positive_advantage: NumberOrSchedule
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         positive = torch.full_like(x, self.positive_advantage)

@@ -10,7 +10,7 @@ from grupo.algo.advantages.turn_table import combine_labels
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 
 
@@ -38,7 +38,7 @@ class BudgetRelativeAdvantage:
     [[0.0, 0.5], [-0.5, -0.5]]
     """
 
-    prior: tuple[Number, ...]
+    prior: tuple[NumberOrSchedule, ...]
     answers_per_cut: PositiveInt
 
     requires = Requires(

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 
 
@@ -28,7 +28,7 @@ class CountByBin:
     """
 
     num_bins: PositiveInt
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     requires = Requires(reward_terms=("quality",))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.core.component import component, to_code
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -88,7 +88,7 @@ class PerRewardTerm:
     """
 
     estimator: AdvantageEstimator
-    weights: tuple[tuple[str, Number], ...]
+    weights: tuple[tuple[str, NumberOrSchedule], ...]
 
     @property
     def requires(self) -> Requires:
@@ -209,8 +209,8 @@ class ClampAdvantage:
     tensor([-1.0000,  0.5000])
     """
 
-    low: Number
-    high: Number
+    low: NumberOrSchedule
+    high: NumberOrSchedule
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x.clamp(self.low, self.high)

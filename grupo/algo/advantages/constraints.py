@@ -10,7 +10,7 @@ from grupo.algo.advantages.intrinsic import ref_log_ratio
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Number, Positive
+from grupo.core.numbers import NumberOrSchedule, Positive
 from grupo.core.requires import Requires
 
 
@@ -105,7 +105,7 @@ class KLGated:
     [4.0, 0.0]
     """
 
-    max_kl: Number
+    max_kl: NumberOrSchedule
 
     requires = Requires(signals=("logp@ref",))
 

@@ -10,7 +10,7 @@ from grupo.algo.advantages.token_table import sum_per_rollout, to_token_table
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.numbers import Fraction, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 
 
@@ -36,7 +36,7 @@ class EntropyRank:
     """
 
     max_length: PositiveInt
-    max_bonus: Number = 0.1
+    max_bonus: NumberOrSchedule = 0.1
     peak_fraction: Fraction = 0.2
 
     requires = Requires(signals=("entropy",))

@@ -5,7 +5,7 @@ from torch import Tensor
 from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -35,7 +35,7 @@ class SumSignal:
     """
 
     signal: str = ""
-    factor: Number = 1.0
+    factor: NumberOrSchedule = 1.0
 
     @property
     def requires(self) -> Requires:

@@ -10,7 +10,7 @@ from torch import Tensor
 from grupo.algo.divergences import k1
 from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -23,7 +23,7 @@ class _KLPenalty:
         other_policy: name of the policy whose `logp@<name>` is measured.
     """
 
-    kl_coef: Number
+    kl_coef: NumberOrSchedule
     other_policy: str = "ref"
 
     @property
@@ -119,10 +119,10 @@ class TemperatureRatioBonus:
             [0.]])
     """
 
-    entropy: Number
-    target_entropy: Number
-    max_coef: Number = 0.1
-    success_threshold: Number = 0.05
+    entropy: NumberOrSchedule
+    target_entropy: NumberOrSchedule
+    max_coef: NumberOrSchedule = 0.1
+    success_threshold: NumberOrSchedule = 0.05
     reward_term: str = "correct"
 
     @property

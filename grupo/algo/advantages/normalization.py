@@ -7,7 +7,7 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -27,7 +27,7 @@ class ScaleByStd:
     tensor([ 0.8660, -0.8660,  0.8660, -0.8660])
     """
 
-    eps: Number = 1e-6
+    eps: NumberOrSchedule = 1e-6
     std: Callable[[Tensor, Tensor], Tensor] = group_ops.std
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -53,7 +53,7 @@ class StandardiseBatch:
     tensor([-1.,  1.])
     """
 
-    eps: Number = 1e-8
+    eps: NumberOrSchedule = 1e-8
     std: Callable[[Tensor, Tensor], Tensor] = group_ops.std
 
     # mean and standard deviation are those of all groups
@@ -80,7 +80,7 @@ class Whiten:
     tensor([-0.7071,  0.7071])
     """
 
-    eps: Number = 1e-8
+    eps: NumberOrSchedule = 1e-8
 
     # mean and variance are those of all groups
     requires = Requires(whole_batch=True)

@@ -12,7 +12,7 @@ from grupo.algo.advantages.turn_table import combine_labels
 from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -34,7 +34,7 @@ class ScaleReplayed:
     tensor([1., 2.])
     """
 
-    alpha: Number
+    alpha: NumberOrSchedule
 
     requires = REQUIRES_OFF_CONTEXT
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, PerRollout, broadcast_to_tokens
 from grupo.core.component import check_field, component
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.numbers import Fraction, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 
 
@@ -168,7 +168,7 @@ class RepetitionPenalty:
     tensor([[-0.7500, -1.5000, -1.0000]], dtype=torch.float64)
     """
 
-    repetition_coef: Number
+    repetition_coef: NumberOrSchedule
     discount: Fraction
     step_value: str = "step/repeated"
 

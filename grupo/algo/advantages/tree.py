@@ -22,7 +22,7 @@ from grupo.algo.advantages.turn_table import combine_labels
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 
 ActionMaskFn = Callable[[Batch], Bool[Tensor, "N T"]]  # its values where masked are not read
@@ -51,8 +51,8 @@ class NormalizePerDepth:
             [-0.9272, -0.1325,  1.0596]])
     """
 
-    eps: Number = 1e-6
-    logp_coef: Number = 0.0
+    eps: NumberOrSchedule = 1e-6
+    logp_coef: NumberOrSchedule = 0.0
 
     requires = Requires(signals=("step/node", "step/depth"))
 
@@ -114,7 +114,7 @@ class OutsideWindow:
     [[True, False, False, True]]
     """
 
-    start: Number
+    start: NumberOrSchedule
     width: PositiveInt
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "N T"]:

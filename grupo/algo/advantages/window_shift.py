@@ -7,7 +7,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, Positive
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive
 from grupo.core.requires import Requires
 
 SHIFT = "curriculum/shift"  # metric of `WindowShift`
@@ -36,7 +36,7 @@ class WindowShift:
 
     scale: NonNegative = 500.0
     gain: Positive = 2.0
-    target: Number = 0.5
+    target: NumberOrSchedule = 0.5
     max_shift: NonNegative = 1000.0
 
     requires = Requires(signals=("concentration",))

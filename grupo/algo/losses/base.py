@@ -6,7 +6,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component, to_code
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 
 
 class Loss:
@@ -37,7 +37,7 @@ class Loss:
     def __sub__(self, other: "Loss") -> "Loss":
         return self + -1.0 * other
 
-    def __rmul__(self, factor: Number) -> "Loss":
+    def __rmul__(self, factor: NumberOrSchedule) -> "Loss":
         return ScaledLoss(factor, self) if factor else ZeroLoss()
 
 
@@ -96,7 +96,7 @@ class ScaledLoss(Loss):
         loss: the loss to scale.
     """
 
-    factor: Number
+    factor: NumberOrSchedule
     loss: Loss
 
     @property

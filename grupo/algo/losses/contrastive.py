@@ -15,7 +15,7 @@ from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, PerRollout, Signals, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, Positive
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive
 from grupo.core.requires import Requires
 
 
@@ -144,7 +144,7 @@ class TrustRegion(Loss):
     """
 
     beta: NonNegative = 1000.0
-    delta: Number = 1e-4
+    delta: NumberOrSchedule = 1e-4
 
     # K is a mean over all groups
     requires = Requires(coupled_rows=True, whole_batch=True)

@@ -9,7 +9,7 @@ from grupo.algo import ratios
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 
 
@@ -64,8 +64,8 @@ class AdaptiveClip(Loss):
     [[-2.5], [2.0]]
     """
 
-    narrow_bounds: tuple[Number, Number] = (0.6, 1.2)
-    wide_bounds: tuple[Number, Number] = (0.9, 3.0)
+    narrow_bounds: tuple[NumberOrSchedule, NumberOrSchedule] = (0.6, 1.2)
+    wide_bounds: tuple[NumberOrSchedule, NumberOrSchedule] = (0.9, 3.0)
     positive_share: Fraction = 0.5
     search_steps: tuple[PositiveInt, PositiveInt] = (6, 18)
 

@@ -9,7 +9,7 @@ from grupo.algo.losses.regularizers import KL
 from grupo.algo.token_level import row_max
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, Number
+from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -65,7 +65,10 @@ class EntropyAdaptiveClip(Loss):
 
     # the entropy quantile is that of all groups
     requires = Requires(
-        recomputed_signals=("entropy",), coupled_rows=True, stop_gradient=True, whole_batch=True
+        recomputed_signals=("entropy",),
+        coupled_rows=True,
+        surrogate_gradient=True,
+        whole_batch=True,
     )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
@@ -142,8 +145,8 @@ class DualConstraint(Loss):
 
     clip_eps: NonNegative = 0.2
     high_entropy_clip_eps: NonNegative = 0.5
-    kl_coef: Number = 0.0
-    high_entropy_kl_coef: Number = 0.0
+    kl_coef: NumberOrSchedule = 0.0
+    high_entropy_kl_coef: NumberOrSchedule = 0.0
     quantile: Fraction = 0.8
 
     @property
@@ -154,7 +157,7 @@ class DualConstraint(Loss):
     @property
     def requires(self) -> Requires:
         signals = ("logp@ref",) if self.has_kl_penalty else ()
-        return Requires(signals=signals, recomputed_signals=("entropy",), stop_gradient=True)
+        return Requires(signals=signals, recomputed_signals=("entropy",), surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         is_high = high_entropy_mask(pi.entropy, batch, self.quantile)

@@ -18,7 +18,7 @@ from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import check_field, component
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.numbers import NonNegative, Number
+from grupo.core.numbers import NonNegative, NumberOrSchedule
 from grupo.core.requires import Requires
 
 WeightFn = Callable[[Signals, Batch], Tensor]  # weight of each token's loss, (N, T)
@@ -53,8 +53,8 @@ class BoundedIS:
     tensor([0.5000, 1.5000, 2.0000])
     """
 
-    low: Number
-    high: Number
+    low: NumberOrSchedule
+    high: NumberOrSchedule
 
     def __post_init__(self) -> None:
         check_order(self)
@@ -75,8 +75,8 @@ class IntervalMask:
     tensor([0.0000, 0.5000, 0.0000])
     """
 
-    low: Number
-    high: Number
+    low: NumberOrSchedule
+    high: NumberOrSchedule
 
     def __post_init__(self) -> None:
         check_order(self)
@@ -161,8 +161,8 @@ class RejectionMask:
 
     estimator: Callable[[Tensor, Tensor], Tensor]
     level: Level = per_action
-    min_kl: Number = -torch.inf
-    max_kl: Number = torch.inf
+    min_kl: NumberOrSchedule = -torch.inf
+    max_kl: NumberOrSchedule = torch.inf
     policy: Callable[[Signals, Batch], PerAction] = old_policy
 
     requires = Requires(signals=("logp@sampler",))

@@ -39,7 +39,7 @@ class StraightThroughKL(Loss):
 
     @property
     def requires(self) -> Requires:
-        return Requires(signals=(f"logp@{self.other_policy}",), stop_gradient=True)
+        return Requires(signals=(f"logp@{self.other_policy}",), surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         other_logp = batch.signals[f"logp@{self.other_policy}"]

@@ -9,7 +9,7 @@ from torch.nn.functional import logsigmoid, softplus
 
 from grupo.core.component import check_field, component
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.numbers import Fraction, Number, OpenFraction, Positive
+from grupo.core.numbers import Fraction, NumberOrSchedule, OpenFraction, Positive
 
 
 @component
@@ -89,7 +89,7 @@ class SquaredError:
     tensor([2.2500])
     """
 
-    target: Number
+    target: NumberOrSchedule
 
     def __call__(self, z: Tensor) -> Tensor:
         return (z - self.target) ** 2
@@ -125,7 +125,7 @@ class Sigmoid:
     tensor([0.5000])
     """
 
-    beta: Number
+    beta: NumberOrSchedule
 
     def __call__(self, z: Tensor) -> Tensor:
         return (-self.beta * z).sigmoid()

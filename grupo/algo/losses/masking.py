@@ -9,7 +9,7 @@ from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -81,7 +81,7 @@ class IncorrectRollouts:
     """
 
     reward_term: str = "correct"
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     @property
     def requires(self) -> Requires:
@@ -107,7 +107,7 @@ class AllIncorrectGroups:
     """
 
     reward_term: str = "correct"
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     @property
     def requires(self) -> Requires:

@@ -10,30 +10,6 @@ from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveFloat
 from grupo.core.requires import Requires
 
-PAPER = Paper(
-    title="Two-Stage Constrained Actor-Critic for Short Video Recommendation",
-    use="One reward is to rise while policies trained for other rewards stay close.",
-    tags=("reward", "kl", "off-policy"),
-    kind="pipeline",
-    catalogue=("tscac-recsys",),
-    checked=("golden", "run"),
-    source=Source(
-        "third_party",
-        "two reviews of arXiv:2302.01680, which name stages and KL loss; the closed form is "
-        "derived in the catalogue's row",
-    ),
-    missing=("The critics: the advantage is that of the method's estimator.",),
-    deviations=(
-        "Stage one is any recipe for each auxiliary reward; its policy is an auxiliary model of "
-        "stage two.",
-    ),
-    shown=(
-        "tests/algo/losses/test_multi_reference.py::test_a_bandit_reaches_the_optimal_policy",
-        "tests/algo/losses/test_multi_reference.py"
-        "::test_main_and_auxiliary_rewards_by_the_weight_of_the_policies",
-    ),
-)
-
 
 @component
 class MultiReferenceNLL(Loss):
@@ -76,3 +52,28 @@ class MultiReferenceNLL(Loss):
             log_ratio = batch.signals[f"logp@{name}"] - batch.old_logp
             log_weight = log_weight + lam / S * log_ratio
         return log_weight.exp()
+
+
+PAPER = Paper(
+    title="Two-Stage Constrained Actor-Critic for Short Video Recommendation",
+    use="One reward is to rise while policies trained for other rewards stay close.",
+    tags=("reward", "kl", "off-policy"),
+    kind="pipeline",
+    catalogue=("tscac-recsys",),
+    checked=("golden", "run"),
+    source=Source(
+        "third_party",
+        "two reviews of arXiv:2302.01680, which name stages and KL loss; the closed form is "
+        "derived in the catalogue's row",
+    ),
+    missing=("The critics: the advantage is that of the method's estimator.",),
+    deviations=(
+        "Stage one is any recipe for each auxiliary reward; its policy is an auxiliary model of "
+        "stage two.",
+    ),
+    shown=(
+        "tests/algo/losses/test_multi_reference.py::test_a_bandit_reaches_the_optimal_policy",
+        "tests/algo/losses/test_multi_reference.py"
+        "::test_main_and_auxiliary_rewards_by_the_weight_of_the_policies",
+    ),
+)

@@ -44,7 +44,7 @@ class BatchMeanShift:
     """
 
     # the mean is over all groups, and is not differentiated
-    requires = Requires(whole_batch=True, stop_gradient=True)
+    requires = Requires(whole_batch=True, surrogate_gradient=True)
 
     def __call__(self, score: PerRollout, batch: Batch) -> Tensor:
         has_actions = batch.lengths > 0  # a minibatch numbers rollouts that it does not contain

@@ -12,7 +12,7 @@ from grupo.algo import ratios
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number
+from grupo.core.numbers import NonNegative, NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -134,7 +134,7 @@ class WeightedReinforce(Loss):
 
     weight: Callable[[Signals, Batch], Tensor]
 
-    requires = Requires(stop_gradient=True)
+    requires = Requires(surrogate_gradient=True)
 
     @property
     def zero_if_no_advantage(self) -> bool:
@@ -171,8 +171,8 @@ class ClipPreserveGradient:
 
     clip_low: NonNegative = 0.2
     clip_high: NonNegative = 0.2
-    low_scale: Number = 1.0
-    high_scale: Number = 1.0
+    low_scale: NumberOrSchedule = 1.0
+    high_scale: NumberOrSchedule = 1.0
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch)

@@ -16,7 +16,7 @@ from grupo.algo.losses.pairs import Pairing, Pairs, best_against_worst
 from grupo.algo.losses.scores import Score
 from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 Link = Callable[[Tensor], Tensor]
@@ -47,7 +47,7 @@ class ConstantMargin:
     [0.5]
     """
 
-    margin: Number
+    margin: NumberOrSchedule
 
     def __call__(self, pairs: Pairs, batch: Batch) -> Float[Tensor, "K"]:
         return torch.full_like(no_margin(pairs, batch), self.margin)
@@ -69,7 +69,7 @@ class RewardMargin:
     [-1.0]
     """
 
-    coefficients: tuple[tuple[str, Number], ...]
+    coefficients: tuple[tuple[str, NumberOrSchedule], ...]
 
     @property
     def requires(self) -> Requires:

@@ -12,7 +12,7 @@ from grupo.algo import divergences
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Requires
 
 KLEstimator = Callable[[Tensor, Tensor], Tensor]
@@ -151,7 +151,7 @@ class EntropyBonus(Loss):
     Requires(recomputed_signals=['entropy'])
     """
 
-    entropy_coef: Number
+    entropy_coef: NumberOrSchedule
 
     requires = Requires(recomputed_signals=("entropy",))
 

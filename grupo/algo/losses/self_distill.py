@@ -14,7 +14,7 @@ from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, Number, Positive
+from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive
 from grupo.core.requires import Requires
 
 
@@ -55,7 +55,7 @@ class SelfDistillOnFailure(Loss):
     """
 
     policy_loss: Loss
-    distill_coef: Number = 1.0
+    distill_coef: NumberOrSchedule = 1.0
     cap: NonNegative = 2.0
     teacher: str = "hinted"
 
@@ -64,7 +64,7 @@ class SelfDistillOnFailure(Loss):
         return Requires(
             recomputed_signals=(f"jsd@{self.teacher}",),
             reward_terms=("correct",),
-            stop_gradient=True,
+            surrogate_gradient=True,
         )
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:

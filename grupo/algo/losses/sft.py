@@ -13,7 +13,7 @@ from grupo.algo.losses.base import Loss
 from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, Number
+from grupo.core.numbers import Fraction, NumberOrSchedule
 from grupo.core.requires import Requires
 
 
@@ -119,10 +119,10 @@ class EntropyWeightedMix(Loss):
     [[0.25], [0.5]]
     """
 
-    sft_coef: Number
-    rl_coef: Number
+    sft_coef: NumberOrSchedule
+    rl_coef: NumberOrSchedule
 
-    requires = REQUIRES_SAMPLED | Requires(recomputed_signals=("entropy",), stop_gradient=True)
+    requires = REQUIRES_SAMPLED | Requires(recomputed_signals=("entropy",), surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         H = row_mean(pi.entropy.detach(), batch)
@@ -150,7 +150,7 @@ class PolicyShaping(Loss):
     [[-0.5]]
     """
 
-    shaping_constant: Number = 0.1
+    shaping_constant: NumberOrSchedule = 0.1
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         p = pi.logp.exp()

@@ -34,7 +34,7 @@ class ReverseClip(Loss):
     clip_eps: NonNegative
 
     # the later turns of a rollout may be in another row
-    requires = Requires(coupled_rows=True, stop_gradient=True)
+    requires = Requires(coupled_rows=True, surrogate_gradient=True)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         length = sum_per_turn(batch.mask.double(), batch).clamp(min=1)

@@ -8,26 +8,6 @@ from torch import Tensor
 
 from grupo.core.paper import Paper, Source
 
-PAPER = Paper(
-    title="Adaptive Advantage-Guided Policy Regularization for Offline Reinforcement Learning",
-    use="A log of mixed quality is all there is, and its best actions are to be combined.",
-    tags=("off-policy", "sft", "critic"),
-    kind="policy",
-    catalogue=("a2pr",),
-    checked=("golden", "run"),
-    source=Source("code", "ltlhuuu/A2PR, A2PR.py"),
-    deviations=(
-        "Tables of discrete actions: the behaviour model is the frequency of logged actions of "
-        "positive advantage, in place of a VAE; the squared error is a negative log-likelihood.",
-        "One critic instead of the smaller of two, and no noise on its actions.",
-        "Expectations over the log are exact, and targets are drawn anew for each update.",
-    ),
-    shown=(
-        "tests/claims/offline/test_a2pr.py"
-        "::test_against_cloning_and_a_policy_gradient_without_a_constraint",
-    ),
-)
-
 
 @dataclass(frozen=True)
 class TransitionLog:
@@ -149,3 +129,24 @@ def fit_a2pr(
         loss.backward()
         optimizer.step()
     return logits.detach().softmax(-1), critic
+
+
+PAPER = Paper(
+    title="Adaptive Advantage-Guided Policy Regularization for Offline Reinforcement Learning",
+    use="A log of mixed quality is all there is, and its best actions are to be combined.",
+    tags=("off-policy", "sft", "critic"),
+    kind="policy",
+    catalogue=("a2pr",),
+    checked=("golden", "run"),
+    source=Source("code", "ltlhuuu/A2PR, A2PR.py"),
+    deviations=(
+        "Tables of discrete actions: the behaviour model is the frequency of logged actions of "
+        "positive advantage, in place of a VAE; the squared error is a negative log-likelihood.",
+        "One critic instead of the smaller of two, and no noise on its actions.",
+        "Expectations over the log are exact, and targets are drawn anew for each update.",
+    ),
+    shown=(
+        "tests/claims/offline/test_a2pr.py"
+        "::test_against_cloning_and_a_policy_gradient_without_a_constraint",
+    ),
+)

@@ -9,35 +9,6 @@ from torch import Tensor, nn
 from grupo.claims.offline.outcomes import OutcomeLog
 from grupo.core.paper import Paper, Source
 
-PAPER = Paper(
-    title="Dichotomy of Control: Separating What You Can Control from What You Cannot",
-    use="A log of an environment whose outcomes are luck in part is learned by conditioning.",
-    tags=("sft", "off-policy"),
-    kind="policy",
-    catalogue=("dichotomy-of-control",),
-    checked=("golden", "run"),
-    source=Source(
-        "code",
-        "google-research/google-research, dichotomy_of_control/dichotomy_of_control/models/"
-        "tabular_sdt.py (of arXiv:2210.13435)",
-    ),
-    missing=("Several time steps, and the transformer: tables of one-step choices are here.",),
-    deviations=(
-        "Expectations over the latent are exact sums; the code samples it, straight-through.",
-        "The posterior minimises the contrastive bound that the energy maximises, as the "
-        "constraint asks; in the code both minimise its negative.",
-        "Negative outcomes come from those of the same state and action, as the constraint "
-        "asks; in the code from all.",
-        "The value does not train the posterior; in the code it does.",
-        "The latent at test time is the best of those with a prior of at least 1 / (2 Z); the "
-        "code takes the best of all, also of those that no data has.",
-    ),
-    shown=(
-        "tests/claims/offline/test_dichotomy_of_control.py"
-        "::test_the_sure_arm_is_chosen_and_the_return_conditioned_policy_gambles",
-    ),
-)
-
 
 @dataclass(frozen=True)
 class Losses:
@@ -143,3 +114,33 @@ def fit_control(
         (losses.cloning + information_weight * losses.information + losses.value).backward()
         minimiser.step()
     return tables
+
+
+PAPER = Paper(
+    title="Dichotomy of Control: Separating What You Can Control from What You Cannot",
+    use="A log of an environment whose outcomes are luck in part is learned by conditioning.",
+    tags=("sft", "off-policy"),
+    kind="policy",
+    catalogue=("dichotomy-of-control",),
+    checked=("golden", "run"),
+    source=Source(
+        "code",
+        "google-research/google-research, dichotomy_of_control/dichotomy_of_control/models/"
+        "tabular_sdt.py (of arXiv:2210.13435)",
+    ),
+    missing=("Several time steps, and the transformer: tables of one-step choices are here.",),
+    deviations=(
+        "Expectations over the latent are exact sums; the code samples it, straight-through.",
+        "The posterior minimises the contrastive bound that the energy maximises, as the "
+        "constraint asks; in the code both minimise its negative.",
+        "Negative outcomes come from those of the same state and action, as the constraint "
+        "asks; in the code from all.",
+        "The value does not train the posterior; in the code it does.",
+        "The latent at test time is the best of those with a prior of at least 1 / (2 Z); the "
+        "code takes the best of all, also of those that no data has.",
+    ),
+    shown=(
+        "tests/claims/offline/test_dichotomy_of_control.py"
+        "::test_the_sure_arm_is_chosen_and_the_return_conditioned_policy_gambles",
+    ),
+)

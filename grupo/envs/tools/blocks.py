@@ -10,25 +10,6 @@ from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.types import Observation, Task
 from grupo.envs.game_env import StepResult
 
-PAPER = Paper(
-    title="Tool-Augmented Policy Optimization: Synergizing Reasoning and Adaptive Tool Use with "
-    "Reinforcement Learning",
-    kind="environment",
-    use="The policy should think, search and compute in one answer, and only where it helps.",
-    tags=("agents", "reward", "filtering", "length"),
-    catalogue=("tapo-tool",),
-    source=Source(
-        "code",
-        "Goer17/TAPO, verl/utils/reward_score/tool_dapo.py, verl/workers/reward_manager/tapo.py and"
-        " recipe/tapo, as the catalogue cites them",
-    ),
-    checked=("golden",),
-    deviations=(
-        "Results are cut by characters, not by tokens; the tolerance of 5 percent for complex"
-        " numbers is `NumberWithin(relative=0.05)` as another route.",
-    ),
-    shown=("docs/small_claims.md#tool-blocks",),
-)
 RESPONSE = "response"
 
 
@@ -116,3 +97,24 @@ class BlockSession:
             counts["tool_errors"] = 1.0
         cut = result[: self.config.max_response_chars] or "(nothing)"
         return StepResult(f"<{RESPONSE}>{cut}</{RESPONSE}>", counts=counts)
+
+
+PAPER = Paper(
+    title="Tool-Augmented Policy Optimization: Synergizing Reasoning and Adaptive Tool Use with "
+    "Reinforcement Learning",
+    kind="environment",
+    use="The policy should think, search and compute in one answer, and only where it helps.",
+    tags=("agents", "reward", "filtering", "length"),
+    catalogue=("tapo-tool",),
+    source=Source(
+        "code",
+        "Goer17/TAPO, verl/utils/reward_score/tool_dapo.py, verl/workers/reward_manager/tapo.py and"
+        " recipe/tapo, as the catalogue cites them",
+    ),
+    checked=("golden",),
+    deviations=(
+        "Results are cut by characters, not by tokens; the tolerance of 5 percent for complex"
+        " numbers is `NumberWithin(relative=0.05)` as another route.",
+    ),
+    shown=("docs/small_claims.md#tool-blocks",),
+)

@@ -10,10 +10,10 @@ from grupo.rewards import PerRolloutReward
 class ParsedCalls(PerRolloutReward):
     """1 if the rollout calls a tool and all its calls are JSON of the right form, else 0.
 
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> call = '<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>'
     >>> texts = (call, call[:-13], "no call")
-    >>> rollouts = [Rollout((("?", Action((), (), text=text)),)) for text in texts]
+    >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> [ParsedCalls().score(Task("k", "?"), rollout) for rollout in rollouts]
     [1.0, 0.0, 0.0]
     """

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import TokenScores
+from grupo.core.interfaces import TokenLogprobs
 from grupo.core.rng import derive_key, make_rng
-from grupo.core.types import Action, Observation, Rollout
+from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.counting_batcher import CountingBatcher
 from grupo.models.flow_matching.backbone import FlowBackbone
 from grupo.models.flow_matching.sampler import (
@@ -27,8 +27,8 @@ from grupo.storage import tensor_text
 class FlowActor:
     """A flow-matching policy with a random stream of its own.
 
-    An action is a segment of denoising steps. It ends with the image, at a border of `sde_window`,
-    or after `max_steps`; the next action continues without an observation.
+    A response is a segment of denoising steps. It ends with the image, at a border of `sde_window`,
+    or after `max_steps`; the next response continues without an observation.
 
     Args:
         backbone: encodes prompts; defines the shape of latents.
@@ -37,7 +37,7 @@ class FlowActor:
         rng_key: key of the random stream.
         policy_version: update steps of the weights that generate.
         noise_scale: factor on the noise of each step.
-        max_steps: maximal number of steps of an action.
+        max_steps: maximal number of steps of a response.
         greedy: take all steps without noise.
         shared_noise_key: key of a stream that the noise is correlated with.
         noise_correlation: correlation with that stream, 0 to 1.
@@ -58,11 +58,11 @@ class FlowActor:
     def generated_tokens(self) -> Mapping[str, int]:
         return self.batcher.generated_tokens
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         turns = rollout.contexts[-1].turns
         if not turns:
             return await self._start(rollout.role, observation)
-        begin = sum(len(action.items) for _, action in turns)
+        begin = sum(len(response.items) for _, response in turns)
         if observation or begin >= len(self.noise_schedule.sigma):
             raise ConfigError(
                 f"prompt: {observation!r} follows an image. Allowed: one prompt, as the first"
@@ -79,7 +79,7 @@ class FlowActor:
         observation: Observation,
         suffix_tokens: int = 0,
         prefix_tokens: int = 0,
-    ) -> Action:
+    ) -> Response:
         if suffix_tokens or prefix_tokens:
             raise ConfigError(
                 "sampler: it carries items to another context. Allowed with a flow: none."
@@ -88,35 +88,37 @@ class FlowActor:
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
-    ) -> Action:
+    ) -> Response:
         raise ConfigError(
-            f"sampler: it inserts the text {text[:60]!r}. Allowed with a flow: sampled actions."
+            f"sampler: it inserts the text {text[:60]!r}. Allowed with a flow: sampled responses."
         )
 
     def demonstrate(self, demonstration: Demonstration) -> Rollout:
         raise ConfigError("sampler: it reads demonstrations. Allowed: with a language model.")
 
-    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
+    async def prefill_forced(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Response:
         return await self.append_unsampled(rollout, observation, text)
 
     async def choose(
         self, rollout: Rollout, observation: Observation, probabilities: Mapping[str, float]
-    ) -> Action:
+    ) -> Response:
         return await self.append_unsampled(rollout, observation, next(iter(probabilities), ""))
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
-        *turns, (observation, action) = rollout.turns
+        *turns, (observation, response) = rollout.turns
         truncated = replace(
-            action,
-            items=action.items[:num_items],
-            logp=action.logp[:num_items],
+            response,
+            items=response.items[:num_items],
+            logp=response.logp[:num_items],
             finish_reason="length",
             image="",
         )
         return replace(rollout, turns=tuple(turns)).append_turn(observation, truncated)
 
-    async def score(self, rollout: Rollout) -> TokenScores:
-        raise ConfigError("sampler: it scores given actions. Allowed: with a language model.")
+    async def logprobs(self, rollout: Rollout) -> TokenLogprobs:
+        raise ConfigError("sampler: it scores given responses. Allowed: with a language model.")
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
         raise ConfigError(
@@ -149,7 +151,7 @@ class FlowActor:
             )
         return replace(self, max_steps=max_new_tokens or 1 << 30)
 
-    async def _start(self, role: str, observation: Observation) -> Action:
+    async def _start(self, role: str, observation: Observation) -> Response:
         prompt = prompt_text(observation)
         self.backbone.check_prompt(prompt)
         noise = standard_normal(self.rng_key, "start", self.backbone.shape)
@@ -158,7 +160,7 @@ class FlowActor:
 
     async def _denoise(
         self, role: str, prompt: str, latent: Tensor, begin: int, observation: tuple[str, ...]
-    ) -> Action:
+    ) -> Response:
         schedule = self.noise_schedule
         if self.greedy:
             schedule = replace(schedule, sde_window=frozenset())
@@ -167,7 +169,7 @@ class FlowActor:
         sigma = schedule.sigma * (self.noise_scale if in_window else 0.0)
         noise = NoiseStream(self.rng_key, self.shared_noise_key, self.noise_correlation)
         reply = await self.batcher(FlowRequest(prompt, latent, begin, end, sigma, noise, role))
-        return Action(
+        return Response(
             tuple(map(tensor_text.encode_tensor, reply.latents)),
             reply.logp,
             observation,
@@ -193,7 +195,7 @@ def replace_prompt(
 ) -> Rollout:
     """The rollout with `observation` in place of its prompt.
 
-    `off_context` marks its actions as sampled in another context than they now have.
+    `off_context` marks its responses as sampled in another context than they now have.
     """
     (_, first), *rest = rollout.turns
     inputs = (prompt_text(observation), *first.observation[1:])

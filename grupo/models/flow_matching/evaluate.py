@@ -12,7 +12,7 @@ from grupo.core.types import Rollout
 from grupo.models.flow_matching.backbone import VelocityField
 from grupo.models.flow_matching.sampler import NoiseSchedule
 from grupo.models.flow_matching.sde_step import SDESteps
-from grupo.models.scorers import BaseScorer
+from grupo.models.signal_models import BaseSignalModel
 from grupo.storage import tensor_text
 
 CONDITION_PREFIX = "condition/"  # of keys in `Batch.inputs`, before the names of conditions
@@ -89,8 +89,8 @@ class TrajectoryEvaluator:
 
 
 @dataclass(frozen=True)
-class OldPolicy(BaseScorer[SDESteps]):
-    """Scorer with the policy's weights at the time when a batch was collated."""
+class OldPolicy(BaseSignalModel[SDESteps]):
+    """A model with the policy's weights at the time when a batch was collated."""
 
     evaluator: TrajectoryEvaluator
 
@@ -100,6 +100,6 @@ class OldPolicy(BaseScorer[SDESteps]):
 
 def _latents(rollout: Rollout) -> list[Tensor]:
     """Initial noise of a rollout, and the latent after each of its steps."""
-    noise = [text for _, action in rollout.turns[:1] for text in action.observation[1:]]
-    items = [text for _, action in rollout.turns for text in action.items]
+    noise = [text for _, response in rollout.turns[:1] for text in response.observation[1:]]
+    items = [text for _, response in rollout.turns for text in response.items]
     return [tensor_text.decode_tensor(text) for text in (*noise, *items)]

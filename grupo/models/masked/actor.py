@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Observation, Rollout
+from grupo.core.types import Observation, Response, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.context import context_tokens
 from grupo.models.masked.canvas import CanvasRequest, rollout_canvas_start
@@ -21,7 +21,7 @@ class MaskedActor(CausalActor):
 
     block_length: int = 1
 
-    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Response:
         tokens = self.chat_tokenizer.encode_observation(rollout, observation)
         canvas_start = rollout_canvas_start(rollout.contexts[-1])
         context = context_tokens(rollout)
@@ -29,20 +29,20 @@ class MaskedActor(CausalActor):
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
-    ) -> Action:
+    ) -> Response:
         """Append the text, with end tokens that fill its last block."""
         return self._with_whole_blocks(await super().append_unsampled(rollout, observation, text))
 
     def demonstrate(self, demonstration: Demonstration) -> Rollout:
         """The demonstration, with end tokens that fill the last block of each answer."""
         rollout = super().demonstrate(demonstration)
-        turns = ((o, self._with_whole_blocks(action)) for o, action in rollout.turns)
+        turns = ((o, self._with_whole_blocks(response)) for o, response in rollout.turns)
         return replace(rollout, turns=tuple(turns))
 
-    def _with_whole_blocks(self, action: Action) -> Action:
-        num_missing = -len(action.items) % self.block_length
-        items = (*action.items, *self.chat_tokenizer.eos_token_ids[:1] * num_missing)
-        return replace(action, items=items, logp=(0.0,) * len(items), rng_key=self.rng_key)
+    def _with_whole_blocks(self, response: Response) -> Response:
+        num_missing = -len(response.items) % self.block_length
+        items = (*response.items, *self.chat_tokenizer.eos_token_ids[:1] * num_missing)
+        return replace(response, items=items, logp=(0.0,) * len(items), rng_key=self.rng_key)
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
         raise ConfigError(
@@ -56,7 +56,7 @@ class MaskedActor(CausalActor):
         context: tuple[int, ...],
         observation_tokens: tuple[int, ...],
         open_tokens: tuple[int, ...],
-    ) -> Action:
+    ) -> Response:
         return await self._generate_on_canvas(role, context, observation_tokens, 0)
 
     async def _generate_on_canvas(
@@ -65,7 +65,7 @@ class MaskedActor(CausalActor):
         context: tuple[int, ...],
         observation_tokens: tuple[int, ...],
         canvas_start: int,
-    ) -> Action:
+    ) -> Response:
         tokens = (*context, *observation_tokens)
         request = CanvasRequest(
             tokens,
@@ -77,7 +77,7 @@ class MaskedActor(CausalActor):
             canvas_start=len(tokens) if observation_tokens else canvas_start,
         )
         reply = await self.batcher(request)
-        return Action(
+        return Response(
             reply.tokens,
             reply.logp,
             observation_tokens,

@@ -76,11 +76,11 @@ CanvasRow = tuple[Sequence[int], Sequence[Span]]  # tokens, and the answers amon
 def rollout_canvas_start(rollout: Rollout) -> int:
     """Number of tokens before the canvas of the last answer."""
     position = canvas_start = 0
-    for _, action in rollout.turns:
-        position += len(action.observation)
-        if action.observation:
+    for _, response in rollout.turns:
+        position += len(response.observation)
+        if response.observation:
             canvas_start = position
-        position += len(action.items)
+        position += len(response.items)
     return canvas_start
 
 
@@ -89,13 +89,13 @@ def encode_row(rollout: Rollout, canvas_size: CanvasSize) -> CanvasRow:
     tokens = list[int]()
     spans = list[Span]()
     canvas_start = 0
-    for _, action in rollout.turns:
-        tokens += action.observation
+    for _, response in rollout.turns:
+        tokens += response.observation
         begin = len(tokens)
-        if action.observation:
+        if response.observation:
             canvas_start = begin
-        tokens += action.items
-        spans.append(make_span(canvas_size, canvas_start, begin, len(tokens), action.rng_key))
+        tokens += response.items
+        spans.append(make_span(canvas_size, canvas_start, begin, len(tokens), response.rng_key))
     return tokens, spans
 
 

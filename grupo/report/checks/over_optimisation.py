@@ -7,23 +7,6 @@ from grupo.core.paper import Paper, Source
 from grupo.report.checks.finding import Finding, FindingTemplate, format_steps, step_locations
 from grupo.report.checks.run_data import RunData
 
-PAPER = Paper(
-    title="Understanding Likelihood Over-optimisation in Direct Alignment Algorithms",
-    use="A run on preferences must stop before the likelihood costs quality.",
-    tags=("preferences", "entropy"),
-    kind="evaluation",
-    catalogue=("likelihood-overoptimisation",),
-    checked=("golden", "run"),
-    source=Source("abstract", "arXiv:2410.11677, abstract; formulas from the catalogue's row"),
-    deviations=(
-        "k = 10 and three evaluations are our choice; an evaluation is a window of steps.",
-        "The distributions are those of the trained rollouts: on given answers they are not the "
-        "policy's own generations.",
-    ),
-    shown=(
-        "tests/report/test_over_optimisation.py::test_alarms_of_long_and_short_preference_runs",
-    ),
-)
 EVALUATIONS = 3
 
 OVER_OPTIMISED = FindingTemplate(
@@ -83,3 +66,22 @@ def _window_means(values: Sequence[float], window: int) -> list[float]:
     recent = values[-EVALUATIONS * window :]
     chunks = (recent[i : i + window] for i in range(0, len(recent), window))
     return [sum(chunk) / window for chunk in chunks]
+
+
+PAPER = Paper(
+    title="Understanding Likelihood Over-optimisation in Direct Alignment Algorithms",
+    use="A run on preferences must stop before the likelihood costs quality.",
+    tags=("preferences", "entropy"),
+    kind="evaluation",
+    catalogue=("likelihood-overoptimisation",),
+    checked=("golden", "run"),
+    source=Source("abstract", "arXiv:2410.11677, abstract; formulas from the catalogue's row"),
+    deviations=(
+        "k = 10 and three evaluations are our choice; an evaluation is a window of steps.",
+        "The distributions are those of the trained rollouts: on given answers they are not the "
+        "policy's own generations.",
+    ),
+    shown=(
+        "tests/report/test_over_optimisation.py::test_alarms_of_long_and_short_preference_runs",
+    ),
+)

@@ -27,7 +27,7 @@ SCRIPTS = (
     "calls.js",
     "media.js",
     "boxes.js",
-    "actions.js",
+    "responses.js",
     "tree.js",
     "groups.js",
     "group.js",

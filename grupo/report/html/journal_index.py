@@ -1,4 +1,4 @@
-"""An index of a run's journals: byte ranges of groups and actions, and summaries of groups."""
+"""An index of a run's journals: byte ranges of groups and responses, and summaries of groups."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from grupo.report.html.tool_calls import MAY_CONTAIN_CALL, with_calls
 from grupo.report.read_run import Record
 from grupo.storage import strict_json
 
-ACTIONS_PATTERN = re.compile(rb'\{"step": \d+, "group": \d+, "actions": (.+)\}\n?', re.DOTALL)
+RESPONSES_PATTERN = re.compile(rb'\{"step": \d+, "group": \d+, "responses": (.+)\}\n?', re.DOTALL)
 STEP_PATTERN = re.compile(rb'\{"step": (\d+)')
 PREVIEW_LENGTH = 120  # characters of a prompt or an error in the list of groups
 ByteRange = tuple[int, int]  # begin, end
@@ -20,15 +20,15 @@ ByteRange = tuple[int, int]  # begin, end
 class JournalIndex:
     """Group summaries by step, previews of prompts by task, and byte ranges of lines.
 
-    `group_ranges` has the range of each group in `rollouts.jsonl` by step, and `action_ranges` that
-    of each line of `actions.jsonl`: the first line is that of the first rollout of the step.
+    `group_ranges` has the range of each group in `rollouts.jsonl` by step, and `response_ranges`
+    that of each line of `responses.jsonl`: the first line is that of the first rollout of the step.
     """
 
     def __init__(self) -> None:
         self.groups: dict[int, list[dict[str, Any]]] = {}
         self.prompts: dict[str, str] = {}  # by task key
         self.group_ranges: dict[int, list[ByteRange]] = {}
-        self.action_ranges: dict[int, list[ByteRange]] = {}
+        self.response_ranges: dict[int, list[ByteRange]] = {}
 
     def add_rollout(self, offset: int, line: bytes) -> None:
         """Index a line of `rollouts.jsonl`; malformed lines raise."""
@@ -51,26 +51,26 @@ class JournalIndex:
         group["truncated"] += bool(record.get("truncated"))
         ranges[-1] = ranges[-1][0], offset + len(line)
 
-    def add_action(self, offset: int, line: bytes) -> None:
-        """Index a line of `actions.jsonl`; only its step is parsed."""
+    def add_response(self, offset: int, line: bytes) -> None:
+        """Index a line of `responses.jsonl`; only its step is parsed."""
         if not (match := STEP_PATTERN.match(line)):
             raise ValueError("the line does not begin with a step")
-        ranges = self.action_ranges.setdefault(int(match[1]), [])
+        ranges = self.response_ranges.setdefault(int(match[1]), [])
         ranges.append((offset, offset + len(line)))
 
     def ranges_of_group(self, step: int, place: int) -> tuple[ByteRange, ByteRange]:
-        """The byte ranges of a group in `rollouts.jsonl` and in `actions.jsonl`."""
+        """The byte ranges of a group in `rollouts.jsonl` and in `responses.jsonl`."""
         before = sum(len(group["rewards"]) for group in self.groups[step][:place])
         size = len(self.groups[step][place]["rewards"])
-        actions = self.action_ranges.get(step, [])[before : before + size]
-        action_range = (actions[0][0], actions[-1][1]) if actions else (0, 0)
-        return self.group_ranges[step][place], action_range
+        responses = self.response_ranges.get(step, [])[before : before + size]
+        response_range = (responses[0][0], responses[-1][1]) if responses else (0, 0)
+        return self.group_ranges[step][place], response_range
 
 
-def join_journals(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> str:
-    """A group as JSON: each rollout has its actions, or its turns if no actions were recorded.
+def join_journals(rollouts: Sequence[bytes], responses: Sequence[bytes]) -> str:
+    """A group as JSON: each rollout has its responses, or its turns if no responses were recorded.
 
-    Actions are most of the bytes of a run: those without tool calls are copied as they are.
+    Responses are most of the bytes of a run: those without tool calls are copied as they are.
     """
     records = [strict_json.from_json(line.decode()) for line in rollouts]
     group = {
@@ -78,7 +78,7 @@ def join_journals(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> str:
         "prompt": records[0].get("prompt", ""),
         "reference_answer": records[0].get("reference_answer", ""),
     }
-    joined = ",".join(_rollout_json(*pair) for pair in zip_longest(records, actions))
+    joined = ",".join(_rollout_json(*pair) for pair in zip_longest(records, responses))
     return _with_field(group, "rollouts", f"[{joined}]")
 
 
@@ -102,15 +102,15 @@ def _one_line(text: Any) -> str:
 def _rollout_json(rollout: Record, line: bytes | None) -> str:
     shared = {"step", "task", "prompt", "reference_answer"} | ({"turns"} if line else set())
     fields = {name: x for name, x in rollout.items() if name not in shared}
-    return _with_field(fields, "actions", _actions_json(line) if line else "[]")
+    return _with_field(fields, "responses", _responses_json(line) if line else "[]")
 
 
-def _actions_json(line: bytes) -> str:
-    """The actions of a line of `actions.jsonl`, with their tool calls, as JSON."""
-    copied = ACTIONS_PATTERN.fullmatch(line)
+def _responses_json(line: bytes) -> str:
+    """The responses of a line of `responses.jsonl`, with their tool calls, as JSON."""
+    copied = RESPONSES_PATTERN.fullmatch(line)
     if copied and not MAY_CONTAIN_CALL.search(line):
         return copied[1].decode()
-    return _compact_json(with_calls(strict_json.from_json(line.decode())["actions"]))
+    return _compact_json(with_calls(strict_json.from_json(line.decode())["responses"]))
 
 
 def _with_field(data: Record, name: str, value: str) -> str:

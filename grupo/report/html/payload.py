@@ -112,7 +112,7 @@ def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
         "metrics": {name: [line.get(name) for line in steps] for name in names},
         "groups_by_step": {str(step): index.groups[step] for step in new},
         "prompts": {task: index.prompts[task] for task in _task_keys(index, new)},
-        "has_actions": bool(index.action_ranges),
+        "has_responses": bool(index.response_ranges),
         "stages": stages_payload(run),
     }
 

@@ -47,7 +47,7 @@ class RunView:
         consumers = {
             "metrics": self._add_metrics,
             "rollouts": self.journal_index.add_rollout,
-            "actions": self.journal_index.add_action,
+            "responses": self.journal_index.add_response,
         }
         for name, add_line in consumers.items():
             read = partial(self._read_new_lines, name, add_line)
@@ -74,17 +74,19 @@ class RunView:
         return ""
 
     def groups(self, step: int) -> list[dict[str, Any]]:
-        """The groups of a step with their rollouts and recorded actions."""
+        """The groups of a step with their rollouts and recorded responses."""
         places = range(len(self.journal_index.groups.get(step, ())))
         texts = (self.group_json(step, place) for place in places)
         return [json.loads(text) for text in texts if text]
 
     def group_json(self, step: int, place: int) -> str:
-        """A group with its rollouts and recorded actions as JSON; "" if it cannot be read."""
+        """A group with its rollouts and recorded responses as JSON; "" if it cannot be read."""
 
         def read() -> str:
-            rollouts, actions = self.journal_index.ranges_of_group(step, place)
-            return join_journals(self._lines("rollouts", rollouts), self._lines("actions", actions))
+            rollouts, responses = self.journal_index.ranges_of_group(step, place)
+            return join_journals(
+                self._lines("rollouts", rollouts), self._lines("responses", responses)
+            )
 
         return self._record_errors(f"step {step}, group {place}", "", read)
 
@@ -117,7 +119,7 @@ class RunView:
         return messages
 
     def _reset(self) -> None:
-        names = ("metrics", "rollouts", "actions")
+        names = ("metrics", "rollouts", "responses")
         self.journal_tails = {name: JournalTail(self.folder / f"{name}.jsonl") for name in names}
         self.metrics: list[JsonObject] = []
         self.journal_index = JournalIndex()

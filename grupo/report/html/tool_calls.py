@@ -14,33 +14,33 @@ MAY_CONTAIN_CALL = re.compile(f'{re.escape(OPEN_TAG[0])}(?:{re.escape(OPEN_TAG[1
 CallSpan = tuple[int, int, list[Record]]  # first item, end (exclusive), the calls in between
 
 
-def with_calls(actions: Sequence[Record]) -> list[Record]:
-    """Annotate a rollout's actions with their tool calls and with the calls that are answered.
+def with_calls(responses: Sequence[Record]) -> list[Record]:
+    """Annotate a rollout's responses with their tool calls and with the calls that are answered.
 
-    `call_spans` of an action that contains tool calls: each span has `item_range`, the first item
+    `call_spans` of a response that contains tool calls: each span has `item_range`, the first item
     and the end, and `calls`, the calls that begin in it: name and arguments as text, or `error`.
-    A call may continue in the next action of its turn; that span has no `calls`.
-    `answered_calls` of an action whose observation answers tool calls: their number.
+    A call may continue in the next response of its turn; that span has no `calls`.
+    `answered_calls` of a response whose observation answers tool calls: their number.
     """
     annotated = list[Record]()
     num_unanswered = 0
-    for turn in _split_turns(actions):
-        spans = _call_spans([item for action in turn for item in action["items"]])
-        by_action = _spans_by_action([len(action["items"]) for action in turn], spans)
+    for turn in _split_turns(responses):
+        spans = _call_spans([item for response in turn for item in response["items"]])
+        by_response = _spans_by_response([len(response["items"]) for response in turn], spans)
         if num_unanswered:
-            by_action[0] = {**by_action[0], "answered_calls": num_unanswered}
-        annotated += [{**action, **s} for action, s in zip(turn, by_action, strict=True)]
+            by_response[0] = {**by_response[0], "answered_calls": num_unanswered}
+        annotated += [{**response, **s} for response, s in zip(turn, by_response, strict=True)]
         num_unanswered = sum(len(calls) for *_, calls in spans)
     return annotated
 
 
-def _split_turns(actions: Sequence[Record]) -> list[list[Record]]:
+def _split_turns(responses: Sequence[Record]) -> list[list[Record]]:
     """Every observation starts a new turn."""
     turns = list[list[Record]]()
-    for action in actions:
-        if "observation" in action or not turns:
+    for response in responses:
+        if "observation" in response or not turns:
             turns.append([])
-        turns[-1].append(action)
+        turns[-1].append(response)
     return turns
 
 
@@ -65,8 +65,8 @@ def _locate_calls(text: str) -> Iterator[tuple[int, int, Record]]:
         yield begin, end + len(CLOSE_TAG) if end >= 0 else limit, _call_payload(call)
 
 
-def _spans_by_action(lengths: Sequence[int], spans: Sequence[CallSpan]) -> list[Record]:
-    """Split the spans of a turn at its actions, which have these numbers of items."""
+def _spans_by_response(lengths: Sequence[int], spans: Sequence[CallSpan]) -> list[Record]:
+    """Split the spans of a turn at its responses, which have these numbers of items."""
     split = list[Record]()
     for begin, end in pairwise(accumulate(lengths, initial=0)):
         inside = [

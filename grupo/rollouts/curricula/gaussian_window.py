@@ -6,40 +6,12 @@ from math import isfinite, log
 from grupo.core.component import component
 from grupo.core.controllers import ExponentialSum
 from grupo.core.errors import ConfigError
-from grupo.core.numbers import Number, Positive
+from grupo.core.numbers import NumberOrSchedule, Positive
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
-
-PAPER = Paper(
-    title="Angles Don't Lie: Unlocking Training-Efficient RL Through the Model's Own Signals",
-    use="Tasks are of different difficulty, and how often each is solved has not been measured.",
-    tags=("curriculum",),
-    kind="curriculum",
-    checked=("golden", "run"),
-    catalogue=("gain-rl",),
-    source=Source(
-        "code",
-        "wangqinsi1/GAINRL: data_processor.py, and a copy of verl_gainrl's gainrl_sampler.py in"
-        " another repository",
-    ),
-    missing=("Scores after training began: tasks are scored once, by the policy before it.",),
-    deviations=(
-        "Cosines are those of the last hidden states; the release reads the input of the last"
-        " layer's MLP.",
-        "Means are over pairs of different tokens; the release divides by the number of all"
-        " ordered pairs, and by fixed positions of its prompt.",
-        "The two cosines of a prompt have equal weight, as in the paper; the release weighs the"
-        " second one by 8.",
-        "The reward is 0 or 1; the release halves a reward of up to 2.",
-    ),
-    shown=(
-        "tests/rollouts/curricula/test_gaussian_window.py::test_the_window_moves_by_accuracy_and_concentration",
-        "docs/guidance_shown/task_choice.md#results",
-    ),
-)
 
 
 @component
@@ -60,7 +32,7 @@ class GaussianWindow:
     """
 
     column: str = "concentration"
-    center: Number = ExponentialSum("curriculum/shift", decay=1.0)
+    center: NumberOrSchedule = ExponentialSum("curriculum/shift", decay=1.0)
     width: Positive = 1000.0
 
     @property
@@ -93,3 +65,32 @@ class GaussianWindow:
         ]
         order = sorted(range(len(places)), key=lambda i: -keys[i])
         return [request.tasks[places[i]] for i in order[: request.num_tasks]]
+
+
+PAPER = Paper(
+    title="Angles Don't Lie: Unlocking Training-Efficient RL Through the Model's Own Signals",
+    use="Tasks are of different difficulty, and how often each is solved has not been measured.",
+    tags=("curriculum",),
+    kind="curriculum",
+    checked=("golden", "run"),
+    catalogue=("gain-rl",),
+    source=Source(
+        "code",
+        "wangqinsi1/GAINRL: data_processor.py, and a copy of verl_gainrl's gainrl_sampler.py in"
+        " another repository",
+    ),
+    missing=("Scores after training began: tasks are scored once, by the policy before it.",),
+    deviations=(
+        "Cosines are those of the last hidden states; the release reads the input of the last"
+        " layer's MLP.",
+        "Means are over pairs of different tokens; the release divides by the number of all"
+        " ordered pairs, and by fixed positions of its prompt.",
+        "The two cosines of a prompt have equal weight, as in the paper; the release weighs the"
+        " second one by 8.",
+        "The reward is 0 or 1; the release halves a reward of up to 2.",
+    ),
+    shown=(
+        "tests/rollouts/curricula/test_gaussian_window.py::test_the_window_moves_by_accuracy_and_concentration",
+        "docs/guidance_shown/task_choice.md#results",
+    ),
+)

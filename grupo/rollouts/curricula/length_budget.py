@@ -9,21 +9,6 @@ from grupo.core.types import Task
 from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
 from grupo.tasks.length_budget import SENTENCE, check_sentence, with_budget
 
-PAPER = Paper(
-    title="Train Long, Think Short: Curriculum Learning for Efficient Reasoning",
-    kind="curriculum",
-    use="Answers should become short without a loss of accuracy.",
-    tags=("curriculum", "length", "reward"),
-    catalogue=("curriculum-grpo-budget",),
-    source=Source("paper", "arXiv 2508.08940 v1, sections 3 and 4, as the catalogue cites them"),
-    checked=("golden",),
-    deviations=(
-        "The weight 0.1 of the format and the size 1 of the rewards are our choice.",
-        "Deviations within a group are divided by G - 1, as by the library's GRPO.",
-    ),
-    shown=("docs/small_claims.md#a-budget-that-shrinks",),
-)
-
 
 @component
 class StatedBudget:
@@ -53,3 +38,19 @@ class StatedBudget:
         assert isinstance(self.budget, int | float)
         budget = max(1, round(float(self.budget)))
         return [with_budget(task, budget, self.sentence) for task in self.inner(request)]
+
+
+PAPER = Paper(
+    title="Train Long, Think Short: Curriculum Learning for Efficient Reasoning",
+    kind="curriculum",
+    use="Answers should become short without a loss of accuracy.",
+    tags=("curriculum", "length", "reward"),
+    catalogue=("curriculum-grpo-budget",),
+    source=Source("paper", "arXiv 2508.08940 v1, sections 3 and 4, as the catalogue cites them"),
+    checked=("golden",),
+    deviations=(
+        "The weight 0.1 of the format and the size 1 of the rewards are our choice.",
+        "Deviations within a group are divided by G - 1, as by the library's GRPO.",
+    ),
+    shown=("docs/small_claims.md#a-budget-that-shrinks",),
+)

@@ -15,29 +15,6 @@ from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
 from grupo.rollouts.history import History
 
-PAPER = Paper(
-    title="DUMP: Automated Distribution-Level Curriculum Learning for RL-based LLM Post-training",
-    use="Tasks come from several sources, and it is not known which of them can be learned now.",
-    tags=("curriculum",),
-    kind="curriculum",
-    checked=("golden", "run"),
-    catalogue=("dump",),
-    source=Source("code", "ZhentingWang/DUMP, verl/utils/curriculum_learning.py"),
-    missing=(
-        "The counts of successes of a source: the release records them and never reads them.",
-    ),
-    deviations=(
-        "Advantages are those of the training rollouts, as in the paper; the release updates its"
-        " scores with values of validation passes.",
-        "Rollouts that the filter drops are counted: their advantage of 0 is what they show.",
-    ),
-    shown=(
-        "docs/guidance_shown/dump.md#dump",
-        "tests/rollouts/curricula/test_sources.py::test_probabilities_of_two_sources_by_hand",
-        "docs/guidance_shown/task_choice.md#results",
-    ),
-)
-
 
 @component
 class RecentAdvantages(TaskFold):
@@ -188,3 +165,27 @@ def check_sources(field: str, sources: Sequence[str], tasks: Sequence[Task]) -> 
         if name not in known:
             hint = suggest(name, known)
             raise ConfigError(f"{field}: no task has the source {name!r}. {hint}")
+
+
+PAPER = Paper(
+    title="DUMP: Automated Distribution-Level Curriculum Learning for RL-based LLM Post-training",
+    use="Tasks come from several sources, and it is not known which of them can be learned now.",
+    tags=("curriculum",),
+    kind="curriculum",
+    checked=("golden", "run"),
+    catalogue=("dump",),
+    source=Source("code", "ZhentingWang/DUMP, verl/utils/curriculum_learning.py"),
+    missing=(
+        "The counts of successes of a source: the release records them and never reads them.",
+    ),
+    deviations=(
+        "Advantages are those of the training rollouts, as in the paper; the release updates its"
+        " scores with values of validation passes.",
+        "Rollouts that the filter drops are counted: their advantage of 0 is what they show.",
+    ),
+    shown=(
+        "docs/guidance_shown/dump.md#dump",
+        "tests/rollouts/curricula/test_sources.py::test_probabilities_of_two_sources_by_hand",
+        "docs/guidance_shown/task_choice.md#results",
+    ),
+)

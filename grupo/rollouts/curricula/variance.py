@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonNegativeFloat, Probability
 from grupo.core.requires import Requires
@@ -13,35 +13,6 @@ from grupo.core.rng import make_rng
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest, next_tasks
-
-PAPER = Paper(
-    title="MMR1: Enhancing Multimodal Reasoning with Variance-Aware Sampling and Open Resources",
-    use="Many tasks are always or never solved, and their groups have no gradient.",
-    tags=("curriculum", "multimodal"),
-    kind="curriculum",
-    checked=("golden", "run"),
-    catalogue=("mmr1-vas",),
-    source=Source(
-        "code",
-        "LengSicong/MMR1: verl/curriculum/metrics.py and samplers.py, examples/mmr1.yaml;"
-        " weights 0.8 and 0.2 of the paper by the catalogue's row",
-    ),
-    plan="examples/mmr1.yaml: 512 prompts per step in one batch of 512",
-    missing=(
-        "Self-BLEU and edit distance as diversity: DistinctNgrams measures the share of n-grams.",
-        "The cold start on long chains of thought.",
-    ),
-    deviations=(
-        "Scores come from the groups for which a task was drawn: the release generates 8 rollouts"
-        " of every task every 4 steps for them. A task that was never drawn has the mean score.",
-        "The momentum averages success rate and diversity, not the scaled weights.",
-        "A floor keeps every task possible in the weighted part.",
-    ),
-    shown=(
-        "docs/vision_shown/landed_methods.md#mmr1-vas",
-        "docs/guidance_shown/task_choice.md#results",
-    ),
-)
 
 
 @component
@@ -55,7 +26,7 @@ class OutcomeAndDiversity(TaskFold):
     """
 
     momentum: Probability
-    success_threshold: Number
+    success_threshold: NumberOrSchedule
     diversity_term: str
 
     @property
@@ -98,7 +69,7 @@ class VarianceAware:
     outcome_coef: NonNegativeFloat = 0.8
     diversity_coef: NonNegativeFloat = 0.2
     momentum: Probability = 0.0
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
     diversity_term: str = "diversity"
     floor: NonNegativeFloat = 1e-3
 
@@ -161,3 +132,33 @@ def interleave(first: Sequence[Task], second: Sequence[Task]) -> Sequence[Task]:
     both = [task for pair in zip(first, second, strict=False) for task in pair]
     shorter = min(len(first), len(second))
     return [*both, *first[shorter:], *second[shorter:]]
+
+
+PAPER = Paper(
+    title="MMR1: Enhancing Multimodal Reasoning with Variance-Aware Sampling and Open Resources",
+    use="Many tasks are always or never solved, and their groups have no gradient.",
+    tags=("curriculum", "multimodal"),
+    kind="curriculum",
+    checked=("golden", "run"),
+    catalogue=("mmr1-vas",),
+    source=Source(
+        "code",
+        "LengSicong/MMR1: verl/curriculum/metrics.py and samplers.py, examples/mmr1.yaml;"
+        " weights 0.8 and 0.2 of the paper by the catalogue's row",
+    ),
+    plan="examples/mmr1.yaml: 512 prompts per step in one batch of 512",
+    missing=(
+        "Self-BLEU and edit distance as diversity: DistinctNgrams measures the share of n-grams.",
+        "The cold start on long chains of thought.",
+    ),
+    deviations=(
+        "Scores come from the groups for which a task was drawn: the release generates 8 rollouts"
+        " of every task every 4 steps for them. A task that was never drawn has the mean score.",
+        "The momentum averages success rate and diversity, not the scaled weights.",
+        "A floor keeps every task possible in the weighted part.",
+    ),
+    shown=(
+        "docs/vision_shown/landed_methods.md#mmr1-vas",
+        "docs/guidance_shown/task_choice.md#results",
+    ),
+)

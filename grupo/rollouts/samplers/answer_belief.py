@@ -15,7 +15,7 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 @component
 class WithAnswerBelief(SamplerWrapper):
-    """Adds to every action the step value `belief`: the answer's likelihood before its turn.
+    """Adds to every response the step value `belief`: the answer's likelihood before its turn.
 
     b = exp(mean over the tokens of the reference answer of log pi), after `answer_prefix` in place
     of the turn. If the context of one turn has no room for the answer, all beliefs of the rollout
@@ -57,7 +57,7 @@ class WithAnswerBelief(SamplerWrapper):
         beliefs: list[float] = []
         for logp, start, end in zip(logps, starts, [*starts[1:], len(rollout.turns)], strict=True):
             belief = exp(fmean(logp)) if complete else 0.0
-            length = sum(len(action.items) for _, action in rollout.turns[start:end])
+            length = sum(len(response.items) for _, response in rollout.turns[start:end])
             beliefs += [belief] * length
         return replace(rollout, step_values={**rollout.step_values, "belief": tuple(beliefs)})
 
@@ -70,13 +70,13 @@ class WithAnswerBelief(SamplerWrapper):
         prefix = await actor.prefill_forced(before, observation, self.answer_prefix)
         prompted = before.append_turn(observation, prefix)
         forced = await actor.prefill_forced(prompted, "", answer)
-        return (await actor.score(prompted.append_turn("", forced))).logp
+        return (await actor.logprobs(prompted.append_turn("", forced))).logp
 
 
 def _turn_starts(rollout: Rollout) -> list[int]:
-    """Indices of the actions that begin a turn: those after an observation."""
+    """Indices of the responses that begin a turn: those after an observation."""
     return [
         i
-        for i, (observation, action) in enumerate(rollout.turns)
-        if action.items and (observation or not i)
+        for i, (observation, response) in enumerate(rollout.turns)
+        if response.items and (observation or not i)
     ]

@@ -15,7 +15,7 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 class WithAnswerSpan(SamplerWrapper):
     """Adds the step value `answer`: 1 at the tokens of the answer, 0 at the others.
 
-    The answer is the text between the last `start` and the `end` behind it, in the last action. A
+    The answer is the text between the last `start` and the `end` behind it, in the last response. A
     token that begins between them is part of it. GRPO-CARE reads the signal `step/answer`.
 
     Args:
@@ -74,7 +74,7 @@ class WithFirstAnswerLength(SamplerWrapper):
         return replace(group, rollouts=tuple(measured))
 
     def length(self, actor: Actor, rollout: Rollout) -> float:
-        """Items of the last action through its first answer; 0 without a second one.
+        """Items of the last response through its first answer; 0 without a second one.
 
         Args:
             actor: Cuts and decodes.
@@ -87,7 +87,7 @@ class WithFirstAnswerLength(SamplerWrapper):
 
 
 def last_text(rollout: Rollout) -> str:
-    """The text of the last action; "" without one."""
+    """The text of the last response; "" without one."""
     return rollout.turns[-1][1].text if rollout.turns else ""
 
 

@@ -33,33 +33,33 @@ class OnlyAnswerTokens:
 
 
 def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
-    """The rollout with the actions up to its last `think_end` out of the loss.
+    """The rollout with the responses up to its last `think_end` out of the loss.
 
-    The action that contains it becomes two, of which the second is trained on.
+    The response that contains it becomes two, of which the second is trained on.
 
     Args:
         actor: Cuts and decodes.
         rollout: The rollout.
         think_end: Text that ends the thoughts.
     """
-    ends = [i for i, (_, action) in enumerate(rollout.turns) if think_end in action.text]
+    ends = [i for i, (_, response) in enumerate(rollout.turns) if think_end in response.text]
     if not ends:
         return rollout
     last = ends[-1]
     before = [
-        (observation, replace(action, in_loss=False))
-        for observation, action in rollout.turns[:last]
+        (observation, replace(response, in_loss=False))
+        for observation, response in rollout.turns[:last]
     ]
     part = replace(rollout, turns=rollout.turns[: last + 1])
-    observation, action = part.turns[-1]
-    cut = items_through(actor, part, action.text.rindex(think_end) + len(think_end))
+    observation, response = part.turns[-1]
+    cut = items_through(actor, part, response.text.rindex(think_end) + len(think_end))
     thoughts = actor.truncate(part, cut).turns[-1][1]
     answer = replace(
-        action,
-        items=action.items[cut:],
-        logp=action.logp[cut:],
+        response,
+        items=response.items[cut:],
+        logp=response.logp[cut:],
         observation=(),
-        text=action.text[len(thoughts.text) :],
+        text=response.text[len(thoughts.text) :],
         resets_context=False,
         later_parts=(),
     )
@@ -69,7 +69,7 @@ def mask_thoughts(actor: Actor, rollout: Rollout, think_end: str) -> Rollout:
 
 
 def items_through(actor: Actor, rollout: Rollout, characters: int) -> int:
-    """The smallest number of items of the last action whose text has so many characters."""
+    """The smallest number of items of the last response whose text has so many characters."""
     low, high = 0, len(rollout.turns[-1][1].items)
     while low < high:
         middle = (low + high) // 2

@@ -76,15 +76,15 @@ class AnytimeBudgets:
         return replace(group, rollouts=tuple(annotated))
 
     async def _generate_trace(self, actor: Actor, observation: Observation) -> Rollout:
-        """A chain of thought, one action for each budget that it reaches."""
+        """A chain of thought, one response for each budget that it reaches."""
         rollout = Rollout()
         for start, budget in pairwise((0, *self.token_budgets)):
             room = budget - start
             prompt = "" if start else observation
             segment = actor.with_stop(self.think_end, max_new_tokens=room)
-            action = await segment(rollout, prompt)
-            rollout = rollout.append_turn(prompt, action)
-            if action.finish_reason != "length" or len(action.items) < room:
+            response = await segment(rollout, prompt)
+            rollout = rollout.append_turn(prompt, response)
+            if response.finish_reason != "length" or len(response.items) < room:
                 break
         return rollout
 
@@ -101,8 +101,8 @@ class AnytimeBudgets:
         trained = cut if answer_index == 0 and cut == budget_index else -1
         rollout = Rollout(
             tuple(
-                (observation, replace(action, in_loss=i == trained))
-                for i, (observation, action) in enumerate(thinking.turns[: cut + 1])
+                (observation, replace(response, in_loss=i == trained))
+                for i, (observation, response) in enumerate(thinking.turns[: cut + 1])
             )
         )
         finish_reason = rollout.turns[-1][1].finish_reason
@@ -121,7 +121,7 @@ class AnytimeBudgets:
         self, rollout: Rollout, thinking: Rollout, trace_index: int, budget_index: int
     ) -> Rollout:
         cut = self._cut_index(thinking, budget_index)
-        length = sum(len(action.items) for _, action in thinking.turns[: cut + 1])
+        length = sum(len(response.items) for _, response in thinking.turns[: cut + 1])
         is_thinking = (1.0,) * length + (0.0,) * (rollout.length - length)
         terms = {
             "trace_index": float(trace_index),

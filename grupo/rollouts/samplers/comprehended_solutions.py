@@ -18,8 +18,8 @@ class ComprehendedSolutions:
     """Asks nothing: the rollouts are the solutions that the policy comprehends best, scored.
 
     A solution is comprehended by the mean probability of the tokens of the reference answer behind
-    the prompt and the solution up to the last place where that answer stands. Actions of solutions
-    are not sampled; their source is "expert".
+    the prompt and the solution up to the last place where that answer stands. Solutions are not
+    sampled; their source is "expert".
 
     AMPO, Yuan et al. (arXiv:2510.02227).
 
@@ -65,5 +65,5 @@ async def comprehension(task: Task, solution: str, env: Env, actor: Actor) -> fl
     reasoning = await actor.prefill_forced(Rollout(), prompt, before if found else solution)
     read = Rollout().append_turn(prompt, reasoning)
     forced = await actor.prefill_forced(read, "", answer)
-    logp = (await actor.score(read.append_turn("", forced))).logp
+    logp = (await actor.logprobs(read.append_turn("", forced))).logp
     return fmean(map(exp, logp)) if logp else 0.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_hidden_hint
 
@@ -30,7 +30,7 @@ class ContextPairs:
 
     retrieve: Callable[[Task], str]
     prompt: str = "\n\nContext: {context}"
-    margin: Number = 0.0
+    margin: NumberOrSchedule = 0.0
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         shown = append_to_prompt(task, self.prompt.format(context=self.retrieve(task)))

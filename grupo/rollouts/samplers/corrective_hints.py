@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env, score_group
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.numbers import Fraction, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonEmptyString
 from grupo.core.requires import Provides
@@ -15,29 +15,6 @@ from grupo.rollouts.samplers.rethinking import cut_back, without_end
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 from grupo.rollouts.turns.forced_start import append_forced
 
-PAPER = Paper(
-    title="CALM Before the STORM: Unlocking Native Reasoning for Optimization Modeling",
-    use="Wrong answers have flaws that a rule or a model recognises, and a short hint mends them.",
-    tags=("hints", "sft"),
-    kind="sampler",
-    catalogue=("calm-storm",),
-    checked=("golden", "run"),
-    source=Source("abstract", "arXiv:2510.04204, abstract"),
-    missing=(
-        "An expert model as intervener: flaws are found by rules, or by a function of your own.",
-        "Tool calls in the middle of a trace: recipes/guidance/calm_storm.py has programs alone.",
-    ),
-    deviations=(
-        "max_hint_share bounds the hints of each rollout; the abstract states 2.6 % of all tokens.",
-        "The number of rounds and the relative difference of `PrintedNumber` are our choice.",
-    ),
-    shown=(
-        "docs/guidance_shown/calm_storm.md#calm-and-storm-on-production-plans",
-        "tests/rollouts/samplers/test_corrective_hints.py"
-        "::test_a_wrong_rollout_is_cut_before_its_flaw_and_goes_on_behind_the_hint",
-        "tests/envs/test_printed_number.py::test_a_program_that_calls_a_solver_finds_the_optimum",
-    ),
-)
 CORRECTED = "corrected"  # `Rollout.source` of an answer with hints
 HINT_SHARE = "hint_share"  # name of the reward term
 FlawFinder = Callable[[Task, str], tuple[str, str] | None]
@@ -89,7 +66,7 @@ class CorrectiveHints(SamplerWrapper):
     find_flaw: FlawFinder
     max_rounds: PositiveInt = 5
     max_hint_share: Fraction = 0.026
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     provides = Provides(reward_terms=(HINT_SHARE,))
 
@@ -116,10 +93,10 @@ class CorrectiveHints(SamplerWrapper):
                 break
             started = cut_back(without_end(rollout, actor), actor, flaw[:1])
             hinted = await append_forced(actor, started, "", flaw[1])
-            action = await actor.fork(number)(hinted, "")
-            if not action.items:  # the context has no room left
+            response = await actor.fork(number)(hinted, "")
+            if not response.items:  # the context has no room left
                 break
-            group = await score_group(task, env, [hinted.append_turn("", action)])
+            group = await score_group(task, env, [hinted.append_turn("", response)])
             rollout = group.rollouts[0]
         return rollout
 
@@ -129,8 +106,8 @@ class CorrectiveHints(SamplerWrapper):
 
 
 def hint_share(rollout: Rollout) -> float:
-    """Share of the tokens of a rollout's actions that were not sampled."""
-    hints = sum(len(action.items) for _, action in rollout.turns if not action.sampled)
+    """Share of the tokens of a rollout's responses that were not sampled."""
+    hints = sum(len(response.items) for _, response in rollout.turns if not response.sampled)
     return hints / max(rollout.length, 1)
 
 
@@ -140,5 +117,32 @@ def _with_share(rollout: Rollout) -> Rollout:
     share = hint_share(rollout) if is_corrected else 0.0
     turns = rollout.turns
     if is_corrected:
-        turns = tuple((observation, replace(action, in_loss=True)) for observation, action in turns)
+        turns = tuple(
+            (observation, replace(response, in_loss=True)) for observation, response in turns
+        )
     return replace(rollout, turns=turns, reward_terms={**rollout.reward_terms, HINT_SHARE: share})
+
+
+PAPER = Paper(
+    title="CALM Before the STORM: Unlocking Native Reasoning for Optimization Modeling",
+    use="Wrong answers have flaws that a rule or a model recognises, and a short hint mends them.",
+    tags=("hints", "sft"),
+    kind="sampler",
+    catalogue=("calm-storm",),
+    checked=("golden", "run"),
+    source=Source("abstract", "arXiv:2510.04204, abstract"),
+    missing=(
+        "An expert model as intervener: flaws are found by rules, or by a function of your own.",
+        "Tool calls in the middle of a trace: recipes/guidance/calm_storm.py has programs alone.",
+    ),
+    deviations=(
+        "max_hint_share bounds the hints of each rollout; the abstract states 2.6 % of all tokens.",
+        "The number of rounds and the relative difference of `PrintedNumber` are our choice.",
+    ),
+    shown=(
+        "docs/guidance_shown/calm_storm.md#calm-and-storm-on-production-plans",
+        "tests/rollouts/samplers/test_corrective_hints.py"
+        "::test_a_wrong_rollout_is_cut_before_its_flaw_and_goes_on_behind_the_hint",
+        "tests/envs/test_printed_number.py::test_a_program_that_calls_a_solver_finds_the_optimum",
+    ),
+)

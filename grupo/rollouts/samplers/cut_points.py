@@ -27,8 +27,8 @@ class AtFractions:
     Args:
         fractions: The fractions, each below 1.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout().append_turn("?", Action((5, 6, 7, 8, 9), (0.0,) * 5))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout().append_turn("?", Response((5, 6, 7, 8, 9), (0.0,) * 5))
     >>> AtFractions((0.0, 0.5, 0.9))(rollout)
     [0, 2, 4]
     """
@@ -55,9 +55,9 @@ class AtUnlikelyItems:
             one.
 
     >>> from math import log
-    >>> from grupo.core.types import Action
+    >>> from grupo.core.types import Response
     >>> logp = tuple(map(log, (0.95, 0.5, 0.99, 0.6, 0.99, 0.4)))
-    >>> rollout = Rollout().append_turn("?", Action((0,) * 6, logp))
+    >>> rollout = Rollout().append_turn("?", Response((0,) * 6, logp))
     >>> AtUnlikelyItems()(rollout), AtUnlikelyItems(items_per_segment=2)(rollout)
     ([1, 3, 5], [1, 5])
     """
@@ -67,9 +67,9 @@ class AtUnlikelyItems:
 
     def __call__(self, rollout: Rollout, actor: Actor | None = None) -> Sequence[int]:
         logps = [
-            logp if action.sampled and action.in_loss else 0.0
-            for _, action in rollout.turns
-            for logp in action.logp
+            logp if response.sampled and response.in_loss else 0.0
+            for _, response in rollout.turns
+            for logp in response.logp
         ]
         unlikely = [i for i, logp in enumerate(logps) if exp(logp) < self.below]
         return unlikely[:: self.items_per_segment]
@@ -79,17 +79,17 @@ class AtUnlikelyItems:
 class AtTurns:
     """Cuts before each turn of a rollout, the first one included: the end of the prompt.
 
-    >>> from grupo.core.types import Action
-    >>> rollout = Rollout().append_turn("?", Action((5, 6), (0.0,) * 2, (1,)))
-    >>> AtTurns()(rollout.append_turn("and?", Action((7,), (0.0,), (2,))))
+    >>> from grupo.core.types import Response
+    >>> rollout = Rollout().append_turn("?", Response((5, 6), (0.0,) * 2, (1,)))
+    >>> AtTurns()(rollout.append_turn("and?", Response((7,), (0.0,), (2,))))
     [0, 2]
     """
 
     def __call__(self, rollout: Rollout, actor: Actor | None = None) -> Sequence[int]:
-        actions = [action for _, action in rollout.turns]
-        starts = accumulate((len(action.items) for action in actions), initial=0)
-        pairs = zip(starts, actions, strict=False)
-        cuts = {start for start, action in pairs if action.observation and action.items}
+        responses = [response for _, response in rollout.turns]
+        starts = accumulate((len(response.items) for response in responses), initial=0)
+        pairs = zip(starts, responses, strict=False)
+        cuts = {start for start, response in pairs if response.observation and response.items}
         return sorted(cuts)
 
 
@@ -106,13 +106,13 @@ class AfterText:
     def __call__(self, rollout: Rollout, actor: Actor) -> Sequence[int]:
         cuts = {0} if rollout.length else set[int]()
         start = 0
-        for i, (_, action) in enumerate(rollout.turns):
+        for i, (_, response) in enumerate(rollout.turns):
             through = Rollout(rollout.turns[: i + 1], role=rollout.role)
             count = 0
-            for end in range(1, len(action.items) + 1):
+            for end in range(1, len(response.items) + 1):
                 shown = actor.truncate(through, end).turns[-1][1].text.count(self.text)
                 if shown > count:
                     cuts.add(start + end)
                 count = shown
-            start += len(action.items)
+            start += len(response.items)
         return sorted(cut for cut in cuts if cut < rollout.length)

@@ -11,24 +11,6 @@ from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_hidden_hint
 
-PAPER = Paper(
-    title="Towards Safety Reasoning in LLMs: AI-agentic Deliberation for Policy-embedded CoT Data "
-    "Creation",
-    use="There are written rules for answers, and no chains of thought that apply them.",
-    tags=("preferences", "sft", "hints"),
-    kind="sampler",
-    catalogue=("aidsafe",),
-    checked=("golden", "run"),
-    source=Source(
-        "abstract", "arXiv:2505.21784, abstract; two summaries of the paper; the catalogue's row"
-    ),
-    missing=("The decomposition of a request into its intentions, before the deliberation.",),
-    deviations=(
-        "The texts of the prompts are our choice.",
-        "The refiner is code: models that judge a thought can be functions of it.",
-    ),
-    shown=("docs/pipelines_shown.md#aidsafe",),
-)
 DELIBERATOR_ROLE = "deliberator"  # the role of the policy that generates thoughts
 DISCUSS = "\n\nRules: {rules}\n\nThoughts: {thoughts}\n\n{agent}"
 ANSWER = "\n\nRules: {rules}"
@@ -126,8 +108,8 @@ class Deliberation:
             rules=task.columns[self.rules], thoughts=self.separator.join(thoughts), agent=agent
         )
         observation = await initial_observation(append_to_prompt(task, text), env)
-        action = await actor(Rollout(role=DELIBERATOR_ROLE), observation)
-        return action.text.strip()
+        response = await actor(Rollout(role=DELIBERATOR_ROLE), observation)
+        return response.text.strip()
 
     async def _conclude(
         self, task: Task, env: Env, actor: Actor, thoughts: Sequence[str]
@@ -142,3 +124,23 @@ class Deliberation:
         answered = started.append_turn("", await actor(started, ""))
         rollout = await run_rollout(ruled, env, actor.fork("on"), answered)
         return actor.with_prompt(rollout, await initial_observation(task, env))
+
+
+PAPER = Paper(
+    title="Towards Safety Reasoning in LLMs: AI-agentic Deliberation for Policy-embedded CoT Data "
+    "Creation",
+    use="There are written rules for answers, and no chains of thought that apply them.",
+    tags=("preferences", "sft", "hints"),
+    kind="sampler",
+    catalogue=("aidsafe",),
+    checked=("golden", "run"),
+    source=Source(
+        "abstract", "arXiv:2505.21784, abstract; two summaries of the paper; the catalogue's row"
+    ),
+    missing=("The decomposition of a request into its intentions, before the deliberation.",),
+    deviations=(
+        "The texts of the prompts are our choice.",
+        "The refiner is code: models that judge a thought can be functions of it.",
+    ),
+    shown=("docs/pipelines_shown.md#aidsafe",),
+)

@@ -99,8 +99,8 @@ class DemonstrationSampler:
 async def demonstration_rollout(
     task: Task, env: Env, actor: Actor, text: str, source: str
 ) -> Rollout:
-    """A rollout of one turn whose action is `text`, recorded as made by `source`."""
+    """A rollout of one turn whose response is `text`, recorded as made by `source`."""
     rollout = Rollout(source=source)
     observation = await initial_observation(task, env)
-    action = await actor.append_unsampled(rollout, observation, text)
-    return rollout.append_turn(observation, action)
+    response = await actor.append_unsampled(rollout, observation, text)
+    return rollout.append_turn(observation, response)

@@ -146,11 +146,11 @@ class DistilledDrafts(GroupSampler):
 def mean_logp(rollout: Rollout) -> float:
     """The mean log-probability of the sampled items; minus infinity if there are none.
 
-    >>> from grupo.core.types import Action
-    >>> mean_logp(Rollout().append_turn("?", Action((1, 2), (-1.0, -3.0))))
+    >>> from grupo.core.types import Response
+    >>> mean_logp(Rollout().append_turn("?", Response((1, 2), (-1.0, -3.0))))
     -2.0
     """
-    logps = [x for _, action in rollout.turns if action.sampled for x in action.logp]
+    logps = [x for _, response in rollout.turns if response.sampled for x in response.logp]
     return fmean(logps) if logps else float("-inf")
 
 

@@ -38,8 +38,8 @@ class EarlyExits:
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
-        action = await actor.with_stop(self.think_end)(Rollout(), observation)
-        thinking = Rollout().append_turn(observation, action)
+        response = await actor.with_stop(self.think_end)(Rollout(), observation)
+        thinking = Rollout().append_turn(observation, response)
         requested = task.group_size or self.group_size
         positions = await self._cut_positions(actor, thinking, requested - 1)
         early = (
@@ -62,10 +62,10 @@ class EarlyExits:
 
     async def _cut_positions(self, actor: Actor, thinking: Rollout, count: int) -> list[int]:
         """Numbers of tokens to cut after, before the text or token that ended the thinking."""
-        _, action = thinking.turns[-1]
+        _, response = thinking.turns[-1]
         end_tokens = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
-        excluded = {"stop": end_tokens, "end": 1}.get(action.finish_reason, 0)
-        positions = range(1, len(action.items) - excluded + 1)
+        excluded = {"stop": end_tokens, "end": 1}.get(response.finish_reason, 0)
+        positions = range(1, len(response.items) - excluded + 1)
         return sorted(actor.rng("exits").sample(positions, min(count, len(positions))))
 
     async def _answer_early(self, actor: Actor, thinking: Rollout, length: int) -> Rollout:

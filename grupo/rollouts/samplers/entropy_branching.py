@@ -8,7 +8,7 @@ from random import Random
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.segment_tree import with_node_ids
 
@@ -34,7 +34,7 @@ class EntropyBranching:
     turn, each with probability clip(`branch_prob` + `entropy_weight` dH, 0, 1), while there is room
     for leaves. When all paths have ended and are too few, another starts from the prompt.
 
-    The step value `node` is a number per turn: actions with the same number were sampled once.
+    The step value `node` is a number per turn: responses with the same number were sampled once.
 
     ARPO, Dong et al. (arXiv:2507.19849).
 
@@ -50,8 +50,8 @@ class EntropyBranching:
     leaves: PositiveInt = 16
     initial_rollouts: PositiveInt = 8
     branches: PositiveInt = 2
-    branch_prob: Number = 0.5
-    entropy_weight: Number = 0.2
+    branch_prob: NumberOrSchedule = 0.5
+    entropy_weight: NumberOrSchedule = 0.2
     entropy_tokens: PositiveInt = 20
 
     @property
@@ -91,9 +91,9 @@ class EntropyBranching:
         observation = await env.reply(task, path.rollout)
         if observation is None:
             return path
-        action = await actor.fork("node", node)(path.rollout, observation)
-        rollout = path.rollout.append_turn(observation, action)
-        scores = await actor.score(actor.truncate(rollout, self.entropy_tokens))
+        response = await actor.fork("node", node)(path.rollout, observation)
+        rollout = path.rollout.append_turn(observation, response)
+        scores = await actor.logprobs(actor.truncate(rollout, self.entropy_tokens))
         entropy = sum(scores.entropy) / (scores.max_entropy or 1.0)
         return replace(
             path,

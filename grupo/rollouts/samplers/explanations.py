@@ -45,7 +45,7 @@ class Explanations:
 class RecitedExplanation:
     """Recites the text of a rollout and the reference answer behind the task's plain prompt.
 
-    The action is not sampled. An explanation that ends with the answer is recited as it is.
+    The response is not sampled. An explanation that ends with the answer is recited as it is.
 
     Args:
         ending: Text behind the explanation, with the field {answer}.

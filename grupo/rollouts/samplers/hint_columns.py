@@ -5,7 +5,7 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
-from grupo.core.numbers import NonNegative, Number
+from grupo.core.numbers import NonNegative, NumberOrSchedule
 from grupo.core.ranges import PositiveProbability
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Task
@@ -110,7 +110,7 @@ def with_hint(
     inner: Sampler,
     column: str = "hint",
     prefix_text: str = PREFIX_TEXT,
-    success_threshold: Number = 0.5,
+    success_threshold: NumberOrSchedule = 0.5,
     *,
     reject_leaks: bool = False,
 ) -> Rescue:
@@ -136,8 +136,8 @@ def with_scaffold(
     max_levels: NonNegative = 12.0,
     column: str = "hints",
     prefix_text: str = PREFIX_TEXT,
-    success_threshold: Number = 0.5,
-    trained_under: TrainedPrompt = asked_prompt,
+    success_threshold: NumberOrSchedule = 0.5,
+    reprompt: TrainedPrompt = asked_prompt,
 ) -> Rescue:
     """Replaces the first rollout of an all-incorrect group by a correct one with a hint.
 
@@ -150,9 +150,9 @@ def with_scaffold(
         column: Column of the hints.
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
-        trained_under: The prompt of the correct rollout: with the hint, or `plain_prompt`.
+        reprompt: The prompt of the correct rollout: with the hint, or `plain_prompt`.
     """
     ask = HintLevels(max_levels, column, prefix_text)
     keep = FirstCorrectReplacesFirst(success_threshold)
-    attempt = Attempt(ask, keep, trained_under, "with_scaffold")
+    attempt = Attempt(ask, keep, reprompt, "with_scaffold")
     return Rescue(inner, (attempt,), AllIncorrect(success_threshold))

@@ -3,7 +3,14 @@
 import asyncio
 
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout, score_group, single_action
+from grupo.core.interfaces import (
+    Actor,
+    Env,
+    TurnStrategy,
+    run_rollout,
+    score_group,
+    single_response,
+)
 from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Task
 
@@ -14,12 +21,12 @@ class GroupSampler:
 
     Args:
         group_size: Rollouts in a group.
-        turn_strategy: How the policy takes a turn: one action by default; budgets and chunks of
+        turn_strategy: How the policy takes a turn: one response by default; budgets and chunks of
             thinking are in `grupo.rollouts.turns`.
     """
 
     group_size: PositiveInt = 8
-    turn_strategy: TurnStrategy = single_action
+    turn_strategy: TurnStrategy = single_response
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         count = task.group_size or self.group_size

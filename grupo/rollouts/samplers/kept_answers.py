@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from grupo.core.component import component
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.types import Group, Rollout
 
 
@@ -70,7 +70,7 @@ class FirstCorrectReplacesFirst:
         success_threshold: An answer with a higher reward is correct.
     """
 
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     def __call__(self, group: Group, answers: Sequence[Rollout]) -> Group:
         correct = [answer for answer in answers if answer.reward > self.success_threshold]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.prompt_text import prompt_as_text
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.requires import Requires
@@ -110,7 +110,7 @@ class HintLevel(TaskFold):
     max_level: PositiveInt = 3
     low: Probability = 0.0
     high: Probability = 0.35
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     def __post_init__(self) -> None:
         check_field(self, "high", self.high >= self.low, f"at least low, {self.low}")

@@ -31,7 +31,7 @@ class _State:
     def key(self) -> StateKey:
         """Equal for rollouts that share this beginning."""
         turns = self.prefix.rollout.turns
-        return tuple((action.observation, action.items) for _, action in turns)
+        return tuple((response.observation, response.items) for _, response in turns)
 
 
 @component
@@ -45,7 +45,7 @@ class PrefixValue(SamplerWrapper):
     its value, that is the value of the state before the item. A beginning of which no completion
     could be scored has no cut.
 
-    A completion inside an answer continues it with one action; later turns follow the inner
+    A completion inside an answer continues it with one response; later turns follow the inner
     sampler's turn strategy. A flow policy continues from the latents of the beginning; at 0 items,
     it begins with fresh noise.
 

@@ -27,15 +27,15 @@ def prefix_at(actor: Actor, rollout: Rollout, num_items: int) -> Prefix:
         ConfigError: The rollout has no item after that beginning.
     """
     start = 0
-    for i, (_, action) in enumerate(rollout.turns):
+    for i, (_, response) in enumerate(rollout.turns):
         before = Rollout(rollout.turns[:i], role=rollout.role, source=rollout.source)
-        if num_items == start and action.observation:
+        if num_items == start and response.observation:
             return Prefix(before)
-        if num_items < start + len(action.items):
+        if num_items < start + len(response.items):
             through = replace(before, turns=rollout.turns[: i + 1])
             is_cut = num_items > start
             return Prefix(actor.truncate(through, num_items - start) if is_cut else before, True)
-        start += len(action.items)
+        start += len(response.items)
     raise ConfigError(
         f"sampler: it cuts a rollout of {start} items after {num_items}. Allowed: 0 to {start - 1}."
     )
@@ -44,7 +44,7 @@ def prefix_at(actor: Actor, rollout: Rollout, num_items: int) -> Prefix:
 async def continue_rollout(
     task: Task, env: Env, actor: Actor, prefix: Prefix, turn_strategy: TurnStrategy
 ) -> Rollout:
-    """A rollout that begins with `prefix`: an open answer is continued with one action."""
+    """A rollout that begins with `prefix`: an open answer is continued with one response."""
     rollout = prefix.rollout
     if prefix.is_open:
         rollout = rollout.append_turn("", await actor(rollout, ""))

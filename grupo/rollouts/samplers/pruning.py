@@ -151,9 +151,9 @@ class EarlyPruning:
         return [i for i in range(len(scores)) if i not in success_prob or i in kept]
 
     async def _start_rollout(self, actor: Actor, observation: Observation) -> _PartialRollout:
-        action = await actor.with_stop(max_new_tokens=self.prune_at)(Rollout(), observation)
-        rollout = Rollout().append_turn(observation, action)
-        if action.finish_reason != "length" or len(action.items) < self.prune_at:
+        response = await actor.with_stop(max_new_tokens=self.prune_at)(Rollout(), observation)
+        rollout = Rollout().append_turn(observation, response)
+        if response.finish_reason != "length" or len(response.items) < self.prune_at:
             return _PartialRollout(actor, rollout)
         logit = await actor.predict_head(rollout, QUALITY_HEAD.name)
         return _PartialRollout(actor, rollout, 1 / (1 + math.exp(-max(-700.0, logit))))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.types import Group, Task
 from grupo.rollouts.samplers.trained_prompts import recited
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
@@ -25,7 +25,7 @@ class WithRecitedRescues(SamplerWrapper):
     """
 
     sources: tuple[str, ...]
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
 from grupo.core.kept_rollouts import BestAndWorst
-from grupo.core.numbers import Number
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
@@ -33,7 +33,7 @@ class WithReflection(SamplerWrapper):
         retry_instruction: Text after it.
     """
 
-    failure_threshold: Number = 0.25
+    failure_threshold: NumberOrSchedule = 0.25
     prefix_text: str = PREFIX_TEXT
     retry_instruction: str = RETRY_INSTRUCTION
 

@@ -1,7 +1,7 @@
 """Rescue: further attempts at a task whose group is not informative, with hints or feedback.
 
 An attempt has three parts: the prompts that are asked (`ask`), the rollouts that are kept (`keep`)
-and the prompt that these are trained under (`trained_under`, of `trained_prompts`).
+and the prompt that these are trained under (`reprompt`, of `trained_prompts`).
 """
 
 import asyncio
@@ -10,8 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from grupo.core.component import component, walk
-from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout, score_group, single_action
-from grupo.core.numbers import Number
+from grupo.core.interfaces import (
+    Actor,
+    Env,
+    TurnStrategy,
+    run_rollout,
+    score_group,
+    single_response,
+)
+from grupo.core.numbers import NumberOrSchedule
 from grupo.core.ranges import NonEmptyString
 from grupo.core.requires import merged_provides
 from grupo.core.types import Group, Rollout, Task
@@ -65,16 +72,16 @@ class Attempt:
     Args:
         ask: The prompts, with the random streams of their rollouts.
         keep: Merges the rollouts of the attempt into the group.
-        trained_under: Moves a rollout to the prompt that it is trained under.
+        reprompt: Moves a rollout to the prompt that it is trained under.
         source: `Rollout.source` of the answers.
         turn_strategy: How the policy takes a turn.
     """
 
     ask: Ask
     keep: Keep = add_all
-    trained_under: TrainedPrompt = asked_prompt
+    reprompt: TrainedPrompt = asked_prompt
     source: NonEmptyString = "rescue"
-    turn_strategy: TurnStrategy = single_action
+    turn_strategy: TurnStrategy = single_response
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> Group:
         """The group after the attempt; the same group if nothing was asked."""
@@ -98,7 +105,7 @@ class Attempt:
         rollouts = await asyncio.gather(*map(answer, prompt.streams))
         if not all(rollout.length for rollout in rollouts):
             return ()
-        return [await self.trained_under(rollout, task, env, actor) for rollout in rollouts]
+        return [await self.reprompt(rollout, task, env, actor) for rollout in rollouts]
 
     async def _score(
         self,
@@ -126,7 +133,7 @@ class AllIncorrect:
         success_threshold: A rollout with a higher reward is correct.
     """
 
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     def __call__(self, group: Group) -> bool:
         return all_incorrect(group, self.success_threshold)

@@ -13,31 +13,6 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.prefixes import Prefix, continue_rollout, prefix_at
 
-PAPER = Paper(
-    title="Dataset Reset Policy Optimization for RLHF",
-    use="Rewards are too rare from the start of a task, and demonstrations are at hand.",
-    tags=("off-policy", "sft"),
-    kind="sampler",
-    catalogue=("drpo-reset",),
-    checked=("golden", "run"),
-    source=Source(
-        "code",
-        "Cornell-RL/drpo, src/tldr/drpo.py: roll-in mask, beta, loss; the uniform cut, which is in"
-        " an imported library, by the catalogue's row",
-    ),
-    missing=("The reward model, the KL penalty and the critic: any method is trained on resets.",),
-    deviations=(
-        "A group shares its beginning, so that its mean reward is the value of that state; the"
-        " paper trains by PPO, whose critic estimates it.",
-    ),
-    shown=(
-        "docs/guidance_shown/drpo_reset.md#dataset-reset-on-a-combination-lock",
-        "docs/guidance_shown/hard_sums.md#results",
-        "tests/rollouts/samplers/test_reset.py"
-        "::test_rolled_in_tokens_are_not_trained_and_shared_by_the_group",
-    ),
-)
-
 
 @component
 class Reset(GroupSampler):
@@ -96,6 +71,32 @@ async def rolled_in(task: Task, env: Env, actor: Actor, texts: str | Sequence[st
         observation = await env.reply(task, rollout)
         if observation is None:
             break
-        action = await actor.append_unsampled(rollout, observation, text)
-        rollout = rollout.append_turn(observation, replace(action, in_loss=False))
+        response = await actor.append_unsampled(rollout, observation, text)
+        rollout = rollout.append_turn(observation, replace(response, in_loss=False))
     return rollout
+
+
+PAPER = Paper(
+    title="Dataset Reset Policy Optimization for RLHF",
+    use="Rewards are too rare from the start of a task, and demonstrations are at hand.",
+    tags=("off-policy", "sft"),
+    kind="sampler",
+    catalogue=("drpo-reset",),
+    checked=("golden", "run"),
+    source=Source(
+        "code",
+        "Cornell-RL/drpo, src/tldr/drpo.py: roll-in mask, beta, loss; the uniform cut, which is in"
+        " an imported library, by the catalogue's row",
+    ),
+    missing=("The reward model, the KL penalty and the critic: any method is trained on resets.",),
+    deviations=(
+        "A group shares its beginning, so that its mean reward is the value of that state; the"
+        " paper trains by PPO, whose critic estimates it.",
+    ),
+    shown=(
+        "docs/guidance_shown/drpo_reset.md#dataset-reset-on-a-combination-lock",
+        "docs/guidance_shown/hard_sums.md#results",
+        "tests/rollouts/samplers/test_reset.py"
+        "::test_rolled_in_tokens_are_not_trained_and_shared_by_the_group",
+    ),
+)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env, score_group
-from grupo.core.numbers import Fraction, NonNegativeInt, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegativeInt, NumberOrSchedule, PositiveInt
 from grupo.core.ranges import NonEmptyString, PositiveFloat
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
@@ -92,7 +92,7 @@ class ForcedRethinking(SamplerWrapper):
     max_tokens: PositiveInt = 1023
     temperature: PositiveFloat = 0.9
     marker: NonEmptyString = "wait"
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     provides = Provides(reward_terms=("rethought",))
 
@@ -152,9 +152,9 @@ def without_end(rollout: Rollout, actor: Actor) -> Rollout:
 
 
 def cut_back(rollout: Rollout, actor: Actor, before: Sequence[str]) -> Rollout:
-    """The rollout with its last action cut before the last occurrence of each text in turn.
+    """The rollout with its last response cut before the last occurrence of each text in turn.
 
-    At least one item of the action is kept; without any of the texts it stays as it is.
+    At least one item of the response is kept; without any of the texts it stays as it is.
 
     Args:
         rollout: The rollout.

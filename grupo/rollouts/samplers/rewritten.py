@@ -7,7 +7,7 @@ from dataclasses import replace
 from grupo.core.component import check_field, component
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.interfaces import Actor, Env, initial_observation
-from grupo.core.numbers import Fraction, Number
+from grupo.core.numbers import Fraction, NumberOrSchedule
 from grupo.core.paper import Paper, Source
 from grupo.core.prompt_text import prompt_as_text
 from grupo.core.ranges import PositiveInt
@@ -16,29 +16,6 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
-PAPER = Paper(
-    title="CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning",
-    use="Many tasks are too hard for any rollout, and the policy can word them more simply.",
-    tags=("curriculum", "hints"),
-    kind="sampler",
-    checked=("golden", "run"),
-    catalogue=("clpo",),
-    source=Source(
-        "third_party",
-        "abstracts of arXiv 2509.25004 v1 and v2; a public review for accuracy and thresholds",
-    ),
-    missing=("The weight of the KL divergence by difficulty, of the first version.",),
-    deviations=(
-        "Thresholds, the number of rewrites and the instructions are our choice.",
-        "A rewrite without a text, whose text is the prompt, or that contains the reference answer"
-        " where the prompt does not, is not answered; it earns minus the accuracy of the task.",
-    ),
-    shown=(
-        "docs/guidance_shown/rescue_sums.md#results",
-        "tests/rollouts/samplers/test_rewritten.py::test_a_rewrite_earns_the_gain_of_accuracy",
-        "tests/rollouts/samplers/test_rewritten.py::test_only_informative_rewrites_are_trained_on",
-    ),
-)
 PART = "part"
 SIMPLIFY = "\n\nReword this problem so that it is simpler and has the same answer."
 VARY = "\n\nReword this problem differently, with the same answer."
@@ -84,7 +61,7 @@ class Rewritten(SamplerWrapper):
     simplify: str = SIMPLIFY
     vary: str = VARY
     parse: Callable[[str], str] = whole_text
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     provides = Provides(reward_terms=(PART,))
 
@@ -153,3 +130,28 @@ def _in_part(rollouts: Sequence[Rollout], part: int) -> Sequence[Rollout]:
         replace(rollout, reward_terms={**rollout.reward_terms, PART: float(part)})
         for rollout in rollouts
     ]
+
+
+PAPER = Paper(
+    title="CLPO: Curriculum Learning meets Policy Optimization for LLM Reasoning",
+    use="Many tasks are too hard for any rollout, and the policy can word them more simply.",
+    tags=("curriculum", "hints"),
+    kind="sampler",
+    checked=("golden", "run"),
+    catalogue=("clpo",),
+    source=Source(
+        "third_party",
+        "abstracts of arXiv 2509.25004 v1 and v2; a public review for accuracy and thresholds",
+    ),
+    missing=("The weight of the KL divergence by difficulty, of the first version.",),
+    deviations=(
+        "Thresholds, the number of rewrites and the instructions are our choice.",
+        "A rewrite without a text, whose text is the prompt, or that contains the reference answer"
+        " where the prompt does not, is not answered; it earns minus the accuracy of the task.",
+    ),
+    shown=(
+        "docs/guidance_shown/rescue_sums.md#results",
+        "tests/rollouts/samplers/test_rewritten.py::test_a_rewrite_earns_the_gain_of_accuracy",
+        "tests/rollouts/samplers/test_rewritten.py::test_only_informative_rewrites_are_trained_on",
+    ),
+)

@@ -11,7 +11,7 @@ from annotated_types import Interval
 from grupo.core.component import check_field, component
 from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
-from grupo.core.numbers import NonNegativeInt, Number, PositiveInt
+from grupo.core.numbers import NonNegativeInt, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Rollout, Task
 
@@ -69,7 +69,7 @@ class SplitTree:
 
     split_steps: tuple[NonNegativeInt, ...] = (0, 3, 6, 9)
     branches: PositiveInt = 2
-    sibling_correlation: Annotated[Number, Interval(ge=0, lt=1)] = 0.0
+    sibling_correlation: Annotated[NumberOrSchedule, Interval(ge=0, lt=1)] = 0.0
 
     def __post_init__(self) -> None:
         ascending = all(a < b for a, b in pairwise((-1, *self.split_steps)))
@@ -201,16 +201,16 @@ class SingleStepBranching:
 
 
 async def _greedy_turn(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-    """The rollout with a greedy action, which is not trained."""
-    action = await actor.with_sampling(top_k=1)(rollout, observation)
-    return rollout.append_turn(observation, replace(action, in_loss=False))
+    """The rollout with a greedy response, which is not trained."""
+    response = await actor.with_sampling(top_k=1)(rollout, observation)
+    return rollout.append_turn(observation, replace(response, in_loss=False))
 
 
 async def _extend(actor: Actor, rollout: Rollout, observation: Observation, length: int) -> Rollout:
     """The rollout continued to `length` actions, or to its end; 0: until the policy stops."""
     room = max(0, length - rollout.length)
-    action = await actor.with_stop(max_new_tokens=room)(rollout, observation)
-    longer = rollout.append_turn(observation, action)
-    if not action.items or not longer.truncated or longer.length >= length:
+    response = await actor.with_stop(max_new_tokens=room)(rollout, observation)
+    longer = rollout.append_turn(observation, response)
+    if not response.items or not longer.truncated or longer.length >= length:
         return longer
     return await _extend(actor, longer, "", length)

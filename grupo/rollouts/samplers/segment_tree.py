@@ -39,7 +39,7 @@ class SegmentTree:
     cut at the start of a segment, and continue from there in `branches` paths each.
     TreePO (arXiv:2508.17445).
 
-    The step value `node` is a number per segment: actions with the same number were sampled once.
+    The step value `node` is a number per segment: responses with the same number were sampled once.
 
     Args:
         leaves: Rollouts in a group.
@@ -102,8 +102,8 @@ class SegmentTree:
     ) -> _Path:
         prompt = "" if path.nodes else observation
         segment = actor.fork("node", node).with_stop(max_new_tokens=self.segment_tokens)
-        action = await segment(path.rollout, prompt)
-        return _Path(path.rollout.append_turn(prompt, action), (*path.nodes, node))
+        response = await segment(path.rollout, prompt)
+        return _Path(path.rollout.append_turn(prompt, response), (*path.nodes, node))
 
     def _is_finished(self, path: _Path) -> bool:
         full = len(path.rollout.turns[-1][1].items) == self.segment_tokens
@@ -127,7 +127,7 @@ def with_node_ids(leaf: Rollout, nodes: Sequence[int]) -> Rollout:
     """The rollout with its node ids as a step value; later turns belong to the last node."""
     ids = tuple(
         float(nodes[min(i, len(nodes) - 1)])
-        for i, (_, action) in enumerate(leaf.turns)
-        for _ in action.items
+        for i, (_, response) in enumerate(leaf.turns)
+        for _ in response.items
     )
     return replace(leaf, step_values={**leaf.step_values, "node": ids})

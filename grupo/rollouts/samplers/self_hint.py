@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
-from grupo.core.numbers import Number, PositiveInt
+from grupo.core.numbers import NumberOrSchedule, PositiveInt
 from grupo.core.prompt_text import prompt_as_text
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Observation, Rollout, Task
@@ -135,7 +135,7 @@ def with_self_hints(
     hint_prompt: Callable[[Task, Rollout], Observation] = HintPrompt(),
     extract_hint: Callable[[str], str] = parse_hint,
     prefix_text: str = "\n\n",
-    success_threshold: Number = 0.5,
+    success_threshold: NumberOrSchedule = 0.5,
 ) -> Rescue:
     """Adds hints and rollouts with a hint to a group in which all rollouts are incorrect.
 

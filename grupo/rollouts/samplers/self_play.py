@@ -4,7 +4,14 @@ import asyncio
 from dataclasses import replace
 
 from grupo.core.component import component
-from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout, score_group, single_action
+from grupo.core.interfaces import (
+    Actor,
+    Env,
+    TurnStrategy,
+    run_rollout,
+    score_group,
+    single_response,
+)
 from grupo.core.numbers import PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Seat, Task
@@ -14,8 +21,8 @@ from grupo.core.types import Group, Rollout, Seat, Task
 class SelfPlay:
     """Plays `games` games of a task in a `MultiplayerEnv`: one rollout per player of a game.
 
-    A rollout holds the observations and actions of its player, and only these actions are trained.
-    The reward term `seat` numbers the players of a game from 0.
+    A rollout holds the observations and responses of its player, and is trained on these responses
+    alone. The reward term `seat` numbers the players of a game from 0.
 
     Args:
         games: Games in a group.
@@ -25,7 +32,7 @@ class SelfPlay:
 
     games: PositiveInt = 8
     players: PositiveInt = 2
-    turn_strategy: TurnStrategy = single_action
+    turn_strategy: TurnStrategy = single_response
 
     provides = Provides(reward_terms=("seat",))
 

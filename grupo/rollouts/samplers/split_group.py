@@ -111,8 +111,8 @@ class SplitGroup(GroupSampler):
     def _annotate(self, rollout: Rollout, part: GroupPart) -> Rollout:
         is_forced = (
             float(i == 0 and part.prefix != "")
-            for i, (_, action) in enumerate(rollout.turns)
-            for _ in action.items
+            for i, (_, response) in enumerate(rollout.turns)
+            for _ in response.items
         )
         return replace(
             rollout,

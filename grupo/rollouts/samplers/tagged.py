@@ -14,25 +14,6 @@ from grupo.core.requires import Requires
 from grupo.core.types import Group, Observation, Task
 from grupo.rollouts.samplers.demonstrations import SolutionColumn, demonstration_rollout
 
-PAPER = Paper(
-    title="Treasure Hunt: Real-time Targeting of the Long Tail using Training-Time Markers",
-    use="Answers have properties that a user may want to choose, some of them rare.",
-    tags=("sft",),
-    kind="sampler",
-    catalogue=("treasure-hunt",),
-    checked=("golden", "run"),
-    source=Source("abstract", "arXiv:2506.14702, abstract and introduction; the catalogue's row"),
-    missing=("The taxonomy of 90 markers, and the model that labels the data with them.",),
-    deviations=(
-        "Rates of 0.5 for the whole set and for each tag are our choice.",
-        "The text of a tag, <name=value>, is our choice.",
-    ),
-    shown=(
-        "tests/rollouts/samplers/test_tagged_training.py"
-        "::test_a_tag_selects_the_rare_class_and_without_tags_it_stays_rare",
-    ),
-)
-
 
 def tag_text(name: str, value: object) -> str:
     """The tag of a column.
@@ -139,3 +120,23 @@ def _prepend_text(prompt: Observation, text: str) -> Observation:
             messages[i] = {**message, "content": prepend_to(text, message["content"])}
             return tuple(messages)
     return ({"role": "user", "content": text}, *messages)
+
+
+PAPER = Paper(
+    title="Treasure Hunt: Real-time Targeting of the Long Tail using Training-Time Markers",
+    use="Answers have properties that a user may want to choose, some of them rare.",
+    tags=("sft",),
+    kind="sampler",
+    catalogue=("treasure-hunt",),
+    checked=("golden", "run"),
+    source=Source("abstract", "arXiv:2506.14702, abstract and introduction; the catalogue's row"),
+    missing=("The taxonomy of 90 markers, and the model that labels the data with them.",),
+    deviations=(
+        "Rates of 0.5 for the whole set and for each tag are our choice.",
+        "The text of a tag, <name=value>, is our choice.",
+    ),
+    shown=(
+        "tests/rollouts/samplers/test_tagged_training.py"
+        "::test_a_tag_selects_the_rare_class_and_without_tags_it_stays_rare",
+    ),
+)

@@ -18,7 +18,7 @@ class TeacherFeedback(GroupSampler):
     """Independent rollouts, to a share of which a teacher's feedback is appended before scoring.
 
     The policy of the role `teacher`, or the policy itself, reads the prompt and the answer. The
-    answer loses its end token, and the feedback becomes a part of it: an action that is not
+    answer loses its end token, and the feedback becomes a part of it: a response that is not
     sampled, but trained on. The teacher's tokens are counted under its role.
 
     ThinkTuning, RRV et al. (arXiv:2508.07616).
@@ -57,7 +57,7 @@ class TeacherFeedback(GroupSampler):
 
 
 async def appended(actor: Actor, rollout: Rollout, text: str) -> Rollout:
-    """The rollout with a text at the end of its last answer, as an action that is not sampled.
+    """The rollout with a text at the end of its last answer, as a response that is not sampled.
 
     Args:
         actor: Encodes the text.

@@ -36,8 +36,8 @@ async def recited(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollo
     """
     copy = replace(rollout, turns=(), step_values={})
     prompt = await initial_observation(task, env)
-    for number, (observation, action) in enumerate(rollout.turns):
+    for number, (observation, response) in enumerate(rollout.turns):
         shown = observation if number else prompt
-        text = turn_text(observation, action)
+        text = turn_text(observation, response)
         copy = copy.append_turn(shown, await actor.append_unsampled(copy, shown, text))
     return copy

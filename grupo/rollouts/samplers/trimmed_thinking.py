@@ -6,26 +6,10 @@ from dataclasses import replace
 
 from grupo.core.component import check_field, component
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
-from grupo.core.numbers import Fraction, Number, PositiveInt
+from grupo.core.numbers import Fraction, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.types import Group, Rollout, Task
 
-PAPER = Paper(
-    title="Don't Think Longer, Think Wisely: Optimizing Thinking Dynamics for Large Reasoning "
-    "Models",
-    use="Chains of thought go on after the answer is known.",
-    tags=("length", "preferences"),
-    kind="sampler",
-    catalogue=("dto-thinking-patterns",),
-    checked=("golden", "run"),
-    source=Source("abstract", "arXiv:2505.21765, abstract; two reviews of the paper"),
-    missing=("Segments in the middle that an auxiliary model judges useless are not dropped.",),
-    deviations=("Cues, number of attempts and threshold are our choice.",),
-    shown=(
-        "tests/rollouts/samplers/test_trimmed_training.py"
-        "::test_thinking_becomes_shorter_and_accuracy_falls_slightly",
-    ),
-)
 CUES = ("Wait", "Alternatively", "Let me check", "Hmm")
 
 
@@ -54,17 +38,17 @@ class TrimmedThinking:
     threshold: Fraction = 0.5
     instruction: str = "\n"
     think_end: str = "</think>"
-    success_threshold: Number = 0.5
+    success_threshold: NumberOrSchedule = 0.5
 
     def __post_init__(self) -> None:
         check_field(self, "cues", all(self.cues) and bool(self.cues), "one text or more")
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
-        action = await actor.with_stop(self.think_end)(Rollout(), observation)
-        thinking = Rollout().append_turn(observation, action)
+        response = await actor.with_stop(self.think_end)(Rollout(), observation)
+        thinking = Rollout().append_turn(observation, response)
         original = thinking
-        if action.finish_reason == "stop":
+        if response.finish_reason == "stop":
             original = thinking.append_turn("", await actor.fork("answer")(thinking, ""))
         original = await run_rollout(task, env, actor.fork("on"), original)
         for number, cut in enumerate(cut_positions(actor, thinking, self.cues)):
@@ -99,13 +83,13 @@ def cut_positions(actor: Actor, thinking: Rollout, cues: Sequence[str]) -> list[
 
     Args:
         actor: Cuts and decodes.
-        thinking: A rollout whose last action is the thinking.
+        thinking: A rollout whose last response is the thinking.
         cues: Texts that begin a segment.
     """
-    _, action = thinking.turns[-1]
-    starts = {i for cue in cues for i in _places(action.text, cue)}
+    _, response = thinking.turns[-1]
+    starts = {i for cue in cues for i in _places(response.text, cue)}
     positions = {_tokens_before(actor, thinking, start) for start in starts}
-    return sorted(positions - {0, len(action.items)})
+    return sorted(positions - {0, len(response.items)})
 
 
 def _places(text: str, cue: str) -> list[int]:
@@ -122,3 +106,21 @@ def _tokens_before(actor: Actor, thinking: Rollout, characters: int) -> int:
         else:
             high = middle - 1
     return low
+
+
+PAPER = Paper(
+    title="Don't Think Longer, Think Wisely: Optimizing Thinking Dynamics for Large Reasoning "
+    "Models",
+    use="Chains of thought go on after the answer is known.",
+    tags=("length", "preferences"),
+    kind="sampler",
+    catalogue=("dto-thinking-patterns",),
+    checked=("golden", "run"),
+    source=Source("abstract", "arXiv:2505.21765, abstract; two reviews of the paper"),
+    missing=("Segments in the middle that an auxiliary model judges useless are not dropped.",),
+    deviations=("Cues, number of attempts and threshold are our choice.",),
+    shown=(
+        "tests/rollouts/samplers/test_trimmed_training.py"
+        "::test_thinking_becomes_shorter_and_accuracy_falls_slightly",
+    ),
+)

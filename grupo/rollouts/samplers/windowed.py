@@ -19,9 +19,9 @@ class WindowSampler:
 
     The group of a task with unfinished rollouts consists of these rollouts, continued; another task
     gets a new group. The reward term `cut` is 1 for a rollout that is still unfinished: it is not
-    scored, and its reward is 0. Actions of earlier steps are marked as `off_context` and keep their
-    log-probabilities. A rollout ends like any other or at `max_length`, which takes the place of
-    the policy's `max_new_tokens`.
+    scored, and its reward is 0. Responses of earlier steps are marked as `off_context` and keep
+    their log-probabilities. A rollout ends like any other or at `max_length`, which takes the place
+    of the policy's `max_new_tokens`.
 
     T-PPO, Fan et al. (arXiv:2506.15050).
 
@@ -74,17 +74,17 @@ class WindowSampler:
             if observation is None:
                 return rollout
             generate = actor.with_stop(max_new_tokens=limit - rollout.length)
-            action = await generate(rollout, observation)
-            if not action.items and rollout.turns:  # the context has no room left
+            response = await generate(rollout, observation)
+            if not response.items and rollout.turns:  # the context has no room left
                 return rollout
-            rollout = rollout.append_turn(observation, action)
+            rollout = rollout.append_turn(observation, response)
         is_open = rollout.truncated or await env.reply(task, rollout) is not None
         return replace(rollout, unfinished=is_open and rollout.length < self.max_length)
 
 
 def _from_earlier_step(rollout: Rollout) -> Rollout:
-    """The rollout with its actions marked as those of an earlier step."""
-    turns = [(o, replace(action, off_context=True)) for o, action in rollout.turns]
+    """The rollout with its responses marked as those of an earlier step."""
+    turns = [(o, replace(response, off_context=True)) for o, response in rollout.turns]
     return replace(rollout, turns=tuple(turns), unfinished=False)
 
 

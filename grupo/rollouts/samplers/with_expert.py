@@ -16,7 +16,7 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 class WithExpertSolution(SamplerWrapper):
     """Adds the solution in a column of the task to the group, scored like a rollout.
 
-    Its actions are not sampled: the signal `sampled` is 0 there, and their old log-probability is
+    Its responses are not sampled: the signal `sampled` is 0 there, and their old log-probability is
     0. A task without that column gets no expert rollout.
 
     Args:

@@ -11,22 +11,6 @@ from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 
-PAPER = Paper(
-    title="The Fellowship of the LLMs: Multi-Agent Workflows for Synthetic Preference Optimization "
-    "Dataset Generation",
-    use="Preference pairs are needed and models that criticise one another are at hand.",
-    tags=("preferences", "hints"),
-    kind="sampler",
-    catalogue=("fellowship-po",),
-    checked=("golden", "run"),
-    source=Source("abstract", "arXiv:2408.08688, abstract; the catalogue's row"),
-    missing=(
-        "Juries and debaters that are language models: those of the recipe are functions, and"
-        " PairwiseJudge asks one model.",
-    ),
-    deviations=("The texts of the prompts are our choice.",),
-    shown=("docs/pipelines_shown.md#the-fellowship-of-the-llms",),
-)
 REVIEWER_ROLE = "reviewer"  # the role of the policy that criticises
 REVIEW = "\n\nAnswer: {answer}\n\nCriticise this answer."
 REVISE = "\n\nAnswer: {answer}\n\nReview: {review}\n\nAnswer again."
@@ -116,3 +100,21 @@ async def revised(
     shown = append_to_prompt(task, text.format(answer=answer.text, review=review.text))
     rollout = await run_rollout(shown, env, actor, Rollout(source="revision"))
     return actor.with_prompt(rollout, await initial_observation(task, env))
+
+
+PAPER = Paper(
+    title="The Fellowship of the LLMs: Multi-Agent Workflows for Synthetic Preference Optimization "
+    "Dataset Generation",
+    use="Preference pairs are needed and models that criticise one another are at hand.",
+    tags=("preferences", "hints"),
+    kind="sampler",
+    catalogue=("fellowship-po",),
+    checked=("golden", "run"),
+    source=Source("abstract", "arXiv:2408.08688, abstract; the catalogue's row"),
+    missing=(
+        "Juries and debaters that are language models: those of the recipe are functions, and"
+        " PairwiseJudge asks one model.",
+    ),
+    deviations=("The texts of the prompts are our choice.",),
+    shown=("docs/pipelines_shown.md#the-fellowship-of-the-llms",),
+)

@@ -3,7 +3,7 @@
 from typing import Protocol, runtime_checkable
 
 from grupo.core.component import component
-from grupo.core.interfaces import TurnStrategy, single_action
+from grupo.core.interfaces import TurnStrategy, single_response
 from grupo.rollouts.samplers.base import FixedGroupSize, Sampler
 
 
@@ -32,5 +32,5 @@ class SamplerWrapper:
 
     @property
     def turn_strategy(self) -> TurnStrategy:
-        """The turn strategy of the inner sampler: one action if it has none."""
-        return self.inner.turn_strategy if isinstance(self.inner, TurnTaking) else single_action
+        """The turn strategy of the inner sampler: one response if it has none."""
+        return self.inner.turn_strategy if isinstance(self.inner, TurnTaking) else single_response

@@ -39,8 +39,8 @@ class ChunkedThinking:
                 break
             turn = replace(rollout, turns=rollout.turns[start:])
             later = actor.fork(number).with_stop(max_new_tokens=room)
-            action = await later.restart_context(
+            response = await later.restart_context(
                 turn, observation, self.suffix_tokens, self.prefix_tokens
             )
-            rollout = rollout.append_turn("", action)
+            rollout = rollout.append_turn("", response)
         return rollout

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import Actor, TurnStrategy, single_action
-from grupo.core.types import Action, Observation, Rollout
+from grupo.core.interfaces import Actor, TurnStrategy, single_response
+from grupo.core.types import Observation, Response, Rollout
 
 
 @component
@@ -26,7 +26,7 @@ class ForcedStart:
 
     text: str
     train_text: bool = True
-    inner: TurnStrategy = single_action
+    inner: TurnStrategy = single_response
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         if rollout.turns or not self.text:
@@ -40,12 +40,12 @@ class ForcedStart:
 async def append_forced(
     actor: Actor, rollout: Rollout, observation: Observation, text: str
 ) -> Rollout:
-    """The rollout with a forced text as its last action, which is not trained on.
+    """The rollout with a forced text as its last response, which is not trained on.
 
     Args:
         actor: Encodes the text.
         rollout: The rollout so far.
-        observation: The observation that the text answers; "" continues the last action.
+        observation: The observation that the text answers; "" continues the last response.
         text: The text.
 
     Raises:
@@ -58,16 +58,16 @@ async def append_forced(
 
 
 async def with_trained_text(actor: Actor, started: Rollout) -> Rollout:
-    """The rollout whose last action, a forced text, is trained on as if it had been sampled."""
+    """The rollout whose last response, a forced text, is trained on as if it had been sampled."""
     *turns, (observation, forced) = started.turns
-    logp = (await actor.score(started)).logp
+    logp = (await actor.logprobs(started)).logp
     trained = replace(forced, in_loss=True, logp=logp)
     return replace(started, turns=(*turns, (observation, trained)))
 
 
 def _check_tokens(actor: Actor, started: Rollout, text: str) -> None:
     """Raise if the tokens of the forced text decode to another text; special tokens to none."""
-    forced: Action = started.turns[-1][1]
+    forced: Response = started.turns[-1][1]
     decoded = actor.truncate(started, len(forced.items)).turns[-1][1].text
     if not forced.items or (decoded.strip() and decoded.split() != text.split()):
         raise ConfigError(

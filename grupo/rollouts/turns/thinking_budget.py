@@ -25,11 +25,11 @@ class ThinkingBudget:
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
         thinking = actor.with_stop(self.think_end, max_new_tokens=self.thinking_tokens)
-        action = await thinking(rollout, observation)
-        rollout = rollout.append_turn(observation, action)
-        if action.finish_reason == "end":
+        response = await thinking(rollout, observation)
+        rollout = rollout.append_turn(observation, response)
+        if response.finish_reason == "end":
             return rollout
-        if action.finish_reason == "length":
+        if response.finish_reason == "length":
             forced = await actor.prefill_forced(rollout, "", self.think_end)
             rollout = rollout.append_turn("", forced)
         answer = actor.with_stop(max_new_tokens=self.answer_tokens)

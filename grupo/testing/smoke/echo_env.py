@@ -212,7 +212,7 @@ class EchoEnv:
         for i, rollout in enumerate(rollouts):
             context = EchoContext(
                 rollout.text,
-                tuple(token for _, action in rollout.turns for token in action.items),
+                tuple(token for _, response in rollout.turns for token in response.items),
                 correct[i],
                 group_mean,
                 agreement=endings.count(endings[i]) / len(endings),

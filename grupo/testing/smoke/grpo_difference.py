@@ -7,7 +7,7 @@ from grupo.algo.minibatches import SingleUpdate
 from grupo.core.component import to_code
 from grupo.core.errors import suggest
 from grupo.core.paper import MATCHED_ENGINE, ONE_UPDATE, SAME_POLICY
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.grpo_gradient import GRPO, TWO_UPDATES, grpo_counterpart, has_equal_gradients
@@ -149,8 +149,8 @@ def _scored_groups(terms: Sequence[str]) -> list[Group]:
 
 
 def _rollouts(rewards: Sequence[float], terms: Sequence[str]) -> tuple[Rollout, ...]:
-    actions = [Action((1,) * n, (-0.5,) * n) for n in range(1, len(rewards) + 1)]
-    rollouts = (Rollout((("?", action),)) for action in actions)
+    responses = [Response((1,) * n, (-0.5,) * n) for n in range(1, len(rewards) + 1)]
+    rollouts = (Rollout((("?", response),)) for response in responses)
     return tuple(
         replace(rollout, reward=reward, reward_terms=dict.fromkeys(terms, reward))
         for rollout, reward in zip(rollouts, rewards, strict=True)

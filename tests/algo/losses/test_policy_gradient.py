@@ -133,10 +133,10 @@ def test_weighted_reinforce_logs_its_weight_and_requires_its_signals():
 
 
 def test_losses_declare_the_stop_gradient_of_their_ratio():
-    assert merged_requires(Clip(0.2, 0.2, SequenceTokenRatio())).stop_gradient
-    assert merged_requires(ClipWithin(by_advantage, SequenceTokenRatio())).stop_gradient
-    assert merged_requires(WeightedReinforce(token)).stop_gradient
-    assert not merged_requires(Clip()).stop_gradient
+    assert merged_requires(Clip(0.2, 0.2, SequenceTokenRatio())).surrogate_gradient
+    assert merged_requires(ClipWithin(by_advantage, SequenceTokenRatio())).surrogate_gradient
+    assert merged_requires(WeightedReinforce(token)).surrogate_gradient
+    assert not merged_requires(Clip()).surrogate_gradient
 
 
 def test_clip_preserve_gradient_weights_clipped_tokens_by_a_multiple_of_the_bound():

@@ -74,7 +74,7 @@ def test_straight_through_kl_has_the_value_of_k3_and_the_gradient_of_k2():
     value = loss(perturb_logp(BATCH, deltas), BATCH).flatten().tolist()
     assert value == pytest.approx([exp(-0.5) + 0.5 - 1, exp(0.25) - 0.25 - 1])
     assert gradient(loss, BATCH, deltas) == pytest.approx([0.5, -0.25])
-    assert merged_requires(loss).stop_gradient
+    assert merged_requires(loss).surrogate_gradient
 
 
 def test_corrected_kl_multiplies_by_the_ratio_and_differentiates_both():
@@ -92,8 +92,8 @@ def test_corrected_kl_multiplies_by_the_ratio_and_differentiates_both():
 def test_corrected_kl_requires_the_signals_of_its_ratio():
     loss = CorrectedKL(other_policy="teacher", ratio=ratios.RatioTo("sampler"))
     assert merged_requires(loss).all_signals == {"logp@teacher", "logp@sampler"}
-    assert not merged_requires(loss).stop_gradient
-    assert merged_requires(CorrectedKL(ratio=ratios.SequenceTokenRatio())).stop_gradient
+    assert not merged_requires(loss).surrogate_gradient
+    assert merged_requires(CorrectedKL(ratio=ratios.SequenceTokenRatio())).surrogate_gradient
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_where_loss_keeps_the_properties_of_its_loss():
     assert merged_requires(WhereLoss(ReverseKL(), negative_advantage)).recomputed_signals == {
         "reverse_kl@ref"
     }
-    assert merged_requires(WhereLoss(inner, negative_advantage)).stop_gradient
+    assert merged_requires(WhereLoss(inner, negative_advantage)).surrogate_gradient
     assert not merged_requires(WhereLoss(inner, negative_advantage)).coupled_rows
     pi = perturb_logp(BATCH, [[0.5], [0.5]])
     assert [*WhereLoss(KL(), negative_advantage).metrics(pi, BATCH)] == ["policy/kl_ref"]

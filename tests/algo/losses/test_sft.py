@@ -81,7 +81,7 @@ def test_mixture_has_the_properties_of_its_losses(mix):
     loss = mix(ReverseKL(), StraightThroughKL())
     assert merged_requires(loss).all_signals == {"sampled", "reverse_kl@ref", "logp@ref"}
     assert merged_requires(loss).recomputed_signals == {"reverse_kl@ref"}
-    assert merged_requires(loss).stop_gradient
+    assert merged_requires(loss).surrogate_gradient
     assert not merged_requires(loss).coupled_rows
 
 

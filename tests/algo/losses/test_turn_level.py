@@ -21,4 +21,4 @@ def test_reverse_clip_includes_later_turns_of_other_rows():
 
 def test_reverse_clip_declares_coupling_and_stop_gradient():
     assert merged_requires(ReverseClip(0.2)).coupled_rows
-    assert merged_requires(ReverseClip(0.2)).stop_gradient
+    assert merged_requires(ReverseClip(0.2)).surrogate_gradient

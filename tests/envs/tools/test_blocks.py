@@ -9,7 +9,7 @@ from grupo.algo.advantages import OverlongPenalty
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import KeepMixed
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Group, Rollout, Task
+from grupo.core.types import Group, Response, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.envs.tools import Block, BlockTools, KeywordSearch
 from grupo.rewards import BlockAnswer, FactMatch, NumberWithin
@@ -24,7 +24,7 @@ CALL = "<think>paris?</think><search>capital of France</search>"
 def rollout(*texts):
     """A turn for each text, after the prompt or the response of a tool."""
     observations = ["?", *("<response>so</response>" for _ in texts[1:])]
-    actions = (Action((7,), (-1.0,), text=text) for text in texts)
+    actions = (Response((7,), (-1.0,), text=text) for text in texts)
     return Rollout(tuple(zip(observations, actions, strict=False)))
 
 
@@ -123,8 +123,8 @@ def test_a_rollout_ends_after_four_turns(env):
 
 
 def test_the_mean_is_over_the_policys_10_tokens_and_not_over_the_tools_6():
-    first = ("?", Action((7,) * 4, (-1.0,) * 4, (1, 2)))
-    second = ("<response>4</response>", Action((8,) * 6, (-1.0,) * 6, (9,) * 6))
+    first = ("?", Response((7,) * 4, (-1.0,) * 4, (1, 2)))
+    second = ("<response>4</response>", Response((8,) * 6, (-1.0,) * 6, (9,) * 6))
     played = Rollout((first, second), reward=1.0)
     batch = collate([Group(Task("k", "?"), (played,))], lambda rollouts: {})
     assert batch.mask.shape == (1, 16)

@@ -213,7 +213,7 @@ def test_reference_policy_needs_a_forward_pass_and_the_policy_does_not(llama):
     llama.load({name: 0.9 * x for name, x in llama.weights().items()})
     batch = sampled_batch(llama)
     with torch.no_grad(), count_calls() as counts:
-        reference = aux_models.scorers["ref"].signals(batch)
+        reference = aux_models.signal_models["ref"].signals(batch)
     assert counts["forward"] == 1
     assert (reference.logp - batch.old_logp).abs().max() > 0.01
     assert_all_close(with_cached_activations(llama, batch), with_hf_modules(llama, batch))

@@ -172,7 +172,7 @@ def test_disabled_adapters_need_no_modules(llama_with_adapters):
     models = policy.attach_aux_models(("logp@ref",), ReferenceUpdate(), ())
     batch = sampled_batch(policy)
     with torch.no_grad(), count_calls() as counts:
-        reference = models.scorers["ref"].signals(batch, NAMES)
+        reference = models.signal_models["ref"].signals(batch, NAMES)
     assert counts["forward"] == 1
     with torch.no_grad(), policy.module.disable_adapter():
         expected = with_hf_backend(policy).signals(batch, NAMES)
@@ -191,7 +191,7 @@ def test_reference_between_forward_and_backward_changes_no_gradient(llama_with_a
         total = policy.signals(batch).logp.sum()
         if needs_reference:
             with torch.no_grad():
-                models.scorers["ref"].signals(batch)
+                models.signal_models["ref"].signals(batch)
         total.backward()
         grads.append([p.grad.clone() for p in policy.parameters()])
     assert all(map(torch.equal, *grads))

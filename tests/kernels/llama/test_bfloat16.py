@@ -14,7 +14,7 @@ from grupo.kernels.llama.products import BFloat16Products
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers import training_recipes
 from tests.helpers.activation_recall import (
     sampled_batch,
@@ -231,11 +231,11 @@ def test_a_run_is_resumed_with_the_same_bits(folders, lora, tmp_path):
             if step == 2:
                 raise KeyboardInterrupt
 
-    train(recipe, tmp_path / "whole")
+    run_training(recipe, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "stopped", StopsAtTwo())
-    resume(tmp_path / "stopped")
-    for name in ("rollouts.jsonl", "actions.jsonl"):
+        run_training(recipe, tmp_path / "stopped", StopsAtTwo())
+    resume_training(tmp_path / "stopped")
+    for name in ("rollouts.jsonl", "responses.jsonl"):
         whole, stopped = ((tmp_path / run / name).read_text() for run in ("whole", "stopped"))
         assert whole == stopped
     weights = [

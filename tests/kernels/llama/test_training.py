@@ -8,7 +8,7 @@ from torch import Tensor
 
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.training.callbacks import NullCallback
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers import training_components, training_recipes
 from tests.helpers.llama_backends import count_calls
 from tests.helpers.run_outcomes import differences, outcome
@@ -37,13 +37,13 @@ def test_repeated_and_resumed_runs_are_bit_identical(name, tmp_path: Path, monke
 
     monkeypatch.setattr(NativeLlamaBackend, "_cached_activation_index", recording)
     with count_calls() as counts:
-        train(recipe, tmp_path / "whole")
+        run_training(recipe, tmp_path / "whole")
     assert counts["decode"] > 0
     assert len(results) >= recipe.max_steps
     assert all(index is not None for index in results)
-    train(recipe, tmp_path / "again")
+    run_training(recipe, tmp_path / "again")
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "cut", InterruptAfterStep2())
-    resume(tmp_path / "cut")
+        run_training(recipe, tmp_path / "cut", InterruptAfterStep2())
+    resume_training(tmp_path / "cut")
     for other in ("again", "cut"):
         assert differences(outcome(tmp_path / "whole"), outcome(tmp_path / other)) == []

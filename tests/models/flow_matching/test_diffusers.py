@@ -34,19 +34,19 @@ def test_evaluated_logp_matches_generation(flow, changes):
 def test_greedy_images_match_the_pipeline(flow):
     policy = flow.build()
     (rollout,) = tiny_flow.generate(policy.actor(1).with_sampling(top_k=1), ["red"])
-    ((_, action),) = rollout.turns
+    ((_, response),) = rollout.turns
     pipeline = policy.backbone.pipeline
     pipeline.set_progress_bar_config(disable=True)
     expected = pipeline(
         "red",
-        latents=tensor_text.decode_tensor(action.observation[1])[None],
+        latents=tensor_text.decode_tensor(response.observation[1])[None],
         num_inference_steps=3,
         guidance_scale=1.0,
         height=16,
         width=16,
         output_type="pt",
     ).images[0]
-    image = tensor_text.decode_tensor(action.image).float() / 255
+    image = tensor_text.decode_tensor(response.image).float() / 255
     assert image.shape == (3, 16, 16)
     assert (image - expected).abs().max() < 1 / 255
 

@@ -77,10 +77,10 @@ def test_greedy_steps_follow_the_ode_and_are_not_in_the_loss(flow):
         tiny_flow.generate(policy.actor(1).with_sampling(top_k=1), ["red"])[0] for _ in "ab"
     )
     assert first == second
-    ((_, action),) = first.turns
-    assert not action.in_loss
-    assert action.logp == (0.0,) * 4
-    x = tensor_text.decode_tensor(action.observation[1])[None]
+    ((_, response),) = first.turns
+    assert not response.in_loss
+    assert response.logp == (0.0,) * 4
+    x = tensor_text.decode_tensor(response.observation[1])[None]
     velocity = policy.velocity_field
     condition = policy.backbone.encode_prompts(["red"])
     with torch.no_grad():
@@ -166,7 +166,7 @@ def test_reference_has_the_initial_weights(flow, lora, rate):
     aux_models = policy.attach_aux_models(required, ReferenceUpdate(rate), ())
     batch = tiny_flow.batch_of(policy, tiny_flow.generate(policy.actor(1)))
     perturb(policy)
-    signals = aux_models.scorers["ref"].signals(batch).logp
+    signals = aux_models.signal_models["ref"].signals(batch).logp
     assert (signals - batch.old_logp).abs().max() < 1e-5
     kl = policy.signals(batch, required - {"logp@ref"})["reverse_kl@ref"]
     assert (kl > 0).all()
@@ -181,7 +181,9 @@ def test_old_policy_has_the_weights_at_collation(flow):
     assert own["reverse_kl@old"].max() < 1e-9
     other = perturb(policy).signals(batch, ["reverse_kl@old"])
     assert (other["reverse_kl@old"] > 1e-7).all()
-    assert policy.scorers["old"].signals(batch).logp == pytest.approx(batch.old_logp, abs=1e-5)
+    assert policy.signal_models["old"].signals(batch).logp == pytest.approx(
+        batch.old_logp, abs=1e-5
+    )
 
 
 def test_prompt_override_evaluates_the_same_latents_under_another_prompt(flow):
@@ -192,7 +194,7 @@ def test_prompt_override_evaluates_the_same_latents_under_another_prompt(flow):
     batch = tiny_flow.batch_of(policy, rollouts)
     reprompted = aux_models.encode_reprompted(policy, [Group(Task("k", "a"), tuple(rollouts))])
     batch_reprompted = replace(batch, inputs={**batch.inputs, **reprompted})
-    off = (aux_models.scorers["blue"].signals(batch_reprompted).logp - batch.old_logp).abs()
+    off = (aux_models.signal_models["blue"].signals(batch_reprompted).logp - batch.old_logp).abs()
     assert off[0].max() > 1e-4
     assert off[1].max() < 1e-5
 

@@ -108,7 +108,7 @@ def test_single_step_branching_adds_noise_in_one_step(flow):
         assert batch.mask[row].nonzero().flatten().tolist() == [k]
         assert torch.allclose(latent[row, : k + 1], straight[: k + 1], atol=1e-6)
         assert not torch.allclose(latent[row, k + 1], straight[k + 1], atol=1e-2)
-        logp = [x for _, action in rollout.turns for x in action.logp]
+        logp = [x for _, response in rollout.turns for x in response.logp]
         assert [step for step in range(4) if logp[step]] == [k]
 
 

@@ -30,7 +30,7 @@ from grupo.tasks.shape_captions import CaptionTasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
 from grupo.training.load_run import load_policy
-from grupo.training.trainer import resume, train
+from grupo.training.trainer import resume_training, run_training
 from tests.helpers import tiny_flow
 from tests.helpers.fast_cases import fast_cases
 
@@ -68,7 +68,7 @@ def rewards(run):
 
 def gain(recipe, run):
     """Mean reward of the last four steps less that of the first two."""
-    train(recipe, run)
+    run_training(recipe, run)
     means = rewards(run)
     return fmean(means[-4:]) - fmean(means[:2])
 
@@ -136,7 +136,7 @@ def test_sde_window_learns(recipe, flow, tmp_path):
 
 def test_only_adapters_are_trained(recipe, flow, tmp_path):
     policy = replace(flow, lora=Lora(rank=4))
-    train(recipe.replace(policy=policy, max_steps=2), tmp_path / "run")
+    run_training(recipe.replace(policy=policy, max_steps=2), tmp_path / "run")
     trained, start = load_policy(tmp_path / "run")[0], policy.build()
     own = start.weights()
     assert any(not torch.equal(x, own[name]) for name, x in trained.weights().items())
@@ -163,22 +163,22 @@ class StopAfterThreeSteps(NullCallback):
 @pytest.mark.parametrize("staleness", [0, 1])
 def test_resumed_run_matches_an_uninterrupted_run(recipe, tmp_path, staleness):
     recipe = recipe.replace(max_staleness=staleness, save_every=2, max_steps=4)
-    train(recipe, tmp_path / "whole")
+    run_training(recipe, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "cut", StopAfterThreeSteps())
-    resume(tmp_path / "cut")
+        run_training(recipe, tmp_path / "cut", StopAfterThreeSteps())
+    resume_training(tmp_path / "cut")
     assert rewards(tmp_path / "cut") == rewards(tmp_path / "whole")
 
 
 def test_missing_signals_raise_before_generation(recipe, tmp_path):
     with pytest.raises(ConfigError, match="the policy has no signal 'self_certainty'"):
-        train(recipe.replace(method=intuitor()), tmp_path / "run")
+        run_training(recipe.replace(method=intuitor()), tmp_path / "run")
 
 
 def test_invalid_captions_raise_before_generation(recipe, tmp_path):
     tasks = FromFunction(invalid_captions)
     with pytest.raises(ConfigError, match="'a red circle square' is no caption of shapes"):
-        train(
+        run_training(
             recipe.replace(
                 tasks=tasks, env=ImageGeneration((RewardTerm("colour", ColourMatch()),))
             ),
@@ -191,10 +191,10 @@ def invalid_captions():
     yield Task("k", "a red circle square")
 
 
-def test_action_records_hold_the_image_of_each_rollout(recipe, tmp_path):
-    train(recipe.replace(max_steps=1), tmp_path / "run")
-    lines = (tmp_path / "run" / "actions.jsonl").read_text().splitlines()
-    last = [json.loads(line)["actions"][-1] for line in lines]
+def test_response_records_hold_the_image_of_each_rollout(recipe, tmp_path):
+    run_training(recipe.replace(max_steps=1), tmp_path / "run")
+    lines = (tmp_path / "run" / "responses.jsonl").read_text().splitlines()
+    last = [json.loads(line)["responses"][-1] for line in lines]
     assert last
-    assert all(action["image"].startswith("data:image/png;base64,") for action in last)
-    assert all(action["items"] == [""] * len(action["logp"]) for action in last)
+    assert all(response["image"].startswith("data:image/png;base64,") for response in last)
+    assert all(response["items"] == [""] * len(response["logp"]) for response in last)

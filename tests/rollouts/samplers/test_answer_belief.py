@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.core.errors import ConfigError
-from grupo.core.interfaces import TokenScores
+from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Group, RewardResult, Task
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
 from grupo.training.collate import collate
@@ -36,15 +36,15 @@ class AnswerScorer(Script):
 
     turns_with_room: int = 99
 
-    async def score(self, rollout):
+    async def logprobs(self, rollout):
         assert [a.text for _, a in rollout.turns[-2:]] == ["So: ", "ok"]
         observations = [observation for observation, _ in rollout.turns[-2:]]
         assert observations == [f"R{len(rollout.turns) - 2}", ""]
         assert not any(a.in_loss for _, a in rollout.turns[-2:])
         turn = len(rollout.turns) - 2
         if turn >= self.turns_with_room:
-            return TokenScores()
-        return TokenScores((-1.0 - turn, -3.0 + 2 * turn))
+            return TokenLogprobs()
+        return TokenLogprobs((-1.0 - turn, -3.0 + 2 * turn))
 
 
 def sample_with_beliefs(turns_with_room=99, task=TASK) -> Group:
@@ -55,7 +55,7 @@ def sample_with_beliefs(turns_with_room=99, task=TASK) -> Group:
 def test_belief_is_the_geometric_mean_over_answer_tokens_before_each_turn():
     # logp (-1, -3), (-2, -1), (-3, 1): the means are -2, -1.5, -1
     for rollout in sample_with_beliefs().rollouts:
-        lengths = [len(action.items) for _, action in rollout.turns]
+        lengths = [len(response.items) for _, response in rollout.turns]
         beliefs = [math.exp(logp) for logp in (-2.0, -1.5, -1.0)]
         expected = [b for b, n in zip(beliefs, lengths, strict=True) for _ in range(n)]
         assert rollout.step_values["belief"] == pytest.approx(expected)

@@ -23,8 +23,8 @@ class Writer(Script):
     """A scripted actor whose rollouts can be moved behind another prompt."""
 
     def with_prompt(self, rollout, prompt):
-        (_, action), *rest = rollout.turns
-        return replace(rollout, turns=((prompt, replace(action, off_context=True)), *rest))
+        (_, response), *rest = rollout.turns
+        return replace(rollout, turns=((prompt, replace(response, off_context=True)), *rest))
 
 
 def knowing(without: str) -> Any:
@@ -95,7 +95,7 @@ def test_an_answer_without_thoughts_is_trained_on_as_a_whole(policy):
 def test_the_last_end_of_thoughts_counts(policy):
     twice = {"chosen": "a</think>b</think>c", "rejected": "d"}
     _, group = batch_of(policy, OnlyAnswerTokens(PreferencePairs()), twice)
-    assert [action.text for _, action in group.rollouts[0].turns] == ["a</think>b</think>", "c"]
+    assert [response.text for _, response in group.rollouts[0].turns] == ["a</think>b</think>", "c"]
 
 
 def test_masked_rows_are_the_rows_of_the_whole_answers(policy):

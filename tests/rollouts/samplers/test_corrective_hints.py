@@ -41,7 +41,7 @@ def test_a_wrong_rollout_is_cut_before_its_flaw_and_goes_on_behind_the_hint():
     *wrong, first, second = group.rollouts
     assert [rollout.text for rollout in wrong] == ["a" * 60 + "xx."] * 2
     assert first.text == second.text == "a" * 60 + HINT + "b."
-    assert [action.sampled for _, action in first.turns] == [True, False, True]
+    assert [response.sampled for _, response in first.turns] == [True, False, True]
     assert (first.source, first.reward) == ("corrected", 1.0)
 
 
@@ -50,7 +50,7 @@ def test_hints_are_trained_on_and_their_share_is_a_reward_term():
     assert [rollout.reward_terms["hint_share"] for rollout in group.rollouts] == pytest.approx(
         [0.0, 0.0, 1 / 63, 1 / 63]
     )
-    assert all(action.in_loss for _, action in group.rollouts[2].turns)
+    assert all(response.in_loss for _, response in group.rollouts[2].turns)
 
 
 def test_rollouts_with_too_many_hint_tokens_are_left_out():

@@ -19,8 +19,8 @@ class Writer(Script):
     """A scripted actor whose rollouts can be moved behind another prompt."""
 
     def with_prompt(self, rollout, prompt):
-        (_, action), *rest = rollout.turns
-        return replace(rollout, turns=((prompt, replace(action, off_context=True)), *rest))
+        (_, response), *rest = rollout.turns
+        return replace(rollout, turns=((prompt, replace(response, off_context=True)), *rest))
 
 
 def agents_saying(**words: str):
@@ -85,7 +85,7 @@ def test_the_deliberated_answer_follows_the_refined_thoughts_behind_the_plain_pr
     assert deliberated.text == "<think>1.,2.</think>y."
     assert (deliberated.source, planted.source) == ("deliberated", "planted")
     assert [observation for observation, _ in deliberated.turns] == ["Q", ""]
-    assert [action.in_loss for _, action in deliberated.turns] == [False, True]
+    assert [response.in_loss for _, response in deliberated.turns] == [False, True]
     assert group.rewards == (1.0, 0.0)
 
 

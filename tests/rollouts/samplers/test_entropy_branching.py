@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.interfaces import TokenScores
+from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Group, RewardResult, Rollout
 from grupo.rollouts.samplers import EntropyBranching, ResampleUntilInformative
 from grupo.training.collate import collate
@@ -33,10 +33,10 @@ class EntropyActor(Script):
     entropy: tuple = (0.0,)
     max_entropy: float = 2.0
 
-    async def score(self, rollout):
+    async def logprobs(self, rollout):
         length = len(rollout.turns[-1][1].items)
         entropy = self.entropy[min(len(rollout.turns), len(self.entropy)) - 1]
-        return TokenScores((-1.0,) * length, (entropy,) * length, self.max_entropy)
+        return TokenLogprobs((-1.0,) * length, (entropy,) * length, self.max_entropy)
 
 
 def actor_with_entropy(*entropy, text=dice) -> EntropyActor:
@@ -51,9 +51,9 @@ def nodes(rollout: Rollout) -> list[int]:
     """The node id of each turn."""
     values, start = rollout.step_values["node"], 0
     node_ids = []
-    for _, action in rollout.turns:
+    for _, response in rollout.turns:
         node_ids.append(int(values[start]))
-        start += len(action.items)
+        start += len(response.items)
     return node_ids
 
 

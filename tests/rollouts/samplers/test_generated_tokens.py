@@ -11,7 +11,7 @@ import pytest
 
 import grupo
 from grupo.core.event_loop import run_coroutine
-from grupo.core.interfaces import Actor, single_action
+from grupo.core.interfaces import Actor, single_response
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy import LoadedMultiPolicy
@@ -100,7 +100,7 @@ __all__ = ["engine", "folder", "policy"]  # fixtures
 
 PACKAGE = Path(grupo.__file__).parent
 TURN_STRATEGIES = {
-    "single_action": GroupSampler(2),
+    "single_response": GroupSampler(2),
     "ChunkedThinking": GroupSampler(2, ChunkedThinking(6, 1, 2, 3)),
     "ForcedStart": GroupSampler(2, ForcedStart(",")),
     "ThinkingBudget": GroupSampler(2, ThinkingBudget(4, 3, STOP)),
@@ -126,8 +126,8 @@ def same_task(task: Task, answer: str, rng: Random) -> Task:
 
 
 async def until_stop(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-    """An action that a stop string may end."""
-    return await single_action(actor.with_stop(STOP), rollout, observation)
+    """A response that a stop string may end."""
+    return await single_response(actor.with_stop(STOP), rollout, observation)
 
 
 PLAIN: Mapping[str, Sampler] = {
@@ -250,7 +250,7 @@ def test_every_sampler_and_turn_strategy_of_the_package_is_tried():
     assert tried == classes_called_with("task", "env", "actor")
     assert tried - {"MultiTurnDemonstrations"} < {*samplers.__all__}
     strategies = classes_called_with("actor", "rollout", "observation")
-    assert strategies == {*turns.__all__} == {*TURN_STRATEGIES} - {"single_action"}
+    assert strategies == {*turns.__all__} == {*TURN_STRATEGIES} - {"single_response"}
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -329,7 +329,7 @@ def test_counts_do_not_depend_on_the_order_of_the_rollouts(policy, engine):
     async def sample_in_order(order: list[int]) -> dict[str, int]:
         actor = policy.actor(3)
         tasks = [replace(TASK, prompt="Q" * (1 + i)) for i in range(3)]
-        sampler = SAMPLERS["Rescue with_self_hints single_action"]
+        sampler = SAMPLERS["Rescue with_self_hints single_response"]
         await asyncio.gather(*(sampler(tasks[i], TwoTurnEnv(), actor.fork(i)) for i in order))
         return dict(actor.generated_tokens)
 

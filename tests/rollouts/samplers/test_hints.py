@@ -9,7 +9,7 @@ from grupo.config.validate import check_component_tasks
 from grupo.core.errors import ConfigError
 from grupo.core.requires import merged_requires
 from grupo.core.schedules import Switch, resolve_schedules
-from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, with_critique, with_hint, with_scaffold
 from grupo.rollouts.samplers.critique import correctness_sentence
@@ -35,11 +35,11 @@ class KeywordActor:
         self.requests.append((self.name, prompt))
         text = "yes" if self.word in str(prompt) else "no"
         logp = -3.0 if prompt == TASK.prompt else -1.0
-        return Action((text,), (logp,), (prompt,), text)
+        return Response((text,), (logp,), (prompt,), text)
 
     def with_prompt(self, rollout, prompt):
-        ((_, action),) = rollout.turns
-        off_context = replace(action, observation=(prompt,), off_context=True)
+        ((_, response),) = rollout.turns
+        off_context = replace(response, observation=(prompt,), off_context=True)
         return replace(rollout, turns=((prompt, off_context),))
 
     def fork(self, *label):
@@ -78,10 +78,10 @@ def test_hinted_rollouts_are_added_when_all_are_incorrect_and_moved_behind_the_p
     assert [r.source for r in group.rollouts] == ["policy", "policy", "with_hint", "with_hint"]
     assert {prompt for _, prompt in requests[2:]} == {"well?\n\nHint: say it"}
     assert {shown_prompt(r) for r in group.rollouts} == {"well?"}
-    (action,) = {action for r in group.rollouts[2:] for _, action in r.turns}
-    assert action.off_context
-    assert action.logp == (-1.0,)  # as generated, with the hint
-    assert action.observation == ("well?",)
+    (response,) = {response for r in group.rollouts[2:] for _, response in r.turns}
+    assert response.off_context
+    assert response.logp == (-1.0,)  # as generated, with the hint
+    assert response.observation == ("well?",)
     assert len({name for name, _ in requests}) == 4  # each has its own random stream
 
 
@@ -165,7 +165,7 @@ def test_lowest_correct_level_replaces_the_first_rollout_and_keeps_its_hint():
 
 
 def test_scaffolded_rollout_may_be_moved_behind_the_plain_prompt():
-    group, _ = sample(with_scaffold(GroupSampler(3), trained_under=plain_prompt), word="it")
+    group, _ = sample(with_scaffold(GroupSampler(3), reprompt=plain_prompt), word="it")
     assert group.rewards == (1.0, 0.0, 0.0)
     assert shown_prompt(group.rollouts[0]) == "well?"
     assert group.rollouts[0].turns[0][1].off_context
@@ -244,7 +244,7 @@ class LateSuccess(KeywordActor):
     async def __call__(self, rollout, prompt):
         index = float(self.name[-1])
         correct = "refined" in self.name and index > 0
-        return Action(("w",), (-index,), (prompt,), "yes" if correct else "no")
+        return Response(("w",), (-index,), (prompt,), "yes" if correct else "no")
 
 
 def test_first_of_several_correct_second_attempts_is_kept():

@@ -6,7 +6,7 @@ import pytest
 
 from grupo.config.validate import check_columns
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Task
+from grupo.core.types import Response, Task
 from grupo.envs.scoring import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.method import Method
@@ -22,7 +22,7 @@ class EchoActor:
 
     async def __call__(self, rollout, observation):
         text = f"{observation} {self.rng_key}"
-        return Action((text,), (0.0,), text=text)
+        return Response((text,), (0.0,), text=text)
 
     def fork(self, *label):
         return EchoActor((*self.rng_key, *label))

@@ -41,7 +41,7 @@ def test_chosen_answer_has_reward_1_and_the_rejected_one_0(policy):
     assert [r.text for r in group.rollouts] == ["Yo", "No!"]
     assert group.rewards == (1.0, 0.0)
     assert {r.source for r in group.rollouts} == {"preference"}
-    assert not any(action.sampled for r in group.rollouts for _, action in r.turns)
+    assert not any(response.sampled for r in group.rollouts for _, response in r.turns)
 
 
 def test_end_token_counts_and_prompt_does_not(policy):

@@ -9,7 +9,7 @@ import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.event_loop import run_coroutine
-from grupo.core.types import Action, RewardResult, Rollout, Seat
+from grupo.core.types import Response, RewardResult, Rollout, Seat
 from grupo.envs.image_generation import ImageGeneration
 from grupo.envs.single_turn import RewardTerm
 from grupo.models.flow import Flow
@@ -85,17 +85,17 @@ def test_a_cut_before_a_turn_reads_the_environment_again():
 
 
 def test_cuts_after_a_text_end_with_the_letter_that_completes_it():
-    action = Action(tuple("ab,,c,"), (0.0,) * 6, ("Q",), "ab,,c,")
-    rollout = Rollout().append_turn("Q", action)
+    response = Response(tuple("ab,,c,"), (0.0,) * 6, ("Q",), "ab,,c,")
+    rollout = Rollout().append_turn("Q", response)
     assert AfterText(",")(rollout, script(coin)) == [0, 3, 4]  # 6 is the rollout's length
     assert AfterText(",,")(rollout, script(coin)) == [0, 4]
 
 
 def test_forced_items_are_never_unlikely():
-    forced = Action((1, 2), (log(0.1), log(0.1)), in_loss=False)
-    recited = Action((3,), (log(0.2),), sampled=False)
-    sampled = Action((4, 5), (log(0.95), log(0.5)))
-    turns = tuple(("", action) for action in (forced, recited, sampled))
+    forced = Response((1, 2), (log(0.1), log(0.1)), in_loss=False)
+    recited = Response((3,), (log(0.2),), sampled=False)
+    sampled = Response((4, 5), (log(0.95), log(0.5)))
+    turns = tuple(("", response) for response in (forced, recited, sampled))
     assert AtUnlikelyItems()(Rollout(turns)) == [4]
 
 
@@ -114,7 +114,7 @@ def test_a_beginning_without_scored_completions_has_no_cut():
 
 
 def test_games_and_impossible_cuts_are_errors():
-    rollout = Rollout(seat=Seat(0, 0, 2)).append_turn("Q", Action(("a",), (0.0,), ("Q",), "a"))
+    rollout = Rollout(seat=Seat(0, 0, 2)).append_turn("Q", Response(("a",), (0.0,), ("Q",), "a"))
 
     async def game(task, env, actor):
         return replace(await GroupSampler(1)(task, env, actor), rollouts=(rollout,))
@@ -126,7 +126,7 @@ def test_games_and_impossible_cuts_are_errors():
 
 
 def test_step_values_of_another_component_are_kept():
-    rollout = Rollout(step_values={"reward": (1.0,)}).append_turn("Q", Action((1, 2), (0.0,) * 2))
+    rollout = Rollout(step_values={"reward": (1.0,)}).append_turn("Q", Response((1, 2), (0.0,) * 2))
     values = with_values(rollout, {1: 0.25}).step_values
     assert values == {"reward": (1.0,), "prefix_value": (0.0, 0.25), "prefix_cut": (0.0, 1.0)}
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from grupo.core.kept_rollouts import BestAndWorst
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.rollouts.samplers import GroupSampler, WithReflection
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
 
@@ -14,7 +14,7 @@ SAMPLER = WithReflection(
 
 
 def replayed(text: str, reward: float) -> Rollout:
-    return Rollout((("Q", Action(tuple(text), (-1.0,) * len(text), text=text)),), reward)
+    return Rollout((("Q", Response(tuple(text), (-1.0,) * len(text), text=text)),), reward)
 
 
 def sample(*replays: Rollout, key: int = 0):

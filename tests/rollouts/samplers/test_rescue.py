@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.types import Action, Group, RewardResult, Rollout, Task
+from grupo.core.types import Group, Response, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import (
     AllIncorrect,
     Attempt,
@@ -48,16 +48,16 @@ class Reader:
     async def __call__(self, rollout, prompt):
         self.requests.append((self.names, prompt))
         if prompt.endswith("full"):
-            return Action((), (), (), "", "length")
+            return Response((), (), (), "", "length")
         text = "yes" if prompt.endswith(self.key) else prompt
-        return Action((text,), (-1.0,), (prompt,), text)
+        return Response((text,), (-1.0,), (prompt,), text)
 
     async def append_unsampled(self, rollout, prompt, text):
-        return Action((text,), (0.0,), (prompt,), text, sampled=False)
+        return Response((text,), (0.0,), (prompt,), text, sampled=False)
 
     def with_prompt(self, rollout, prompt):
-        ((_, action),) = rollout.turns
-        moved = replace(action, observation=(prompt,), off_context=True)
+        ((_, response),) = rollout.turns
+        moved = replace(response, observation=(prompt,), off_context=True)
         return replace(rollout, turns=((prompt, moved),))
 
     def fork(self, *label):
@@ -130,9 +130,9 @@ def test_rollouts_are_trained_under_the_asked_prompt_the_plain_prompt_or_as_demo
         attempt = Attempt(WEAK, replace_all, prompt, "helped")
         group, _ = sample(Rescue(GroupSampler(1), (attempt,)), "+a")
         (rollout,) = group.rollouts
-        ((observation, action),) = rollout.turns
+        ((observation, response),) = rollout.turns
         assert (rollout.text, rollout.source) == ("yes", "helped")
-        return observation, action.logp, action.sampled, action.off_context
+        return observation, response.logp, response.sampled, response.off_context
 
     assert trained(asked_prompt) == ("q+a", (-1.0,), True, False)
     assert trained(plain_prompt) == ("q", (-1.0,), True, True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.core.rng import make_rng
-from grupo.core.types import Action, RewardResult, Task
+from grupo.core.types import Response, RewardResult, Task
 from grupo.rollouts.samplers import (
     GroupSampler,
     with_critique,
@@ -33,11 +33,11 @@ class NamedStream:
     async def __call__(self, rollout, prompt):
         rng = make_rng(7, *self.names, str(prompt))
         text = rng.choice(WORDS)
-        return Action((text,), (-rng.random(),), (str(prompt),), text)
+        return Response((text,), (-rng.random(),), (str(prompt),), text)
 
     def with_prompt(self, rollout, prompt):
-        ((_, action),) = rollout.turns
-        off_context = replace(action, observation=(str(prompt),), off_context=True)
+        ((_, response),) = rollout.turns
+        off_context = replace(response, observation=(str(prompt),), off_context=True)
         return replace(rollout, turns=((prompt, off_context),))
 
     def fork(self, *label):
@@ -74,7 +74,7 @@ def digest(sampler) -> str:
     [
         (with_hint(GroupSampler(3)), "f137a66fb6314059"),
         (with_scaffold(GroupSampler(3)), "e39958d19455fa65"),
-        (with_scaffold(GroupSampler(3), trained_under=plain_prompt), "34c1a464855a0e17"),
+        (with_scaffold(GroupSampler(3), reprompt=plain_prompt), "34c1a464855a0e17"),
         (with_critique(GroupSampler(3)), "780c4984d524f8ff"),
         (with_self_hints(GroupSampler(2), 3), "7a32c02882bbb418"),
     ],

@@ -106,5 +106,5 @@ def test_turns_are_rolled_in_and_the_environment_answers_the_rest():
         (rollout,) = sample(Reset(1), actor, task, Lock()).rollouts
         assert rollout.text == "xyz"
         assert rollout.reward == 1.0
-        seen.add(sum(not action.in_loss for _, action in rollout.turns))
+        seen.add(sum(not response.in_loss for _, response in rollout.turns))
     assert seen == {0, 1, 2}  # turns of the demonstration

@@ -26,13 +26,13 @@ TASK = EchoTasks().load()[2]
 def same_tokens(rollouts, others):
     """Whether the tokens are equal, and logp up to the rounding of other engine batches."""
     pairs = [
-        (action, expected)
+        (response, expected)
         for rollout, other in zip(rollouts, others, strict=True)
-        for (_, action), (_, expected) in zip(rollout.turns, other.turns, strict=True)
+        for (_, response), (_, expected) in zip(rollout.turns, other.turns, strict=True)
     ]
     return all(
-        action.items == expected.items and action.logp == pytest.approx(expected.logp, abs=2e-5)
-        for action, expected in pairs
+        response.items == expected.items and response.logp == pytest.approx(expected.logp, abs=2e-5)
+        for response, expected in pairs
     )
 
 

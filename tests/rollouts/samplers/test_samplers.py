@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from grupo.core.rng import derive_key, make_rng
-from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import (
     DemonstrationSampler,
     FirstTurnTree,
@@ -43,10 +43,10 @@ class CoinActor:
     async def __call__(self, rollout, observation):
         is_yes = make_rng(self.key, len(rollout.turns)).random() < self.p
         logp = log(self.p if is_yes else 1 - self.p)
-        return Action(("w",), (logp,), text="yes" if is_yes else "no")
+        return Response(("w",), (logp,), text="yes" if is_yes else "no")
 
     async def append_unsampled(self, rollout, observation, text):
-        return Action((text,), (0.0,), text=text, sampled=False)
+        return Response((text,), (0.0,), text=text, sampled=False)
 
     def fork(self, *label):
         return replace(self, key=derive_key(self.key, *label))
@@ -130,7 +130,7 @@ def test_demonstrations_are_unsampled_rollouts_with_reward_one():
     assert texts(group) == ["yes, because", "yes"]
     assert group.rewards == (1.0, 1.0)
     assert {r.source for r in group.rollouts} == {"demonstration"}
-    assert not any(action.sampled for r in group.rollouts for _, action in r.turns)
+    assert not any(response.sampled for r in group.rollouts for _, response in r.turns)
 
 
 def test_samplers_can_be_nested_three_deep():

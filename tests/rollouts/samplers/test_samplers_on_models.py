@@ -66,8 +66,10 @@ def test_training_logp_matches_the_samplers_logp(policy, name):
     batch = batch_of(policy, group)
     logp = policy.signals(batch).logp
     torch.testing.assert_close(logp[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0)
-    actions = [action for rollout in group.rollouts for _, action in rollout.turns]
-    trained = sum(len(action.items) for action in actions if action.sampled or action.in_loss)
+    responses = [response for rollout in group.rollouts for _, response in rollout.turns]
+    trained = sum(
+        len(response.items) for response in responses if response.sampled or response.in_loss
+    )
     assert int(batch.mask.sum()) == trained  # sampled and scored tokens, and no others
     assert (batch.old_logp[batch.mask] < 0).all()
 
@@ -79,11 +81,11 @@ def test_group_does_not_depend_on_concurrent_requests(policy, name):
         groups = (SAMPLERS[name](TASK, Once(), actor) for actor in actors)
         return (await asyncio.gather(*groups))[0]
 
-    def actions(group: Group) -> list[list[tuple]]:
+    def responses(group: Group) -> list[list[tuple]]:
         return [[(a.observation, a.items, a.rng_key) for _, a in r.turns] for r in group.rollouts]
 
     alone = sample(SAMPLERS[name], policy)
-    assert actions(run_coroutine(sample_concurrently())) == actions(alone)
+    assert responses(run_coroutine(sample_concurrently())) == responses(alone)
     assert len({r.text for r in alone.rollouts}) > 1
 
 
@@ -143,8 +145,8 @@ def test_chunked_contexts_stay_within_the_chunk_size(policy):
     batch = batch_of(policy, group)
     prompt_length = len(group.rollouts[0].turns[0][1].observation)
     assert int(batch.inputs["length"].max()) <= prompt_length + 6
-    first_actions = [row.turns[0][1] for r in group.rollouts for row in r.contexts]
-    carried = [a.observation[prompt_length:] for a in first_actions if a.resets_context]
+    first_responses = [row.turns[0][1] for r in group.rollouts for row in r.contexts]
+    carried = [a.observation[prompt_length:] for a in first_responses if a.resets_context]
     assert carried == [
         (*r.turns[0][1].items[:1], *[x for _, a in r.turns[:i] for x in a.items][-2:])
         for r in group.rollouts
@@ -166,7 +168,7 @@ def test_training_logp_of_branches_matches_and_branches_share_their_prefix(polic
     logp = policy.signals(batch).logp
     torch.testing.assert_close(logp[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0)
     first = [rollout.turns[0][1] for rollout in group.rollouts]
-    assert len({action.rng_key for action in first}) == 3  # two with branches, and a third
+    assert len({response.rng_key for response in first}) == 3  # two with branches, and a third
     assert len({rollout.turns[1][1].rng_key for rollout in group.rollouts}) == 6
 
 

@@ -31,7 +31,7 @@ def test_tree_splits_at_the_split_steps():
     assert step_values(group, "depth") == [[1, 1, 2, 3, 3, 3]] * 8
 
 
-def test_actions_that_were_sampled_once_have_the_same_node_id():
+def test_responses_that_were_sampled_once_have_the_same_node_id():
     group = sample(SplitTree((0, 2)))
     assert step_values(group, "node") == [
         [1, 1, 3, 3, 3, 3],
@@ -41,7 +41,7 @@ def test_actions_that_were_sampled_once_have_the_same_node_id():
     ]
 
 
-def test_actions_before_the_first_split_are_shared_by_all_rollouts():
+def test_responses_before_the_first_split_are_shared_by_all_rollouts():
     group = sample(SplitTree((2,), branches=3))
     assert step_values(group, "node") == [[0, 0, n, n, n, n] for n in (1, 2, 3)]
     assert step_values(group, "depth") == [[0, 0, 1, 1, 1, 1]] * 3
@@ -49,11 +49,11 @@ def test_actions_before_the_first_split_are_shared_by_all_rollouts():
     assert len({tuple(steps(r)[2:]) for r in group.rollouts}) == 3
 
 
-def test_root_without_actions_holds_the_prompt():
+def test_root_without_responses_holds_the_prompt():
     (rollout, *_) = sample(SplitTree((0, 2))).rollouts
     (prompt, first), *rest = rollout.turns
     assert (prompt, first.items, first.observation) == ("Q", (), ("Q",))
-    assert all(not action.observation for _, action in rest)
+    assert all(not response.observation for _, response in rest)
 
 
 def test_ended_paths_do_not_split():

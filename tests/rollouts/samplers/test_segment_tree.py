@@ -20,10 +20,10 @@ def nodes(rollout: Rollout) -> list[int]:
     """The node id of each segment; -1 for an empty one."""
     values, start = rollout.step_values["node"], 0
     node_ids = []
-    for _, action in rollout.turns:
-        assert len(set(values[start : start + len(action.items)])) <= 1
-        node_ids.append(int(values[start]) if action.items else -1)
-        start += len(action.items)
+    for _, response in rollout.turns:
+        assert len(set(values[start : start + len(response.items)])) <= 1
+        node_ids.append(int(values[start]) if response.items else -1)
+        start += len(response.items)
     return node_ids
 
 
@@ -40,12 +40,12 @@ def test_unending_tree_reaches_its_maximum_width_and_depth():
     assert [len(set(n)) for n in zip(*map(nodes, group.rollouts), strict=True)] == [2, 4, 8, 8]
 
 
-def test_leaves_share_the_actions_of_their_common_segments():
+def test_leaves_share_the_responses_of_their_common_segments():
     group = sample(SegmentTree(4, 3, 2, 2, 2), script(lambda context, key: "x"))
-    actions = [r.turns[0][1] for r in group.rollouts]
-    assert actions[0] is actions[1]
-    assert actions[2] is actions[3]
-    assert actions[0] is not actions[2]
+    responses = [r.turns[0][1] for r in group.rollouts]
+    assert responses[0] is responses[1]
+    assert responses[2] is responses[3]
+    assert responses[0] is not responses[2]
     assert [n[0] for n in map(nodes, group.rollouts)] == [0, 0, 1, 1]
 
 

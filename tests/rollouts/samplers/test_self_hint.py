@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.core.rng import make_rng
-from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import GroupSampler, with_self_hints
 from grupo.rollouts.samplers.self_hint import HintPrompt, parse_hint, prompt_without_hint
 
@@ -30,11 +30,11 @@ class HintActor:
     async def __call__(self, rollout, prompt):
         self.requests.append((self.name, prompt))
         if "ASKED" in str(prompt):
-            return Action(("x",), (-1.0,), (prompt,), self.hints[self.name[-1] - 1])
+            return Response(("x",), (-1.0,), (prompt,), self.hints[self.name[-1] - 1])
         if "deaf" in str(prompt):
-            return Action((), (), (), "", "length")
+            return Response((), (), (), "", "length")
         text = "yes" if self.word in str(prompt) else "no"
-        return Action((text,), (-2.0,), (prompt,), text)
+        return Response((text,), (-2.0,), (prompt,), text)
 
     def fork(self, *label):
         return replace(self, name=(*self.name, *label))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.kept_rollouts import BestAndWorst
-from grupo.core.types import Action, Rollout
+from grupo.core.types import Response, Rollout
 from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.samplers.synthesis import SynthesizedTasks
 from tests.helpers.scripted_actor import TASK, Once, dice, script
@@ -24,7 +24,7 @@ async def described_later(task, answer, rng):
 
 
 def replayed(text):
-    return Rollout((("Q", Action(tuple(text), (-1.0,) * len(text), text=text)),), 1.0)
+    return Rollout((("Q", Response(tuple(text), (-1.0,) * len(text), text=text)),), 1.0)
 
 
 def sample(*replays, probes=0, synthesize=described, reward_fn=len):

@@ -24,24 +24,24 @@ def rollout_of(sampler, policy, task=TASK):
 
 def test_tags_that_are_kept_are_in_the_prompt_and_not_trained(policy):
     rollout = rollout_of(TaggedDemonstrations(TAGS, drop_all=0.0, drop_each=0.0), policy)
-    ((prompt, action),) = rollout.turns
-    assert (prompt, action.text) == ("<lang=en><quality=5>Q", "ab")
-    assert (rollout.reward, rollout.source, action.sampled) == (1.0, "demonstration", False)
+    ((prompt, response),) = rollout.turns
+    assert (prompt, response.text) == ("<lang=en><quality=5>Q", "ab")
+    assert (rollout.reward, rollout.source, response.sampled) == (1.0, "demonstration", False)
     batch = collate([run_coroutine(DROPPED(TASK, TwoTurnEnv(), policy.actor(3)))], policy.encode)
     assert batch.mask.sum() == len("<lang=en><quality=5>ab") + 1  # with the end token
-    assert len(action.items) == len("ab") + 1
+    assert len(response.items) == len("ab") + 1
 
 
 DROPPED = TaggedDemonstrations(TAGS, drop_all=1.0)
 
 
 def test_dropped_tags_are_the_beginning_of_the_answer_that_is_learned(policy):
-    ((prompt, action),) = rollout_of(DROPPED, policy).turns
-    assert (prompt, action.text) == ("Q", "<lang=en><quality=5>ab")
-    assert action.in_loss
+    ((prompt, response),) = rollout_of(DROPPED, policy).turns
+    assert (prompt, response.text) == ("Q", "<lang=en><quality=5>ab")
+    assert response.in_loss
     never = TaggedDemonstrations(TAGS, drop_all=1.0, infer_prob=0.0)
-    ((prompt, action),) = rollout_of(never, policy).turns
-    assert (prompt, action.text) == ("Q", "ab")
+    ((prompt, response),) = rollout_of(never, policy).turns
+    assert (prompt, response.text) == ("Q", "ab")
 
 
 def test_tags_are_dropped_at_the_two_rates():
@@ -63,8 +63,8 @@ def test_shown_and_learned_tags_are_all_tags_of_the_task():
 
 def test_a_task_without_a_column_has_no_such_tag(policy):
     task = Task("t", "Q", columns={"solution": "ab", "quality": 5})
-    ((_, action),) = rollout_of(DROPPED, policy, task).turns
-    assert action.text == "<quality=5>ab"
+    ((_, response),) = rollout_of(DROPPED, policy, task).turns
+    assert response.text == "<quality=5>ab"
 
 
 def test_tags_stand_in_the_first_message_of_the_user():

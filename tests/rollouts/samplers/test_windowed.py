@@ -66,7 +66,7 @@ def test_only_finished_answers_are_scored():
     assert second.rollouts[0].reward_terms == {"part": 1.0, "cut": 0.0}
 
 
-def test_actions_of_earlier_steps_keep_their_log_probabilities_and_are_marked():
+def test_responses_of_earlier_steps_keep_their_log_probabilities_and_are_marked():
     sampler = WindowSampler(1, window=5, max_length=24)
     batch = collate([sample(sampler, unfinished(sample(sampler)))], lambda rows: {})
     assert batch.signals["off_context"].tolist() == [[1.0] * 5 + [0.0] * 3]
@@ -122,8 +122,8 @@ def test_a_context_without_room_ends_the_answer():
 
     class Empty:
         async def __call__(self, rollout, observation):
-            action = await script(countdown).with_stop(max_new_tokens=1)(rollout, observation)
-            return replace(action, items=(), logp=(), text="", observation=())
+            response = await script(countdown).with_stop(max_new_tokens=1)(rollout, observation)
+            return replace(response, items=(), logp=(), text="", observation=())
 
     group = sample(WindowSampler(1, window=9, max_length=9), actor=Full())
     assert texts(group) == ["ab"]

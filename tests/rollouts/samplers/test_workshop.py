@@ -13,8 +13,8 @@ class Writer(Script):
     """A scripted actor whose rollouts can be moved behind another prompt."""
 
     def with_prompt(self, rollout, prompt):
-        (_, action), *rest = rollout.turns
-        return replace(rollout, turns=((prompt, replace(action, off_context=True)), *rest))
+        (_, response), *rest = rollout.turns
+        return replace(rollout, turns=((prompt, replace(response, off_context=True)), *rest))
 
 
 def letter(context: str, key: int) -> str:
@@ -41,8 +41,8 @@ def test_a_draft_is_reviewed_and_revised_in_each_round():
     assert log[2][0] == f"Q[a.?{log[1][1]}!"
     assert log[3][0] == f"Q[{log[2][1]}?"
     assert (revision.text, revision.source) == (log[4][1], "revision")
-    (prompt, action), *_ = revision.turns
-    assert (prompt, action.off_context) == ("Q", True)
+    (prompt, response), *_ = revision.turns
+    assert (prompt, response.off_context) == ("Q", True)
     assert group.rewards == (0.0, float("x" in revision.text))
 
 

@@ -1,4 +1,4 @@
-"""Turns of several actions: thinking budgets and chunked thinking."""
+"""Turns of several responses: thinking budgets and chunked thinking."""
 
 import asyncio
 from itertools import count

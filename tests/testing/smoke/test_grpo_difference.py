@@ -10,7 +10,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Loss, Reinforce
 from grupo.algo.minibatches import Updates
-from grupo.algo.pool_replay import FillFromPool
+from grupo.algo.replay_rules import FillFromBuffer
 from grupo.catalogue import methods
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
@@ -108,7 +108,7 @@ def test_a_sampler_that_returns_the_rollouts_of_groups_is_inert():
         (Method(loss=Clip(clip_high=Linear(0.2, 0.4)), updates=TWO), "gradient"),
         (Method(filter=keep_nonzero_std), "filter"),
         (Method(loss=Clip() + KL(), reference=ReferenceUpdate(rate=1.0)), "reference"),
-        pytest.param(Method(replay=FillFromPool()), "replay", marks=pytest.mark.slow),
+        pytest.param(Method(replay=FillFromBuffer()), "replay", marks=pytest.mark.slow),
     ],
 )
 def test_the_first_acting_part_is_named(method, part):

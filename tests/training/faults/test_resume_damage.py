@@ -53,7 +53,7 @@ def test_the_newest_intact_checkpoint_is_used_if_the_pointer_is_damaged(
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
-JOURNALS = ("metrics.jsonl", "rollouts.jsonl", "actions.jsonl")
+JOURNALS = ("metrics.jsonl", "rollouts.jsonl", "responses.jsonl")
 
 
 def offset_of_step(journal: Path, step: int) -> int:

@@ -44,7 +44,7 @@ def test_a_run_without_its_checkpoints_is_refused_and_left_unchanged(killed_run,
     assert files(killed_run) == before
 
 
-@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "actions.jsonl"])
+@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
 def test_a_torn_line_at_the_end_of_a_journal_is_removed(journal, killed_run, training_process):
     with (killed_run / journal).open("ab") as file:
         file.write(b'{"step": 4, "rew\0\0\0\0')
@@ -52,7 +52,7 @@ def test_a_torn_line_at_the_end_of_a_journal_is_removed(journal, killed_run, tra
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
-@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "actions.jsonl"])
+@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
 @pytest.mark.parametrize("length", [0, 100])
 def test_a_journal_shorter_than_in_the_checkpoint_is_refused(
     journal, length, killed_run, training_process

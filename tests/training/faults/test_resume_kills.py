@@ -62,7 +62,7 @@ def test_the_docs_state_the_number_of_points_and_configurations():
         *fault_injection.EXTEND_POINTS,
         *fault_injection.EMA_POINTS,
         *fault_injection.MEDIA_POINTS,
-        *fault_injection.POOL_POINTS,
+        *fault_injection.REPLAY_BUFFER_POINTS,
     )
     assert f"each of {len(NAMES) + len(others)} kill points" in page
     assert f", {len(CONFIGURATIONS)} configurations" in page
@@ -92,14 +92,14 @@ def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
     assert_same_outcome(training_process, tmp_path / "run", "ema", kill)
 
 
-@pytest.mark.parametrize("name", fault_injection.POOL_POINTS)
+@pytest.mark.parametrize("name", fault_injection.REPLAY_BUFFER_POINTS)
 @pytest.mark.parametrize("which", fast_cases(["middle"], ["first", "middle", "last"]))
 def test_a_run_with_a_pool_killed_at_a_point_ends_with_the_same_bits(
     name, which, training_process, tmp_path
 ):
-    kill = nth(training_process, "pool", name, which)
-    assert_same_outcome(training_process, tmp_path / "run", "pool", kill)
-    assert list((tmp_path / "run" / "pool").iterdir())
+    kill = nth(training_process, "replay_buffer", name, which)
+    assert_same_outcome(training_process, tmp_path / "run", "replay_buffer", kill)
+    assert list((tmp_path / "run" / "replay_buffer").iterdir())
 
 
 @pytest.mark.parametrize("name", fast_cases(1, fault_injection.MEDIA_POINTS))

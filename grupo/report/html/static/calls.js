@@ -17,7 +17,7 @@ function callBox(calls, tokens, { measure }) {
     el("details", { open: malformed > 0 || measure !== "plain" }, el("summary", {}, "raw tokens"), el("div", { class: "written" }, tokens)));
 }
 
-/* The tokens of an action in order, those of tool calls in boxes. */
+/* The tokens of a response in order, those of tool calls in boxes. */
 function withCallBoxes({ call_spans: spans = [] }, tokens, look) {
   const elements = [];
   let done = 0;
@@ -28,7 +28,7 @@ function withCallBoxes({ call_spans: spans = [] }, tokens, look) {
   return [...elements, ...tokens.slice(done)];
 }
 
-/* The observation before an action; after tool calls, their results. */
+/* The observation before a response; after tool calls, their results. */
 function observationOf({ observation, answered_calls: answered }, turn, { shared }) {
   if (observation === undefined || (!turn && shared !== undefined)) return null;  // shown once above the rollouts
   const label = answered ? `tool result${answered > 1 ? "s" : ""}` : turn ? "environment" : "prompt";

@@ -25,18 +25,18 @@ async function showGroup() {
 const placeOf = (run, step, task) => RUNS[run].groups_by_step[step].findIndex((group) => group.task === task);
 const rewardsOf = (rollouts) => rollouts.map(({ reward }) => reward).filter(isNumber);
 
-/* The rollouts of a group with their indices; each action has the number of items before it. */
+/* The rollouts of a group with their indices; each response has the number of items before it. */
 function withIndices({ rollouts }) {
   return rollouts.map((rollout, index) => {
     let count = 0;
-    const actions = rollout.actions.map((action) => ({ ...action, before: (count += action.items.length) - action.items.length }));
-    return { ...rollout, index, actions };
+    const responses = rollout.responses.map((response) => ({ ...response, before: (count += response.items.length) - response.items.length }));
+    return { ...rollout, index, responses };
   });
 }
 
 /* The first observation, if all rollouts have the same one. */
 function sharedObservation(rollouts) {
-  const [first, ...others] = rollouts.map(({ actions }) => actions[0]?.observation);
+  const [first, ...others] = rollouts.map(({ responses }) => responses[0]?.observation);
   return others.every((observation) => JSON.stringify(observation) === JSON.stringify(first)) ? first : undefined;
 }
 
@@ -61,9 +61,9 @@ function groupOf(group, other) {
     controlsOf(own, scale, lay),
     boxes[0],
     other ? [el("h3", {}, `The same task at step ${VIEW.beside}: mean reward ${number(mean(rewardsOf(others)))}`), boxes[1]] : null,
-    el("div", { class: "facts-line num", id: "facts", role: "status" }, RUNS[VIEW.run].has_actions
+    el("div", { class: "facts-line num", id: "facts", role: "status" }, RUNS[VIEW.run].has_responses
       ? "Hover over a token, or move through the tokens with ← and →, to see its measures."
-      : "This run has no actions.jsonl: it was written by an older version, or logged_groups is 0. Only the texts are shown, without tokens."),
+      : "This run has no responses.jsonl: it was written by an older version, or logged_groups is 0. Only the texts are shown, without tokens."),
   ];
 }
 
@@ -114,9 +114,9 @@ function scaleOf(rollouts, { measure, maximum }) {
 
 /* Why a measure colours nothing. */
 function reasonForNoColour(rollouts, measure) {
-  const actions = rollouts.flatMap((rollout) => rollout.actions), { of } = MEASURES[measure];
-  if (!actions.length) return "not recorded";
-  return actions.some((action) => action.items.some((_, i) => isNumber(of(action, i)))) ? "0 everywhere" : "not measured";
+  const responses = rollouts.flatMap((rollout) => rollout.responses), { of } = MEASURES[measure];
+  if (!responses.length) return "not recorded";
+  return responses.some((response) => response.items.some((_, i) => isNumber(of(response, i)))) ? "0 everywhere" : "not measured";
 }
 
 /* The steps with the same task, and their mean rewards. */

@@ -1,4 +1,4 @@
-"""The pool of a run: a bounded number of credited rollouts of earlier steps, over all tasks.
+"""The replay buffer of a run: a bounded number of stored rollouts of earlier steps, over all tasks.
 
 Twenty bytes of each rollout are in memory: its priority, its step, and its place in the segment of
 this step. The rollouts are in the segments (`grupo.storage.segments`), which are files of the run
@@ -15,19 +15,19 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from grupo.algo.pool_replay import PoolNumbers
+from grupo.algo.replay_rules import BufferNumbers
 from grupo.core.types import Rollout
 from grupo.storage import rollout_json
 from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
-POOL = "pool"  # tensors of a checkpoint
+REPLAY_BUFFER = "replay_buffer"  # tensors of a checkpoint
 WRITTEN = "written"  # one of them: step, length and checksum of each segment (S, 3)
 Rows = tuple[tuple[float, ...], ...]  # a number for each column of each row of a rollout
 
 
 @dataclass(frozen=True)
-class CreditedRollout:
+class StoredRollout:
     """A rollout with the advantages that it was given.
 
     Args:
@@ -49,15 +49,15 @@ class CreditedRollout:
         return {**vars(self), "rollout": rollout_json.to_data(self.rollout)}
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> "CreditedRollout":
+    def from_data(cls, data: Mapping[str, Any]) -> "StoredRollout":
         """The rollout that `to_data` returned."""
         rows = {name: tuple(map(tuple, data[name])) for name in ("old_logp", "advantage")}
         return cls(**{**data, **rows, "rollout": rollout_json.from_data(data["rollout"])})
 
 
 @dataclass
-class RolloutPool:
-    """The credited rollouts of earlier steps, oldest first; the oldest leave when it is full.
+class ReplayBuffer:
+    """The stored rollouts of earlier steps, oldest first; the oldest leave when it is full.
 
     Args:
         capacity: Largest number of rollouts; 0 keeps none.
@@ -79,23 +79,23 @@ class RolloutPool:
         return len(self.priority)
 
     @property
-    def numbers(self) -> PoolNumbers:
+    def numbers(self) -> BufferNumbers:
         """The numbers that a rule of replay reads."""
-        return PoolNumbers(self.priority, self.step)
+        return BufferNumbers(self.priority, self.step)
 
-    def read(self, position: int) -> CreditedRollout:
+    def read(self, position: int) -> StoredRollout:
         """The rollout at a position."""
         line = self.segments.read(int(self.step[position]), int(self.offset[position]))
-        return CreditedRollout.from_data(from_line(line, self.segments))
+        return StoredRollout.from_data(from_line(line, self.segments))
 
-    def lines(self, rollouts: Sequence[CreditedRollout]) -> list[bytes]:
+    def lines(self, rollouts: Sequence[StoredRollout]) -> list[bytes]:
         """The lines of rollouts for `append`."""
         return [to_line(rollout.to_data(), self.segments) for rollout in rollouts]
 
     def append(
         self, step: int, lines: Sequence[bytes], priority: Tensor, *, writes: bool = True
     ) -> None:
-        """Add the rollouts of a step, in the place of the oldest ones if the pool is full.
+        """Add the rollouts of a step, in the place of the oldest ones if the replay buffer is full.
 
         Args:
             step: Number of the step, from 0.
@@ -121,7 +121,7 @@ class RolloutPool:
             self.segments.keep_only(self.written)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The pool as tensors for a checkpoint, empty without a pool; the rollouts are in files."""
+        """The numbers as tensors for a checkpoint, none without a capacity."""
         if not self.capacity:
             return {}
         rows = [(step, *numbers) for step, numbers in self.written.items()]
@@ -145,7 +145,7 @@ def verify_segments(run: Path, tensors: Mapping[str, Tensor]) -> None:
 
     Args:
         run: The folder of the run.
-        tensors: The tensors of the pool in the checkpoint; empty if it has none.
+        tensors: The tensors of the replay buffer in the checkpoint; empty if it has none.
     """
     files = SegmentFiles(run)
     for row in tensors[WRITTEN].tolist() if tensors else ():
@@ -161,7 +161,7 @@ def remove_unnamed_segments(run: Path, checkpoints: Iterable[Path]) -> None:
     """
     named: set[int] = set()
     for folder in checkpoints:
-        file = folder / f"{POOL}.safetensors"
+        file = folder / f"{REPLAY_BUFFER}.safetensors"
         try:
             named.update(StoredTensors(file)[WRITTEN][:, 0].tolist())
         except (OSError, KeyError, SafetensorError):

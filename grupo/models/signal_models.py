@@ -36,7 +36,7 @@ S = TypeVar("S", bound=ActionDistributions)
 S_co = TypeVar("S_co", bound=ActionDistributions, covariant=True)
 
 
-class DistributionScorer(Protocol[S_co]):
+class DistributionModel(Protocol[S_co]):
     """A model that evaluates the policy's actions, with their full distributions."""
 
     def distributions(self, batch: Batch) -> S_co: ...
@@ -64,8 +64,8 @@ def scatter_to_batch(batch: Batch, values: Weights) -> Signals:
     )
 
 
-class BaseScorer(Generic[S]):
-    """A scorer that computes its signals from its distributions."""
+class BaseSignalModel(Generic[S]):
+    """A model that computes its signals from its distributions."""
 
     def distributions(self, batch: Batch) -> S:
         raise NotImplementedError
@@ -75,7 +75,7 @@ class BaseScorer(Generic[S]):
 
 
 @dataclass(frozen=True)
-class AdapterDisabled(BaseScorer[S]):
+class AdapterDisabled(BaseSignalModel[S]):
     """A policy with its adapters disabled: the model from before training."""
 
     policy: HasSwappableParams[S]
@@ -85,7 +85,7 @@ class AdapterDisabled(BaseScorer[S]):
 
 
 @dataclass(frozen=True)
-class WeightsSwapped(BaseScorer[S]):
+class WeightsSwapped(BaseSignalModel[S]):
     """A policy with other weights, which replace its own during evaluation."""
 
     policy: HasSwappableParams[S]
@@ -97,29 +97,29 @@ class WeightsSwapped(BaseScorer[S]):
 
 
 @dataclass(frozen=True)
-class TemperatureScaled(BaseScorer[S]):
-    """A scorer at `factor` times its temperature."""
+class TemperatureScaled(BaseSignalModel[S]):
+    """A model at `factor` times its temperature."""
 
-    scorer: DistributionScorer[S]
+    signal_model: DistributionModel[S]
     factor: float
 
     def distributions(self, batch: Batch) -> S:
-        return self.scorer.distributions(batch).scale_temperature(self.factor)
+        return self.signal_model.distributions(batch).scale_temperature(self.factor)
 
 
 @dataclass(frozen=True)
-class Reprompted(BaseScorer[S]):
-    """A scorer that evaluates the same actions after another prompt.
+class Reprompted(BaseSignalModel[S]):
+    """A model that evaluates the same actions after another prompt.
 
     Its rows are in the batch's inputs under the auxiliary model's name.
     """
 
-    scorer: DistributionScorer[S]
+    signal_model: DistributionModel[S]
     name: str
 
     def distributions(self, batch: Batch) -> S:
         inputs = batch.inputs[f"{REPROMPTED_PREFIX}{self.name}"]
-        return self.scorer.distributions(replace(batch, inputs=inputs))
+        return self.signal_model.distributions(replace(batch, inputs=inputs))
 
 
 def _distributions_in_context(

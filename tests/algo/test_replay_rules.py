@@ -4,9 +4,9 @@ from random import Random
 import pytest
 import torch
 
-from grupo.algo.pool_replay import (
-    FillFromPool,
-    PoolNumbers,
+from grupo.algo.replay_rules import (
+    BufferNumbers,
+    FillFromBuffer,
     ReplayRequest,
     draw_weights,
     no_replay,
@@ -15,14 +15,14 @@ from grupo.algo.pool_replay import (
 )
 from grupo.testing.batches import make_batch
 
-POOL = PoolNumbers(torch.tensor([1.0, 0.5, 0.0, 0.5]).double(), torch.tensor([0, 1, 2, 3]))
+BUFFER = BufferNumbers(torch.tensor([1.0, 0.5, 0.0, 0.5]).double(), torch.tensor([0, 1, 2, 3]))
 
 
-def request(advantage, pool=POOL, off_context=(), step=4, seed=0):
+def request(advantage, buffer=BUFFER, off_context=(), step=4, seed=0):
     flags = [[float(i in off_context)] for i in range(len(advantage))]
     signals = {"off_context": flags, "sampled": [[1.0]] * len(advantage)}
     batch = make_batch([0] * len(advantage), advantage=advantage, signals=signals)
-    return ReplayRequest(batch, pool, step, Random(seed))
+    return ReplayRequest(batch, buffer, step, Random(seed))
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_draws_with_replacement_from_an_empty_pool_are_none():
 
 
 def test_drawn_rollouts_take_the_last_places_without_advantage():
-    plan = FillFromPool()(request([0.0, 1.0, 0.0, 0.0, 0.0]))
+    plan = FillFromBuffer()(request([0.0, 1.0, 0.0, 0.0, 0.0]))
     assert sorted(plan.drawn) == [0, 1, 3]  # the three with an advantage, for four places
     assert plan.trained.tolist() == [True, True, False, False, False]
     assert plan.admitted.tolist() == [False, True, False, False, False]
 
 
 def test_a_share_and_an_age_limit_the_draw():
-    assert len(FillFromPool(max_share=0.5)(request([0.0] * 4)).drawn) == 2
-    assert FillFromPool(max_age=1)(request([0.0] * 4)).drawn == (3,)  # of step 3, at step 4
+    assert len(FillFromBuffer(max_share=0.5)(request([0.0] * 4)).drawn) == 2
+    assert FillFromBuffer(max_age=1)(request([0.0] * 4)).drawn == (3,)  # of step 3, at step 4
 
 
 def test_replayed_rollouts_do_not_enter_the_pool():
-    plan = FillFromPool()(request([1.0, -1.0, 0.5], off_context=(1,)))
+    plan = FillFromBuffer()(request([1.0, -1.0, 0.5], off_context=(1,)))
     assert plan.admitted.tolist() == [True, False, True]
     assert plan.drawn == ()
 
@@ -78,7 +78,7 @@ def test_replayed_rollouts_do_not_enter_the_pool():
 def test_rollouts_with_a_forced_part_enter_the_pool_and_demonstrations_do_not():
     signals = {"off_context": [[0.0, 0.0]] * 2, "sampled": [[0.0, 1.0], [0.0, 0.0]]}
     batch = make_batch([0, 0], length=[2, 2], advantage=[1.0, 1.0], signals=signals)
-    plan = FillFromPool()(ReplayRequest(batch, POOL, 4, Random(0)))
+    plan = FillFromBuffer()(ReplayRequest(batch, BUFFER, 4, Random(0)))
     assert plan.admitted.tolist() == [True, False]
 
 

@@ -1,9 +1,9 @@
-"""Memory and time of a pool of credited rollouts.
+"""Memory and time of a replay buffer of stored rollouts.
 
-    python -m benchmarks.pool --rollouts 1000000 --per-step 1000
+    python -m benchmarks.replay_buffer --rollouts 1000000 --per-step 1000
 
-Fills a pool in a temporary folder, draws from it by |A| and reads the drawn rollouts, and prints
-the bytes in memory and the seconds of a step.
+Fills a replay buffer in a temporary folder, draws from it by |A| and reads the drawn rollouts, and
+prints the bytes in memory and the seconds of a step.
 """
 
 import argparse
@@ -15,9 +15,9 @@ from time import perf_counter
 
 import torch
 
-from grupo.algo.pool_replay import without_replacement
-from grupo.core.types import Action, Rollout
-from grupo.rollouts.pool import CreditedRollout, RolloutPool
+from grupo.algo.replay_rules import without_replacement
+from grupo.core.types import Response, Rollout
+from grupo.rollouts.replay_buffer import ReplayBuffer, StoredRollout
 from grupo.storage.segments import SegmentFiles
 
 LENGTH = 50  # tokens of a rollout
@@ -43,23 +43,23 @@ def main() -> None:
     parser.add_argument("--per-step", type=int, default=1_000)
     parser.add_argument("--drawn", type=int, default=100)
     args = parser.parse_args()
-    action = Action((7,) * LENGTH, (-0.125,) * LENGTH, text="7" * LENGTH)
-    rollout = Rollout((("What is it?", action),), reward=1.0)
-    credited = CreditedRollout("task", "", rollout, ((-0.125,) * LENGTH,), ((0.5,) * LENGTH,))
+    response = Response((7,) * LENGTH, (-0.125,) * LENGTH, text="7" * LENGTH)
+    rollout = Rollout((("What is it?", response),), reward=1.0)
+    credited = StoredRollout("task", "", rollout, ((-0.125,) * LENGTH,), ((0.5,) * LENGTH,))
     with tempfile.TemporaryDirectory() as folder:
-        pool = RolloutPool(args.rollouts, SegmentFiles(Path(folder)))
+        buffer = ReplayBuffer(args.rollouts, SegmentFiles(Path(folder)))
         before = resident_mib()
         priority = torch.rand(args.per_step, dtype=torch.float64)
-        lines = pool.lines([credited]) * args.per_step
+        lines = buffer.lines([credited]) * args.per_step
         steps = args.rollouts // args.per_step
-        filling = seconds(lambda: [pool.append(step, lines, priority) for step in range(steps)])
-        serialising = seconds(lambda: pool.lines([credited] * args.per_step))
-        drawn = without_replacement(pool.priority, args.drawn, Random(0))
-        drawing = seconds(lambda: without_replacement(pool.priority, args.drawn, Random(1)))
-        reading = seconds(lambda: [pool.read(i) for i in drawn])
-        appending = seconds(lambda: pool.append(steps, lines, priority))
-        tensors = sum(x.untyped_storage().nbytes() for x in pool.tensors().values())
-        print(f"rollouts in the pool      {len(pool):,}")
+        filling = seconds(lambda: [buffer.append(step, lines, priority) for step in range(steps)])
+        serialising = seconds(lambda: buffer.lines([credited] * args.per_step))
+        drawn = without_replacement(buffer.priority, args.drawn, Random(0))
+        drawing = seconds(lambda: without_replacement(buffer.priority, args.drawn, Random(1)))
+        reading = seconds(lambda: [buffer.read(i) for i in drawn])
+        appending = seconds(lambda: buffer.append(steps, lines, priority))
+        tensors = sum(x.untyped_storage().nbytes() for x in buffer.tensors().values())
+        print(f"rollouts in the replay buffer      {len(buffer):,}")
         print(f"numbers in memory         {tensors / 2**20:.1f} MiB")
         print(f"growth of the process     {resident_mib() - before:.1f} MiB")
         print(f"segments                  {steps:,} files, filled in {filling:.1f} s")

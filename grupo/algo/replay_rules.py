@@ -1,10 +1,10 @@
-"""Replay from a pool: which rollouts of earlier steps are trained on, and in whose place.
+"""Rules of replay: which rollouts of earlier steps are trained on, and in whose place.
 
-A run with a rule of replay keeps a pool of credited rollouts: rollouts of earlier steps with the
+A run with such a rule has a replay buffer of stored rollouts: rollouts of earlier steps with the
 advantages that they were given and their old log-probabilities. In every step the rule reads the
-batch of the step, whose advantages are estimated, and the numbers of the pool. It returns the
+batch of the step, whose advantages are estimated, and the numbers of the buffer. It returns the
 positions of the rollouts to draw, the rollouts of the step that stay in the batch, and those that
-enter the pool. Drawn rollouts keep their advantages. The oldest rollouts leave a full pool.
+enter the buffer. Drawn rollouts keep their advantages. The oldest rollouts leave a full buffer.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from torch import Tensor
 from grupo.algo.data_source import is_demonstration, off_context_mask
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, Number, PositiveInt
+from grupo.core.numbers import Fraction, NonNegative, NonNegativeInt, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Requires
 
 
 @dataclass(frozen=True)
-class PoolNumbers:
-    """The numbers of the rollouts in a pool, oldest first.
+class BufferNumbers:
+    """The numbers of the rollouts in a replay buffer, oldest first.
 
     Args:
         priority: Mean |advantage| over the trained actions of each rollout (K,), float64.
@@ -42,13 +42,13 @@ class ReplayRequest:
 
     Args:
         batch: The rollouts of the step, with advantages.
-        pool: The rollouts of earlier steps.
+        replay_buffer: The rollouts of earlier steps.
         step: Number of the step, from 0.
         rng: Generator for the draw; derived from the seed and the step.
     """
 
     batch: Batch
-    pool: PoolNumbers
+    replay_buffer: BufferNumbers
     step: int
     rng: Random
 
@@ -63,10 +63,10 @@ class ReplayPlan:
     """The choice of a rule of replay.
 
     Args:
-        drawn: Positions in the pool of the rollouts that join the batch, in order; one may come
+        drawn: Positions in the buffer of the rollouts that join the batch, in order; one may come
             several times.
         trained: True for the rollouts of the step that stay in the batch (R,).
-        admitted: True for the rollouts of the step that enter the pool (R,).
+        admitted: True for the rollouts of the step that enter the replay buffer (R,).
     """
 
     drawn: tuple[int, ...]
@@ -74,8 +74,8 @@ class ReplayPlan:
     admitted: Bool[Tensor, "R"]
 
 
-class PoolReplay(Protocol):
-    """Chooses the rollouts of a step's batch from those of the step and those of the pool.
+class ReplayRule(Protocol):
+    """Chooses the rollouts of a step's batch from those of the step and those of the replay buffer.
 
     It is not called in a step without groups to train on.
     """
@@ -84,7 +84,7 @@ class PoolReplay(Protocol):
 
 
 def no_replay(request: ReplayRequest) -> ReplayPlan:
-    """The rollouts of the step alone; no pool is kept."""
+    """The rollouts of the step alone; no replay buffer is kept."""
     everything = torch.ones(len(request.batch.reward), dtype=torch.bool)
     return ReplayPlan((), everything, ~everything)
 
@@ -137,17 +137,17 @@ def without_replacement(weight: Float[Tensor, "K"], count: int, rng: Random) -> 
 
 
 @component
-class FillFromPool:
-    """Rollouts of the pool take the places of rollouts without advantage.
+class FillFromBuffer:
+    """Rollouts of the replay buffer take the places of rollouts without advantage.
 
     Rollouts are drawn with probability |A|^alpha / sum |A|^alpha, as many as the step has rollouts
     without advantage, but at most `max_share` of the step's rollouts. Each takes the place of
-    one of them, the last ones first, so that the size of the batch is that without replay. All
-    rollouts of the step with an advantage enter the pool; replayed ones and demonstrations do not.
+    one of them, the last ones first, so that the size of the batch is that without replay. Rollouts
+    of the step with an advantage enter the buffer; replayed ones and demonstrations do not.
     Source: Selective Sample Replay of VL-Rethinker, Wang et al., 2025, arXiv:2504.08837.
 
     Args:
-        capacity: rollouts in the pool; the oldest leave first.
+        capacity: rollouts in the replay buffer; the oldest leave first.
         alpha: power of the advantage; 0 draws all rollouts with an advantage alike.
         max_age: steps after which a rollout is not drawn any more; 0 sets no limit.
         max_share: largest share of drawn rollouts in the batch.
@@ -162,7 +162,7 @@ class FillFromPool:
 
     @property
     def requires(self) -> Requires:
-        return Requires(pool=self.capacity, signals=("off_context", "sampled"))
+        return Requires(replay_buffer=self.capacity, signals=("off_context", "sampled"))
 
     def __call__(self, request: ReplayRequest) -> ReplayPlan:
         has_advantage = request.magnitude > 0
@@ -176,17 +176,17 @@ class FillFromPool:
 
 
 def draw_weights(
-    request: ReplayRequest, alpha: Number = 1.0, max_age: int = 0
+    request: ReplayRequest, alpha: NumberOrSchedule = 1.0, max_age: int = 0
 ) -> Float[Tensor, "K"]:
-    """|A|^alpha of the pool's rollouts; 0 for those without advantage or beyond the age limit.
+    """|A|^alpha of the buffer's rollouts; 0 for those without advantage or beyond the age limit.
 
     >>> from grupo.testing.batches import make_batch
-    >>> pool = PoolNumbers(torch.tensor([1.0, 0.5, 0.0, 0.5]), torch.tensor([0, 1, 1, 2]))
-    >>> request = ReplayRequest(make_batch([0]), pool, 3, Random(0))
+    >>> buffer = BufferNumbers(torch.tensor([1.0, 0.5, 0.0, 0.5]), torch.tensor([0, 1, 1, 2]))
+    >>> request = ReplayRequest(make_batch([0]), buffer, 3, Random(0))
     >>> draw_weights(request).tolist(), draw_weights(request, 0.0, 2).tolist()
     ([1.0, 0.5, 0.0, 0.5], [0.0, 1.0, 0.0, 1.0])
     """
-    priority, step = request.pool.priority, request.pool.step
+    priority, step = request.replay_buffer.priority, request.replay_buffer.step
     weight = priority.double() ** float(alpha)
     weight[priority <= 0] = 0.0
     if max_age:

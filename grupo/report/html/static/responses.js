@@ -15,16 +15,16 @@ const DESCRIPTIONS = {
   surprise: "−log of the probability that the token was sampled with.",
 };
 
-/* The value of a token; a single value stands for all tokens of the action. */
+/* The value of a token; a single value stands for all tokens of the response. */
 const at = (values, i) => (Array.isArray(values) ? values[i] : values) ?? null;
 const negated = (x) => (isNumber(x) ? -x : null);
 
 function largest(rollouts, measure) {
   let maximum = 0;
-  for (const { actions } of rollouts) {
-    for (const action of actions) {
-      action.items.forEach((_, i) => {
-        const x = MEASURES[measure].of(action, i);
+  for (const { responses } of rollouts) {
+    for (const response of responses) {
+      response.items.forEach((_, i) => {
+        const x = MEASURES[measure].of(response, i);
         if (isNumber(x)) maximum = Math.max(maximum, Math.abs(x));
       });
     }
@@ -39,21 +39,21 @@ function shadeOf(x, maximum, sided) {
 }
 
 /* The measures of a token in one line. */
-function factsOf(action, i) {
-  const logp = at(action.logp, i), facts = [];
-  const text = action.items[i];
-  const isPartial = action.partial?.includes(i);
-  facts.push(isPartial ? "part of a character" : text === "" ? `item ${action.before + i + 1}` : JSON.stringify(text));
+function factsOf(response, i) {
+  const logp = at(response.logp, i), facts = [];
+  const text = response.items[i];
+  const isPartial = response.partial?.includes(i);
+  facts.push(isPartial ? "part of a character" : text === "" ? `item ${response.before + i + 1}` : JSON.stringify(text));
   if (isNumber(logp)) facts.push(`log p ${number(logp)} nats (p ${percent(Math.exp(logp))})`);
   for (const name of ["advantage", "ratio", "entropy"]) {
-    const x = MEASURES[name].of(action, i);
+    const x = MEASURES[name].of(response, i);
     const { label, unit } = MEASURES[name];
     facts.push(isNumber(x) ? `${label} ${name === "entropy" ? number(x) : signed(x)}${unit && ` ${unit}`}` : `${label} not measured`);
   }
-  if (action.clipped?.includes(i)) facts.push("clipped: no gradient");
-  if (action.sampled === false) facts.push("not sampled");
-  if (action.in_loss === false) facts.push("not trained on");
-  if (action.off_context) facts.push("generated in another context");
+  if (response.clipped?.includes(i)) facts.push("clipped: no gradient");
+  if (response.sampled === false) facts.push("not sampled");
+  if (response.in_loss === false) facts.push("not trained on");
+  if (response.off_context) facts.push("generated in another context");
   return facts.join(" · ");
 }
 
@@ -65,27 +65,27 @@ function markMatch(text, query) {
 }
 
 /* An element for each item; tokens that are parts of one character share the element of the last, and the others have none. */
-function tokensOf(action, look) {
-  const partial = new Set(action.partial), clipped = new Set(action.clipped), last = action.items.length - 1;
+function tokensOf(response, look) {
+  const partial = new Set(response.partial), clipped = new Set(response.clipped), last = response.items.length - 1;
   let parts = [];
-  return action.items.map((_, i) => {
+  return response.items.map((_, i) => {
     parts.push(i);
     if (partial.has(i) && i < last) return null;
-    const token = tokenOf(action, parts, look, clipped);
+    const token = tokenOf(response, parts, look, clipped);
     parts = [];
     return token;
   });
 }
 
-function tokenOf(action, parts, { measure, maximum, query }, clipped) {
-  const { sided, of } = MEASURES[measure], i = parts[parts.length - 1], text = action.items[i];
-  const isFixed = action.sampled === false || action.in_loss === false;
+function tokenOf(response, parts, { measure, maximum, query }, clipped) {
+  const { sided, of } = MEASURES[measure], i = parts[parts.length - 1], text = response.items[i];
+  const isFixed = response.sampled === false || response.in_loss === false;
   const kind = (text ? "" : " blank") + (parts.some((part) => clipped.has(part)) ? " clipped" : "") + (isFixed ? " given" : "");
-  const token = el("span", { class: `token${kind}` }, text ? markMatch(text, query) : String(action.before + i + 1));
-  const values = parts.map((part) => of(action, part)).filter(isNumber).sort((a, b) => Math.abs(b) - Math.abs(a));
+  const token = el("span", { class: `token${kind}` }, text ? markMatch(text, query) : String(response.before + i + 1));
+  const values = parts.map((part) => of(response, part)).filter(isNumber).sort((a, b) => Math.abs(b) - Math.abs(a));
   const shade = shadeOf(values[0], maximum, sided);
   if (shade) token.style.backgroundColor = shade;
-  token.facts = () => parts.map((part) => factsOf(action, part)).join(" | ");
+  token.facts = () => parts.map((part) => factsOf(response, part)).join(" | ");
   return token;
 }
 
@@ -112,16 +112,16 @@ function imageOf(url, alt) {
   return url.startsWith(PNG) ? el("img", { class: "sample", src: url, alt }) : null;
 }
 
-function actionOf(action, turn, look) {
-  const reset = action.resets_context ? el("span", { class: "reset" }, "new context") : null;
-  const startsTurn = look.isDialogue && (!turn || action.observation !== undefined);
-  return [reset, observationOf(action, turn, look), startsTurn ? policyLabel() : null, ...withCallBoxes(action, tokensOf(action, look), look),
-    action.image ? imageOf(action.image, "image of the rollout") : null];
+function responseOf(response, turn, look) {
+  const reset = response.resets_context ? el("span", { class: "reset" }, "new context") : null;
+  const startsTurn = look.isDialogue && (!turn || response.observation !== undefined);
+  return [reset, observationOf(response, turn, look), startsTurn ? policyLabel() : null, ...withCallBoxes(response, tokensOf(response, look), look),
+    response.image ? imageOf(response.image, "image of the rollout") : null];
 }
 
 const policyLabel = () => el("span", { class: "role policy" }, "policy");
 
-/* The turns of a rollout whose actions were not recorded. */
+/* The turns of a rollout whose responses were not recorded. */
 function textOf({ turns, text }, look) {
   if (!turns?.length) return markMatch(text || "", look.query);
   return turns.map((turn, i) => [observationOf(turn, i, look), policyLabel(), ...markMatch(turn.text, look.query)]);
@@ -137,7 +137,7 @@ function chips(rollout) {
   ];
 }
 
-const turnsOf = ({ actions, turns = [] }) => Math.max(turns.length, 1 + actions.slice(1).filter(({ observation }) => observation !== undefined).length);
+const turnsOf = ({ responses, turns = [] }) => Math.max(turns.length, 1 + responses.slice(1).filter(({ observation }) => observation !== undefined).length);
 
 const LONG_GROUP = 20000;  // tokens of a group from which on each card is filled once it is visible
 const FILLERS = new WeakMap();  // of cards that are not filled yet
@@ -154,7 +154,7 @@ const appearing = new IntersectionObserver((entries) => {
 function cardOf(rollout, index, look) {
   const advantage = isNumber(rollout.advantage) ? `advantage ${signed(rollout.advantage)}` : "not trained on";
   const own = { ...look, isDialogue: turnsOf(rollout) > 1 };
-  const turns = () => (rollout.actions.length ? rollout.actions.flatMap((action, turn) => actionOf(action, turn, own)) : textOf(rollout, own));
+  const turns = () => (rollout.responses.length ? rollout.responses.flatMap((response, turn) => responseOf(response, turn, own)) : textOf(rollout, own));
   const content = () => [...turns(), boxedPicture(look.picture, rollout.text, look.reference)];
   const text = el("div", { class: "rollout-text", tabindex: "0", role: "group", "aria-label": `text of rollout ${index}` });
   text.addEventListener("keydown", (event) => moveToken(event, text));
