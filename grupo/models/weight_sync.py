@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
+from grupo.core.answer_use import untrained_answers
 from grupo.inference.base import Engine
 from grupo.inference.server_sharing import ServerSharing
 from grupo.models import adapters
@@ -103,6 +104,10 @@ class CopiedWeights(SharedWeights):
         # parameters require gradients as before: autocast keeps the casts of no others
         super().__init__(copy.deepcopy(model), engine_factory)
         self.stream = GenerationStream(model.device)
+
+    def engine(self) -> Engine:
+        with untrained_answers():  # an update reads activations of the trained model alone
+            return super().engine()
 
     def snapshot(self) -> Weights:
         copies = {name: x.detach().clone() for name, x in self.trained_model.named_parameters()}
