@@ -85,7 +85,13 @@ many tokens.
     ),
     "trainings": Section(
         "Ways to train",
-        "",
+        """
+The same model and tasks by other means. With two rewards, a right sum counts 1 and an answer of
+digits alone 0.2: the second is learnt first, answers become shorter, and sums are learnt more
+slowly. SFT, then GRPO: 8 steps on the answers alone, then 16 steps of GRPO. DPO trains on pairs of
+a right and a wrong answer, of 8 answers of the model to each of 400 tasks; these were generated
+before the steps and are not counted. Asynchronous rollouts are one step older than the policy.
+""",
         {
             "two rewards": Training((f"{VARIANTS}:TWO_REWARDS",)),
             "SFT, then GRPO": Training((f"{VARIANTS}:SFT_THEN_GRPO",), ("sft", "grpo")),
