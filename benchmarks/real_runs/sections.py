@@ -158,6 +158,8 @@ A healthy run and four sick ones, and the errors and warnings of `grupo doctor` 
 reward that can be cheated is the fraction of the sum's digits that occur anywhere in the answer;
 its scores below are those of right answers, which it does not see. The sick runs have 12 steps, and
 their evaluations one sampled answer to each task, but that of the cheated reward has 24.
+The run of the last row ends at a KL divergence of 0.49 nats per token from the reference, just
+below the doctor's limit of 0.5, so that the doctor reports nothing: it is not sick enough to tell.
 """,
         {
             "healthy": sums("--learning-rate", "1e-5"),
