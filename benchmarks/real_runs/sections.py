@@ -88,9 +88,9 @@ many tokens.
         """
 The same model and tasks by other means. With two rewards, a right sum counts 1 and an answer of
 digits alone 0.2: the second is learnt first, answers become shorter, and sums are learnt more
-slowly. SFT, then GRPO: 8 steps on the answers alone, then 16 steps of GRPO. DPO trains on pairs of
-a right and a wrong answer, of 8 answers of the model to each of 400 tasks; these were generated
-before the steps and are not counted. Asynchronous rollouts are one step older than the policy.
+slowly. DPO trains on pairs of a right and a wrong answer, of 8 answers of the model to each of 400
+tasks; these were generated before the steps and are not counted. Two processes share the rollouts
+of each step.
 """,
         {
             "two rewards": Training((f"{VARIANTS}:TWO_REWARDS",)),
@@ -158,8 +158,9 @@ A healthy run and four sick ones, and the errors and warnings of `grupo doctor` 
 reward that can be cheated is the fraction of the sum's digits that occur anywhere in the answer;
 its scores below are those of right answers, which it does not see. The sick runs have 12 steps, and
 their evaluations one sampled answer to each task, but that of the cheated reward has 24.
-The run of the last row ends at a KL divergence of 0.49 nats per token from the reference, just
-below the doctor's limit of 0.5, so that the doctor reports nothing: it is not sick enough to tell.
+The doctor does not notice that the reward is cheated: it is 0.92 where 30 % of the answers are
+right. The run of the last row ends at a KL divergence of 0.49 nats per token from the reference,
+just below the doctor's limit of 0.5, so that nothing is reported: it is not sick enough to tell.
 """,
         {
             "healthy": sums("--learning-rate", "1e-5"),
