@@ -49,7 +49,7 @@ the predicted direction, with the margin where there is one.
 Written by `python -m grupo.claims docs/claims.md` from `docs/claims.jsonl`, which has the metrics
 of {runs} runs; runs whose code has changed are repeated. `--share 1/2` makes half of the runs, and
 parts add up. Where names alone had changed, the runs were carried over after 50 of them, drawn at
-random, had been repeated with the same results to the last bit.
+random, had been made before and after the change with the same results to the last bit.
 """
 
 CHECKS = """\
