@@ -45,15 +45,15 @@ def main() -> None:
     args = parser.parse_args()
     response = Response((7,) * LENGTH, (-0.125,) * LENGTH, text="7" * LENGTH)
     rollout = Rollout((("What is it?", response),), reward=1.0)
-    credited = StoredRollout("task", "", rollout, ((-0.125,) * LENGTH,), ((0.5,) * LENGTH,))
+    stored = StoredRollout("task", "", rollout, ((-0.125,) * LENGTH,), ((0.5,) * LENGTH,))
     with tempfile.TemporaryDirectory() as folder:
         buffer = ReplayBuffer(args.rollouts, SegmentFiles(Path(folder)))
         before = resident_mib()
         priority = torch.rand(args.per_step, dtype=torch.float64)
-        lines = buffer.lines([credited]) * args.per_step
+        lines = buffer.lines([stored]) * args.per_step
         steps = args.rollouts // args.per_step
         filling = seconds(lambda: [buffer.append(step, lines, priority) for step in range(steps)])
-        serialising = seconds(lambda: buffer.lines([credited] * args.per_step))
+        serialising = seconds(lambda: buffer.lines([stored] * args.per_step))
         drawn = without_replacement(buffer.priority, args.drawn, Random(0))
         drawing = seconds(lambda: without_replacement(buffer.priority, args.drawn, Random(1)))
         reading = seconds(lambda: [buffer.read(i) for i in drawn])

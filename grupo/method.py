@@ -40,8 +40,8 @@ class Method:
             `(batch, rng) -> minibatches`.
         aggregation: Weight of each action in the sum of losses. Called once an update, with its
             minibatch: `(batch) -> weights`, of shape (N, T).
-        loss: Loss of each action from signals such as `logp`. Called once a micro-batch:
-            `(pi, batch) -> losses`, of shape (N, T).
+        loss: Loss of each action from signals such as `logp`. Called once a micro-batch, or, if
+            it couples rows, once an update with the minibatch: `(pi, batch) -> losses`, (N, T).
         reference: Moves the reference policy towards the trained one. Called after each step.
 
     >>> Method().replace(sampler=GroupSampler(16)).sampler

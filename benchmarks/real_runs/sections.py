@@ -6,7 +6,13 @@ from benchmarks.real_runs.commands import SUMS, VARIANTS, VLLM_PYTHON
 from benchmarks.real_runs.comparing import Compared
 from benchmarks.real_runs.exactness import Exported, KilledAndResumed
 from benchmarks.real_runs.section import Result, Section
-from benchmarks.real_runs.training import Estimated, Training, finding_cell, score_cell
+from benchmarks.real_runs.training import (
+    Estimated,
+    Training,
+    finding_cell,
+    kl_cell,
+    score_cell,
+)
 
 GB = 1e9
 SHORT = ("--evaluation.attempts", "1")  # evaluations of which nothing is shown
@@ -158,9 +164,9 @@ A healthy run and four sick ones, and the errors and warnings of `grupo doctor` 
 reward that can be cheated is the fraction of the sum's digits that occur anywhere in the answer;
 its scores below are those of right answers, which it does not see. The sick runs have 12 steps, and
 their evaluations one sampled answer to each task, but that of the cheated reward has 24.
-The doctor does not notice that the reward is cheated: it is 0.92 where 30 % of the answers are
-right. The run of the last row ends at a KL divergence of 0.49 nats per token from the reference,
-just below the doctor's limit of 0.5, so that nothing is reported: it is not sick enough to tell.
+The doctor does not notice that the reward is cheated: the reward rises and most answers are wrong.
+The run of the last row ends just below the doctor's limit of the KL divergence, 0.5 nats per token,
+so that nothing is reported: it is not sick enough to tell.
 """,
         {
             "healthy": sums("--learning-rate", "1e-5"),
@@ -175,6 +181,7 @@ just below the doctor's limit of 0.5, so that nothing is reported: it is not sic
             "mean reward of the last 8 steps": lambda r: f"{r['reward']:.2f}",
             "sampled before, %": score_cell("before", "sampled"),
             "sampled after, %": score_cell("after", "sampled"),
+            "KL at the end, nats per token": kl_cell,
             "errors and warnings of `grupo doctor`": finding_cell,
         },
     ),

@@ -126,3 +126,9 @@ def finding_cell(result: Result) -> str:
     """A cell of the doctor's findings, without notes."""
     found = [f"{f['severity']}: {f['name']}" for f in result["findings"]]
     return "; ".join(dict.fromkeys(x for x in found if not x.startswith("note"))) or "none"
+
+
+def kl_cell(result: Result) -> str:
+    """A cell of the last step's KL divergence from the reference, if the method measures it."""
+    kl = result["last"].get("policy/kl_ref")
+    return "" if kl is None else f"{kl:.2f}"

@@ -101,10 +101,10 @@ class Replayer:
         return [StoredRollout.from_data(entry) for entry in shared]
 
     def _admit(self, groups: Sequence[Group], batch: Batch, plan: ReplayPlan, step: int) -> None:
-        credited = credited_rollouts(groups, batch, plan.admitted)
+        stored = stored_rollouts(groups, batch, plan.admitted)
         priority = advantage_magnitude(batch)[plan.admitted]
         self.replay_buffer.append(
-            step, self.replay_buffer.lines(credited), priority, writes=self.ranks.rank == 0
+            step, self.replay_buffer.lines(stored), priority, writes=self.ranks.rank == 0
         )
 
     def _join(
@@ -137,9 +137,7 @@ class Replayer:
         return joined.with_signals(signals)
 
 
-def credited_rollouts(
-    groups: Sequence[Group], batch: Batch, admitted: Tensor
-) -> list[StoredRollout]:
+def stored_rollouts(groups: Sequence[Group], batch: Batch, admitted: Tensor) -> list[StoredRollout]:
     """The admitted rollouts of a batch of groups, with their advantages and log-probabilities."""
     pairs = [(group.task, rollout) for group in groups for rollout in group.rollouts]
     rows_of: list[list[int]] = [[] for _ in pairs]

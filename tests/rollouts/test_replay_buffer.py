@@ -17,7 +17,7 @@ from grupo.storage.segments import SegmentFiles, SegmentsInMemory
 from tests.helpers.media_prompts import random_media
 
 
-def credited(number, prompt="?", length=2):
+def stored(number, prompt="?", length=2):
     response = Response(
         (number,) * length, (-0.1,) * length, text=f"{number}", policy_version=number
     )
@@ -27,7 +27,7 @@ def credited(number, prompt="?", length=2):
 
 def filled(buffer, steps, per_step=2):
     for step in steps:
-        rollouts = [credited(per_step * step + i) for i in range(per_step)]
+        rollouts = [stored(per_step * step + i) for i in range(per_step)]
         buffer.append(step, buffer.lines(rollouts), torch.full((per_step,), step + 1.0))
     return buffer
 
@@ -39,7 +39,7 @@ def segments(request, tmp_path):
 
 def test_rollouts_come_back_with_their_numbers(segments):
     buffer = filled(ReplayBuffer(10, segments), range(3))
-    assert [buffer.read(i) for i in range(6)] == [credited(i) for i in range(6)]
+    assert [buffer.read(i) for i in range(6)] == [stored(i) for i in range(6)]
     assert buffer.numbers.priority.tolist() == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
     assert buffer.numbers.step.tolist() == [0, 0, 1, 1, 2, 2]
 
@@ -59,7 +59,7 @@ def test_nothing_is_written_for_a_step_without_rollouts(segments):
 def test_pictures_come_back(segments):
     prompt = ({"role": "user", "content": [{"type": "image", "image": random_media("image", 0)}]},)
     buffer = ReplayBuffer(3, segments)
-    buffer.append(0, buffer.lines([credited(0, prompt)]), torch.ones(1))
+    buffer.append(0, buffer.lines([stored(0, prompt)]), torch.ones(1))
     assert buffer.read(0).rollout.turns[0][0] == prompt
 
 
@@ -105,7 +105,7 @@ def test_a_damaged_segment_is_found(damage, tmp_path):
 
 def test_a_rollout_takes_twenty_bytes_of_memory(tmp_path):
     buffer = ReplayBuffer(1500, SegmentFiles(tmp_path))
-    line = buffer.lines([credited(0, length=200)])
+    line = buffer.lines([stored(0, length=200)])
     tracemalloc.start()
     for step in range(20):
         buffer.append(step, line * 100, torch.ones(100))
