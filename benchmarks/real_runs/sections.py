@@ -174,7 +174,7 @@ so that nothing is reported: it is not sick enough to tell.
             "a reward that can be cheated": Training((f"{VARIANTS}:CHEATED", *SHORT)),
             "answers cut off": sums("--policy.max-new-tokens", "6", *SICK),
             "KL runaway": sums(
-                "--method", "grpo(group_size=8, kl_coef=0.001)", "--learning-rate", "1e-4", *SICK
+                "--method", "grpo(group_size=8, kl_coef=0.001)", "--learning-rate", "2e-4", *SICK
             ),
         },
         {
