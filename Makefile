@@ -90,7 +90,7 @@ $(ADAPTERS)/installed: .venv/installed
 .PHONY: test-ray
 RAY := .ray
 test-ray: $(RAY)/installed
-	$(RAY)/bin/python -m pytest -n 0 tests/ray_cluster
+	$(RAY)/bin/python -m pytest -n 0 tests/ray_workers
 
 $(RAY)/installed: .venv/installed
 	$(BIN)/python -m venv $(RAY)
@@ -118,10 +118,10 @@ lint: .venv/installed
 # The generated pages, then the site in site/: zensical.toml. A broken link or anchor is an error.
 docs: .venv/installed
 	$(BIN)/python -m grupo.catalogue docs
-	$(BIN)/python -m grupo.exact docs/bias.md
-	$(BIN)/python -m grupo.migrate docs/migrate.md
-	$(BIN)/python -m grupo.suggest docs
-	$(BIN)/python -m grupo.real_models docs/real_model.md
+	$(BIN)/python -m grupo.evidence.exact docs/bias.md
+	$(BIN)/python -m grupo.config.migrate docs/migrate.md
+	$(BIN)/python -m grupo.evidence.suggest docs
+	$(BIN)/python -m grupo.evidence.real_models docs/real_model.md
 	$(BIN)/python tools/architecture.py docs/architecture.md
 	$(BIN)/zensical build --strict --clean
 
@@ -133,7 +133,7 @@ table: .venv/installed
 # Runs that are in docs/claims.jsonl are not repeated; CLAIMS_SHARE=1/2 and, beside it, 2/2 halve the time.
 CLAIMS_SHARE ?= 1/1
 claims: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.claims docs/claims.md --share $(CLAIMS_SHARE)
+	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.evidence.claims docs/claims.md --share $(CLAIMS_SHARE)
 
 # Comparison with TRL on this machine, alternating runs: benchmarks/results/cpu.md; VLLM=ENVIRONMENT adds its sampling.
 # `bench-short` takes minutes, `bench` hours.

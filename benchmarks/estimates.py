@@ -24,6 +24,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast, Qwen3Config
 
+from grupo.algo.optimizers import SGD, Adam
 from grupo.config.defaults import TaskLengths
 from grupo.config.memory_estimate import estimate_memory
 from grupo.config.run_work import RunWork
@@ -34,7 +35,6 @@ from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora, compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
-from grupo.optimizers import SGD, Adam
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import run_training

@@ -20,9 +20,9 @@ def grupo(workload: Workload, precision: str) -> SampleOnce:
     """Sample with grupo's engine through a policy, including log-probabilities."""
     import asyncio
 
-    from grupo.core.event_loop import run_coroutine
     from grupo.core.types import Rollout
     from grupo.models.causal_lm import CausalLM
+    from grupo.util.event_loop import run_coroutine
 
     spec = CausalLM(
         str(model_folder(workload.shape)), max_new_tokens=workload.max_new_tokens, dtype=precision

@@ -40,9 +40,9 @@ from benchmarks.simulate_costs import (
     measured_runs,
 )
 from grupo.distributed.start import number_of_ranks
+from grupo.evidence.simulate.costs import Costs, measured_lengths
+from grupo.evidence.simulate.events import Machine, Simulation, Workload
 from grupo.recipe import Recipe
-from grupo.simulate.costs import Costs, measured_lengths
-from grupo.simulate.events import Machine, Simulation, Workload
 from grupo.training.trainer import run_training
 
 WORKLOAD = workloads.Workload(

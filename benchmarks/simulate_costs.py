@@ -8,7 +8,7 @@ from statistics import fmean
 
 from benchmarks.processor_load import LOAD, Step, at_speed, reference_probe
 from grupo.distributed.exchange_seconds import exchange_seconds
-from grupo.simulate.costs import (
+from grupo.evidence.simulate.costs import (
     BARRIER,
     Costs,
     costs_of_run,

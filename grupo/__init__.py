@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from grupo.compare import Comparison, Seconds, Steps, TaskSet, Tokens, run_comparison
-    from grupo.core.errors import ConfigError
     from grupo.core.media import Audio, Image, Video
     from grupo.core.schedules import Cosine, Linear, Warmup
     from grupo.core.types import Group, Response, Rollout, Task
@@ -32,10 +31,11 @@ if TYPE_CHECKING:
         ReasoningGym,
         TaskMixture,
     )
+    from grupo.util.errors import ConfigError
 
 _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.compare": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "run_comparison"),
-    "grupo.core.errors": ("ConfigError",),
+    "grupo.util.errors": ("ConfigError",),
     "grupo.envs": ("RewardTerm", "SingleTurn"),
     "grupo.rollouts.evaluate": ("SuccessCriterion",),
     "grupo.method": ("Method",),

@@ -10,13 +10,13 @@ from grupo.algo.filters import Filter, keep_all
 from grupo.algo.losses import Clip, Loss
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan
 from grupo.algo.replay_rules import ReplayRule, no_replay
-from grupo.core import html
 from grupo.core.component import component, component_fields, to_code, walk
 from grupo.core.controllers import Controller
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.requires import Provides, Requires, merged_provides, merged_requires
 from grupo.rollouts.curricula import Curriculum, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler, Sampler
+from grupo.util import html
 
 
 @component

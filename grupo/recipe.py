@@ -9,15 +9,14 @@ from annotated_types import Ge, Gt, Interval
 
 from grupo.algo.ema import EMA
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
+from grupo.algo.optimizers import Adam, OptimizerSpec
 from grupo.core.component import component
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
-from grupo.core.limits import STALENESS, STEPS
 from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
 from grupo.core.units import EvaluationsOrNever, RolloutSteps, RolloutStepsOrNever
 from grupo.method import Method
 from grupo.models.base import AuxModel, PolicySpec
-from grupo.optimizers import Adam, OptimizerSpec
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import FixedGroupSize
 from grupo.storage.keep import KeepCheckpoints
@@ -25,6 +24,7 @@ from grupo.tasks.base import TaskSource
 from grupo.tasks.in_memory import as_task_source
 from grupo.tasks.overlong import OverlongHandler, error
 from grupo.tasks.split import EvalShare
+from grupo.util.limits import STALENESS, STEPS
 
 
 @component

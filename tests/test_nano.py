@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.catalogue import find_entry
+from grupo.catalogue.search import find_entry
 from grupo.core.batch import Batch, SignalDict, Signals
 from grupo.methods.grpo import grpo
 from tests.helpers.paths import ROOT

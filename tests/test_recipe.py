@@ -6,11 +6,11 @@ from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.config.overrides import apply_overrides
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import FirstTurnTree, GroupSampler, ParaphraseSampler
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 
 SMALL = RECIPE.replace(method=Method(sampler=GroupSampler(4)), prompts_per_step=3, max_steps=5)
 

@@ -15,13 +15,13 @@ from transformers import AutoModelForCausalLM
 from benchmarks.real_runs.commands import PROGRAM, execute, steps_of, train, train_as_typed
 from benchmarks.real_runs.section import Result
 from grupo.core.batch import Batch
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, Rollout, Task
+from grupo.evidence.survey import FamilyTasks
 from grupo.models.causal_lm import CausalPolicy
-from grupo.survey import FamilyTasks
 from grupo.training.collate import collate
 from grupo.training.load_run import LAST, find_checkpoint, load_policy
 from grupo.training.run_dir import RunFolder
+from grupo.util.event_loop import run_coroutine
 
 STATE = ("weights.safetensors", "optimizer.safetensors")
 JOURNALS = ("rollouts.jsonl", "responses.jsonl")

@@ -16,8 +16,8 @@ from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, NumberOrSchedule
-from grupo.core.ordered_sums import select_by_index, sum_by_index
 from grupo.core.requires import Requires
+from grupo.util.ordered_sums import select_by_index, sum_by_index
 
 MAX_LOG_RATIO = 20.0  # nats; bounds the logarithm of products, because float32 overflows at e^89
 

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from grupo.catalogue import fidelity_page, method_pages
+from grupo.catalogue.fidelity import fidelity_page
+from grupo.catalogue.pages import method_pages
 
 docs = Path(sys.argv[1])
 (docs / "methods").mkdir(parents=True, exist_ok=True)

@@ -13,10 +13,10 @@ from typing import Any
 import grupo.methods
 from grupo.catalogue.parse import parse_method
 from grupo.core.component import to_code
-from grupo.core.errors import ConfigError
 from grupo.core.paper import Paper, Source, check_tags
 from grupo.method import Method, changed_slots
 from grupo.recipe import updates_per_step
+from grupo.util.errors import ConfigError
 
 FIRST_LINE_PATTERN = re.compile(
     r"(?P<name>[^:]+): (?P<claim>.+)\. "

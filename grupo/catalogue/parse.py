@@ -17,15 +17,15 @@ from typing import Annotated, Any
 import grupo.methods
 from grupo.core.component import to_code
 from grupo.core.controllers import Controller
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, matches_type
-from grupo.core.importing import load_module_file
-from grupo.core.loader_errors import loader_errors
 from grupo.core.paper import Paper
-from grupo.core.python_text import parse_expression
 from grupo.core.ranges import range_violation
 from grupo.core.schedules import Schedule
 from grupo.method import Method
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import load_module_file
+from grupo.util.loader_errors import loader_errors
+from grupo.util.python_text import parse_expression
 
 ALLOWED_METHODS = "name, name(argument=value), file.py:name"
 METHOD_PATTERN = re.compile(r"(?:(?P<path>.+\.py):)?(?P<call>[^:]*(?:\(.*\))?)", re.DOTALL)

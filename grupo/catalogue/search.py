@@ -7,9 +7,9 @@ from functools import cache
 from rich.table import Table
 
 from grupo.catalogue.entries import Entry, methods
-from grupo.core.errors import ConfigError
 from grupo.core.paper import TAGS
-from grupo.core.spelling import nearest
+from grupo.util.errors import ConfigError
+from grupo.util.spelling import nearest
 
 WORD = re.compile(r"[a-z0-9]+")
 MIN_WORD_LENGTH = 4  # of words that are offered as a correction

@@ -19,18 +19,18 @@ from grupo.cli.chosen_defaults import compared_recipes
 from grupo.compare import Comparison, TaskSet, manifest, update_budget
 from grupo.compare import budget as budgets
 from grupo.compare.controls import CONTROLS
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.config.defaults import TaskLengths, measure_tasks
 from grupo.config.overrides import parse_value
 from grupo.config.validate_tasks import load_tasks
 from grupo.core.component import is_component
-from grupo.core.console import print_error
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.importing import load_module
-from grupo.core.sequential import SequentialDesign
-from grupo.core.user_paths import is_recipe_file
 from grupo.recipe import Recipe
 from grupo.tasks import parse_task_source
+from grupo.util.console import print_error
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import load_module
+from grupo.util.user_paths import is_recipe_file
 
 NAME_VALUE_PATTERN = re.compile(r"(?P<name>[\w.+-]+)=(?P<text>.+)", re.DOTALL)
 SEED_RANGE = re.compile(r"(?P<first>[1-9]\d{0,5})\.\.(?P<last>[1-9]\d{0,5})")

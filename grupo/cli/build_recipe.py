@@ -6,27 +6,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from grupo.catalogue import parse_method
+from grupo.catalogue.parse import parse_method
 from grupo.cli.env_option import parse_env, with_rewards
 from grupo.cli.single_value import option_given_twice
 from grupo.config.clock import describe_clock
 from grupo.config.defaults import is_set
-from grupo.config.other_libraries import explain_option
+from grupo.config.option_hints import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field
+from grupo.config.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.config.staleness import describe_schedule
 from grupo.config.supervised import column_sampler
 from grupo.core.component import component_fields, walk
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.importing import load_module
-from grupo.core.user_paths import is_recipe_file, parse_path
 from grupo.envs import RewardTerm, Unscored
 from grupo.recipe import Recipe, TaskSource
-from grupo.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.rewards import ImportedReward, ReasoningGymVerifier
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
 from grupo.training.start_from import with_model
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import load_module
+from grupo.util.user_paths import is_recipe_file, parse_path
 
 T = TypeVar("T")
 NOT_WHOLE = re.compile(r"[-+\d.eE]+%?")

@@ -22,7 +22,6 @@ from grupo.config.precision_choice import choose_precision
 from grupo.config.run_work import RunWork
 from grupo.config.supervised import answers_of
 from grupo.config.validate_tasks import load_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
@@ -32,6 +31,7 @@ from grupo.models.model_size import read_model_size
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.recipe import Recipe
 from grupo.toy import quickstart
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

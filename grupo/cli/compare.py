@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from grupo.cli.options import EvalTasksOption, RecipeArguments, RewardOption, Strings
-from grupo.core.console import out, print_error, print_line
-from grupo.core.errors import ConfigError
-from grupo.core.user_paths import parse_folder, shell_path
+from grupo.util.console import out, print_error, print_line
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import parse_folder, shell_path
 
 if TYPE_CHECKING:
     from grupo.compare import Comparison

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from grupo.core.console import out
 from grupo.recipe import Recipe
 from grupo.report.loggers import selected_loggers
 from grupo.report.progress_bar import ProgressDisplay
 from grupo.toy import quickstart
 from grupo.training.callbacks import Callback, CallbackList
+from grupo.util.console import out
 
 
 def make_callback(folder: Path, *, verbose: bool, **loggers: bool) -> Callback:

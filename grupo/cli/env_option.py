@@ -8,17 +8,17 @@ from typing import Any
 
 from grupo.config.overrides import parse_value
 from grupo.core.component import component_fields
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.importing import import_function
 from grupo.core.interfaces import EnvSpec
 from grupo.core.protocols import is_protocol, protocol_methods
-from grupo.core.python_text import parse_expression
 from grupo.envs import MultiplayerEnv, MultiTurn, RewardTerm, SingleTurn, Unscored
 from grupo.envs.games import Gymnasium, GymnasiumTasks, TextArena, TextArenaTasks
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.verifiers import Verifiers, VerifiersTasks
 from grupo.tasks.base import TaskSource
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import import_function
+from grupo.util.python_text import parse_expression
 
 FORM = "KIND:NAME, or KIND:NAME(argument=value, …)"
 DEFAULT_COUNT = 1000  # tasks of an environment that makes as many as are wanted

@@ -16,17 +16,17 @@ from grupo.cli.paths import last_run
 from grupo.config.defaults import measure_tasks, with_choices
 from grupo.config.success import named_criterion
 from grupo.config.validate import check_recipe, check_tasks
-from grupo.core.console import print_error
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.rng import derive_key
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
-from grupo.core.user_paths import parse_path
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.tasks import parse_task_source, split_tasks
 from grupo.training.load_run import LAST, TRAINED, load_policy
+from grupo.util.console import print_error
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.rng import derive_key
+from grupo.util.user_paths import parse_path
 
 GENERATION_FIELDS = ("policy.max_new_tokens", "policy.dtype")  # of the chosen ones
 OPTIONS = ("attempts", "checkpoint", "count", "json", "reward", "tasks", "weights")  # for a run

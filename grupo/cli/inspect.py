@@ -9,9 +9,9 @@ from typer import Argument, Option
 
 from grupo.cli.options import RewardOption, RunArgument
 from grupo.cli.paths import export_folder_argument, last_run, runs_below
-from grupo.core.console import err, out, print_error, print_line
-from grupo.core.user_paths import parse_path
 from grupo.storage.pipeline_dirs import is_pipeline
+from grupo.util.console import err, out, print_error, print_line
+from grupo.util.user_paths import parse_path
 
 CheckpointOption = Annotated[
     str, Option(help="Checkpoint of the run: last, best by keep.metric, or the number of a step.")
@@ -107,7 +107,7 @@ def check(run: RunArgument, as_json: JsonOption = False) -> None:
         data = {str(x.relative_to(run)): result for x, (result, _) in results.items()}
         print_line(json.dumps(data if is_pipeline(run) else next(iter(data.values()))))
     if not all(is_intact for _, is_intact in results.values()):
-        from grupo.core.exit_codes import EXIT_CORRUPT
+        from grupo.util.exit_codes import EXIT_CORRUPT
 
         sys.exit(EXIT_CORRUPT)
     if is_pipeline(run):
@@ -151,7 +151,7 @@ def export(
     Of a pipeline it is the model of the last run.
     """
     from grupo.cli.export import Export
-    from grupo.core.errors import ConfigError
+    from grupo.util.errors import ConfigError
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ConfigError(f"folder: {str(folder)!r} exists. Name another folder.")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from grupo.core.console import print_line
-from grupo.core.errors import ConfigError
+from grupo.util.console import print_line
+from grupo.util.errors import ConfigError
 
 if TYPE_CHECKING:
     from grupo.models.causal_lm import CausalLM

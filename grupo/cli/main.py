@@ -26,21 +26,21 @@ from grupo.cli.single_value import SingleValueCommand
 from grupo.cli.survey import survey
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.cli.unknown_command import unknown_command
-from grupo.core.console import print_error, print_line
-from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import (
+from grupo.distributed.start import is_rank_0
+from grupo.util.console import print_error, print_line
+from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import (
     EXIT_STOPPED,
     EXIT_UNEXPECTED,
     CommandError,
     error_message,
     exit_code,
 )
-from grupo.core.importing import raised_in_user_file
-from grupo.core.limits import ARGUMENT_LENGTH
-from grupo.core.loader_errors import describe_error
-from grupo.core.terminal_text import printable_message
-from grupo.core.user_paths import is_recipe_file
-from grupo.distributed.start import is_rank_0
+from grupo.util.importing import raised_in_user_file
+from grupo.util.limits import ARGUMENT_LENGTH
+from grupo.util.loader_errors import describe_error
+from grupo.util.terminal_text import printable_message
+from grupo.util.user_paths import is_recipe_file
 
 UsageError: Any = typer.BadParameter.__base__  # typer exports the derived class only
 HELP_FLAGS = ("--help", "-h")

@@ -8,7 +8,7 @@ import typer
 from typer import Argument, Option
 
 from grupo.cli.suggest import suggest
-from grupo.core.console import out, print_line
+from grupo.util.console import out, print_line
 
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 HELP = (
@@ -34,13 +34,15 @@ def list_methods(
     as_json: JsonOption = False,
 ) -> None:
     """List the methods and the slots in which each differs from GRPO."""
-    from grupo import catalogue
+    from grupo.catalogue.entries import methods, tagged_entries
+    from grupo.catalogue.pages import methods_table
+    from grupo.catalogue.search import find_entries
 
-    named = catalogue.find_entries(name) if name else catalogue.methods()
-    entries = catalogue.tagged_entries(named, tags or ())
+    named = find_entries(name) if name else methods()
+    entries = tagged_entries(named, tags or ())
     if as_json:
         return print_line(json.dumps([entry.to_data() for entry in entries], indent=1))
-    out.print(catalogue.methods_table(entries) if entries else "No method has all these tags.")
+    out.print(methods_table(entries) if entries else "No method has all these tags.")
 
 
 @methods_app.command()
@@ -51,12 +53,12 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Search names, first lines, tags and paper titles; a name prints its whole entry."""
-    from grupo import catalogue
+    from grupo.catalogue.search import is_known, search_topic, topics_table
 
     text = " ".join(words)
-    if as_json or catalogue.is_known(text):
+    if as_json or is_known(text):
         return list_methods(text, as_json=as_json)
-    out.print(catalogue.topics_table(catalogue.search_topic(text)))
+    out.print(topics_table(search_topic(text)))
 
 
 @methods_app.command()
@@ -64,8 +66,9 @@ def check(
     address: Annotated[str, Argument(metavar="METHOD", help="path.py:name, or a method's name.")],
 ) -> None:
     """Check the properties of a method and train it for seconds; exit code 1 if a check fails."""
-    from grupo.catalogue import find_entry, find_paper, parse_method
-    from grupo.exact.measure import bias_summary
+    from grupo.catalogue.parse import find_paper, parse_method
+    from grupo.catalogue.search import find_entry
+    from grupo.evidence.exact.measure import bias_summary
     from grupo.testing.smoke import report_card
 
     # by name a method has the arguments of its documentation page

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from grupo.core.console import print_error, print_line
+from grupo.util.console import print_error, print_line
 
 
 def migrate(
@@ -17,7 +17,7 @@ def migrate(
     The file is read, never executed. Comments name what was not translated, and why.
     """
     from grupo.cli.build_recipe import parse_option
-    from grupo.migrate import migrate_file
+    from grupo.config.migrate import migrate_file
 
     migration = parse_option(migrate_file, "file", file)
     print_line(migration.text)

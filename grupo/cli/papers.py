@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from grupo.core.console import out, print_line
+from grupo.util.console import out, print_line
 
 
 def papers(
@@ -18,9 +18,9 @@ def papers(
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the papers that the library implements: methods, samplers, environments and others."""
+    from grupo.catalogue.paper_table import papers_table, totals
+    from grupo.catalogue.papers import papers as all_papers
     from grupo.core.paper import check_kind
-    from grupo.papers import papers as all_papers
-    from grupo.papers import papers_table, totals
 
     if kind:
         check_kind(kind, where="--kind")

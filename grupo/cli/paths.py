@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from grupo.core.console import print_error
-from grupo.core.errors import ConfigError
-from grupo.core.user_paths import parse_folder, parse_path
 from grupo.storage.pipeline_dirs import stage_folders
+from grupo.util.console import print_error
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import parse_folder, parse_path
 
 
 def run_folder_argument(text: str) -> Path:

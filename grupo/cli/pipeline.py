@@ -13,10 +13,6 @@ from grupo.cli.displays import ensure_toy_model
 from grupo.config.defaults import measure_tasks
 from grupo.config.overrides import set_field
 from grupo.core.component import component_fields
-from grupo.core.console import out, print_error, print_line
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.importing import load_module
-from grupo.core.user_paths import is_recipe_file, parse_folder, shell_path
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.start import is_rank_0, started_ranks
 from grupo.pipeline import ConditionFailedError, Pipeline, resume_pipeline
@@ -36,6 +32,10 @@ from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
 from grupo.training.run_dir import MERGED, RunFolder, unused_folder
+from grupo.util.console import out, print_error, print_line
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import load_module
+from grupo.util.user_paths import is_recipe_file, parse_folder, shell_path
 
 FIXED = ("name", "recipe")  # fields of a stage that no option changes
 

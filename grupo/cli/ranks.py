@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from grupo.cli.inspect import JsonOption
 from grupo.cli.options import RunArgument
-from grupo.core.console import print_line
+from grupo.util.console import print_line
 
 if TYPE_CHECKING:
     from grupo.distributed.rank_report import RankPlace
@@ -18,9 +18,9 @@ def ranks(run: RunArgument, as_json: JsonOption = False) -> None:
     """Show where every rank of a run is: step, phase, machine and process."""
     from dataclasses import asdict
 
-    from grupo.core.errors import ConfigError
-    from grupo.core.user_paths import no_run_message
     from grupo.distributed.rank_report import RANKS, read_report
+    from grupo.util.errors import ConfigError
+    from grupo.util.user_paths import no_run_message
 
     if not (run / "recipe.json").is_file():
         raise ConfigError(no_run_message(run))

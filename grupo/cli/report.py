@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from grupo.cli.paths import out_path, run_folder_argument
-from grupo.core.console import out, print_line
+from grupo.util.console import out, print_line
 
 RunFolders = Annotated[
     list[Path], Argument(metavar="RUN …", parser=run_folder_argument, help="Folders of runs.")

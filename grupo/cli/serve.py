@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from grupo.core.console import print_error, print_line
-from grupo.core.errors import ConfigError
+from grupo.util.console import print_error, print_line
+from grupo.util.errors import ConfigError
 
 if TYPE_CHECKING:
     from grupo.inference.serve import ServeOptions
@@ -91,7 +91,7 @@ def serve(
 def _serve_on_ray(options: "ServeOptions", address: str, gpus: int, dry_run: bool) -> None:
     """Print the command of each server, and run the servers on a Ray cluster."""
     from grupo.inference.serve import command_line
-    from grupo.ray_cluster.serve import RayServeOptions, RayServers
+    from grupo.ray_workers.serve import RayServeOptions, RayServers
 
     ray_options = RayServeOptions(options, address, gpus)
     one = replace(options, bind="MACHINE", data_parallel=1)

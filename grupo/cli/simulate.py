@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from grupo.cli.options import RunArgument
-from grupo.core.console import out, print_line
-from grupo.core.errors import ConfigError
+from grupo.util.console import out, print_line
+from grupo.util.errors import ConfigError
 
 if TYPE_CHECKING:
-    from grupo.simulate.costs import Costs
-    from grupo.simulate.events import Workload
+    from grupo.evidence.simulate.costs import Costs
+    from grupo.evidence.simulate.events import Workload
 
 STEPS = 20  # simulated, after some that are not counted
 
@@ -78,9 +78,9 @@ def simulate(
 ) -> None:
     """Predict the seconds of a step, from the phases of a run of one process."""
     from grupo.distributed.exchange_seconds import exchange_seconds
-    from grupo.simulate.costs import costs_of_run, measured_lengths
-    from grupo.simulate.events import Machine, Simulation
-    from grupo.simulate.table import prediction_table
+    from grupo.evidence.simulate.costs import costs_of_run, measured_lengths
+    from grupo.evidence.simulate.events import Machine, Simulation
+    from grupo.evidence.simulate.table import prediction_table
 
     _check_counts({"trainers": (trainers, 1), "servers": (servers, 0)})
     _check_counts({"max-staleness": (max_staleness, 0), "tokens-per-step": (tokens_per_step, 0)})
@@ -136,8 +136,8 @@ def _given_costs(**costs: float) -> dict[str, float]:
 
 def _job(run: Path, lengths: dict[int, list[int]], text: str, limit: int) -> "Workload":
     from grupo.config.answer_length import answer_limit, has_one_answer
-    from grupo.simulate.events import Workload
-    from grupo.simulate.lengths import MeasuredLengths, parse_lengths
+    from grupo.evidence.simulate.events import Workload
+    from grupo.evidence.simulate.lengths import MeasuredLengths, parse_lengths
     from grupo.training.run_dir import RunFolder
 
     recipe = RunFolder.open(run).recipe

@@ -4,7 +4,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 
 class SingleValueCommand(TyperCommand):

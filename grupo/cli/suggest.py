@@ -10,9 +10,9 @@ import typer
 from typer import Option
 
 from grupo.cli.paths import run_folder_argument
-from grupo.core.console import print_line
-from grupo.core.errors import ConfigError
-from grupo.suggest.questions import QUESTIONS, Answers, Question, check_answer
+from grupo.evidence.suggest.questions import QUESTIONS, Answers, Question, check_answer
+from grupo.util.console import print_line
+from grupo.util.errors import ConfigError
 
 
 def suggest(
@@ -31,9 +31,9 @@ def suggest(
 
     Questions without an option are asked on a terminal.
     """
-    from grupo.suggest.candidates import suggest_methods
-    from grupo.suggest.symptoms import read_answers
-    from grupo.suggest.text import describe_candidates, describe_symptoms
+    from grupo.evidence.suggest.candidates import suggest_methods
+    from grupo.evidence.suggest.symptoms import read_answers
+    from grupo.evidence.suggest.text import describe_candidates, describe_symptoms
 
     given = {"policy": policy, "reward": reward, "extra": extra} | {
         "problem": problem,

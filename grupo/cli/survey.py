@@ -7,15 +7,15 @@ from typer import Option
 
 from grupo.cli.options import RecipeArguments, RewardOption
 from grupo.cli.paths import last_run, out_path
-from grupo.core.console import out, print_error, print_line
-from grupo.core.errors import ConfigError
+from grupo.util.console import out, print_error, print_line
+from grupo.util.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from grupo.evidence.survey import TaskSurvey
     from grupo.models.base import Policy
     from grupo.recipe import Recipe
-    from grupo.survey import TaskSurvey
 
 OutFile = Annotated[
     Path, Option("--out", parser=out_path, help="Parquet file to write, a row for each task.")
@@ -38,8 +38,8 @@ def survey(
     The policy is that of a recipe before training, or of a run: `grupo survey runs/a`.
     """
     from grupo.cli.build_recipe import RecipeArgs, split_arguments
-    from grupo.survey.parquet import check_new_file, write_survey
-    from grupo.survey.table import survey_table
+    from grupo.evidence.survey.parquet import check_new_file, write_survey
+    from grupo.evidence.survey.table import survey_table
     from grupo.training.run_dir import RECIPE
 
     check_new_file(out_file)
@@ -66,7 +66,7 @@ def survey(
 
 
 def _survey_history(folder: Path, out_file: Path, is_run: bool) -> None:
-    from grupo.survey import write_history_survey
+    from grupo.evidence.survey import write_history_survey
 
     if not is_run:
         raise ConfigError(f"--history: {str(folder)!r} is no run. Name the folder of a run.")
@@ -101,7 +101,7 @@ def _parts(
     from grupo.config.success import named_criterion
     from grupo.config.validate import check_tasks
     from grupo.config.validate_tasks import load_tasks
-    from grupo.survey import survey_tasks
+    from grupo.evidence.survey import survey_tasks
     from grupo.tasks.overlong import fit_prompts
 
     tasks, _ = load_tasks(recipe)

@@ -18,10 +18,10 @@ from grupo.cli.options import (
     VerboseOption,
     WandbOption,
 )
-from grupo.core.console import out, print_error, print_line
-from grupo.core.errors import ConfigError
-from grupo.core.user_paths import parse_folder, shell_path
 from grupo.distributed.start import is_rank_0
+from grupo.util.console import out, print_error, print_line
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import parse_folder, shell_path
 
 if TYPE_CHECKING:
     from grupo.cli.chosen_defaults import ChosenRecipe

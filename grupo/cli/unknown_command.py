@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from grupo.core.errors import ConfigError, suggest
+from grupo.util.errors import ConfigError, suggest
 
 # words for which other programs have a command, and what to write instead
 OTHER_WORDS = {

@@ -14,7 +14,7 @@ from grupo.compare.experiment import Comparison, RunSpec, TaskSet, recipes_with_
 from grupo.compare.result import ComparisonResult, ResultRow
 from grupo.compare.run import estimate_cost, measure_cost, run_comparison, write_report
 from grupo.compare.run_status import RunStatus
-from grupo.core.sequential import Decision, SequentialDesign
+from grupo.compare.sequential_design import Decision, SequentialDesign
 
 __all__ = [
     "Budget",

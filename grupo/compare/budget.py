@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Protocol
 from annotated_types import Le
 
 from grupo.core.component import component, to_code
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.limits import STEPS
 from grupo.core.ranges import Finite
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.limits import STEPS
 
 MAX_STEPS_PER_SECOND = 1000  # no step is shorter
 Count = Annotated[int, Le(STEPS.maximum)]

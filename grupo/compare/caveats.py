@@ -7,7 +7,7 @@ from grupo.compare.inert_methods import inert_method_caveats
 from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import CRASHED, FINISHED, NOT_NEEDED
 from grupo.core.component import to_code
-from grupo.core.statistics import CONFIDENCE_LEVEL, pairs_needed, smallest_corrected_p
+from grupo.util.statistics import CONFIDENCE_LEVEL, pairs_needed, smallest_corrected_p
 
 ALPHA = 1 - CONFIDENCE_LEVEL
 # by seeds: how often of 100 times the percentile bootstrap interval of normal values misses

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from grupo.compare.differences import UNFINISHED_TEST, Difference
+from grupo.compare.sequential_design import INCONCLUSIVE
 from grupo.core.component import component
 from grupo.core.ranges import NonEmptyString, PositiveInt
-from grupo.core.sequential import INCONCLUSIVE
 from grupo.recipe import Recipe
 
 CONTROL_METRICS = ("sampled", "greedy", "reward")

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grupo.core import statistics
-from grupo.core.sequential import (
+from grupo.compare.sequential_design import (
     CONTINUE,
     GREATER,
     INCONCLUSIVE,
@@ -12,7 +11,8 @@ from grupo.core.sequential import (
     Decision,
     SequentialDesign,
 )
-from grupo.core.statistics import CONFIDENCE_LEVEL, Interval, Strata
+from grupo.util import statistics
+from grupo.util.statistics import CONFIDENCE_LEVEL, Interval, Strata
 
 IF_NORMAL = ", if differences are normal"
 UNFINISHED_TEST = "continue"

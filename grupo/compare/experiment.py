@@ -8,14 +8,14 @@ from typing import Any
 
 from grupo.compare.budget import Budget
 from grupo.compare.controls import Control
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import UpdatePlanRule, shared
-from grupo.core import html
 from grupo.core.component import component, component_fields, to_code
-from grupo.core.sequential import SequentialDesign
 from grupo.method import Method
 from grupo.recipe import Recipe, TaskSource
 from grupo.tasks import EvalShare
+from grupo.util import html
 
 METRICS = {
     "sampled": "held-out tasks solved at the end, sampled",

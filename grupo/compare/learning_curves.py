@@ -8,8 +8,8 @@ import numpy as np
 
 from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import FINISHED, Curve
-from grupo.core import statistics
 from grupo.report.plots import figure, moving_average
+from grupo.util import statistics
 
 MAX_POINTS = 40  # of an interpolated curve
 CURVE_LABELS = {"held_out": "held-out tasks solved, %", "reward": "training reward"}

@@ -7,17 +7,17 @@ from typing import Any, TypeVar
 from grupo.compare.budget import BUDGET_TYPES, Budget
 from grupo.compare.controls import Control
 from grupo.compare.experiment import Comparison, TaskSet
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import ALLOWED, UpdatePlanRule, per_method
 from grupo.core.component import to_code
-from grupo.core.errors import ConfigError
 from grupo.core.field_types import describe_type, matches_type
-from grupo.core.json_text import read_limited
-from grupo.core.sequential import SequentialDesign
 from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import make_folder, write_atomically
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import read_limited
 
 MANIFEST_FILE = "comparison.json"
 FORMAT_VERSION = 1

@@ -2,7 +2,7 @@
 
 import math
 
-from grupo.core.statistics import Interval
+from grupo.util.statistics import Interval
 
 FRACTION_METRICS = ("sampled", "greedy", "nonzero_std_frac")
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from grupo.compare.experiment import Comparison, RunSpec
 from grupo.compare.run_status import NOT_NEEDED, RUNNING, UNFINISHED, RunStatus
-from grupo.core.sequential import CONTINUE
+from grupo.compare.sequential_design import CONTINUE
 
 PairDifference = Callable[[RunStatus, RunStatus], float]
 PENDING = (*UNFINISHED, RUNNING)

@@ -10,8 +10,8 @@ from grupo.compare.differences import IF_NORMAL, INCONCLUSIVE, UNFINISHED_TEST
 from grupo.compare.experiment import slug
 from grupo.compare.metric_text import FRACTION_METRICS
 from grupo.compare.result import ComparisonResult, ResultRow
-from grupo.core.statistics import Interval
 from grupo.report.plots import BLUE, ORANGE, figure, save_figure
+from grupo.util.statistics import Interval
 
 FORMATS = (".svg", ".png")
 BLACK = "#000000"

@@ -11,10 +11,10 @@ from grupo.compare.experiment import METRICS, Comparison
 from grupo.compare.metric_text import format_interval
 from grupo.compare.pairs import differences_by_seed
 from grupo.compare.run_status import FINISHED, RunStatus
-from grupo.core import html, statistics
+from grupo.compare.sequential_design import Decision, SequentialDesign
 from grupo.core.component import to_code
-from grupo.core.sequential import Decision, SequentialDesign
-from grupo.core.statistics import Interval, Strata
+from grupo.util import html, statistics
+from grupo.util.statistics import Interval, Strata
 
 INTERVAL_FIELDS = ("mean_difference", "effect_size")
 

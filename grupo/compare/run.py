@@ -24,11 +24,11 @@ from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import CRASHED, UNFINISHED, RunStatus, reset_crashed, status_of
 from grupo.compare.scheduler import NullQueueCallback, QueueCallback, Resources, train_all
 from grupo.compare.validate import validate_comparison, validate_dependencies
-from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import make_folder, write_atomically
 from grupo.storage.lock import Lock
 from grupo.training.callbacks import Callback, NullCallback
+from grupo.util.errors import ConfigError
 
 PrintLine = Callable[[str], None]
 # makes the callback of a queue from the initial status of its runs

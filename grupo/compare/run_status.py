@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from grupo.compare.experiment import EVAL_METRICS, METRICS, RunSpec
-from grupo.core.errors import ConfigError
 from grupo.report.plots import eval_scores_by_step
 from grupo.report.read_run import CRASH_FILE, Record, crash_reason, read_metrics, read_summary
 from grupo.storage import strict_json
@@ -16,6 +15,7 @@ from grupo.storage.atomic_files import write_atomically
 from grupo.storage.lock import Lock
 from grupo.training.metrics import mean
 from grupo.training.run_dir import LOCK, SUMMARY, RunFolder
+from grupo.util.errors import ConfigError
 
 FINISHED = "finished"
 CRASHED = "crashed"

@@ -22,8 +22,8 @@ from grupo.compare.run_status import (
     record_crash,
     status_of,
 )
-from grupo.core.errors import ConfigError
 from grupo.training.run_dir import RunFolder
+from grupo.util.errors import ConfigError
 
 STOP_GRACE_SECONDS = 10.0  # between SIGTERM and SIGKILL
 POLL_SECONDS = 0.2  # between two checks of the processes

@@ -6,8 +6,8 @@ from typing import Protocol
 from grupo.algo.minibatches import UpdatePlan
 from grupo.config import overrides
 from grupo.core.component import component, to_code
-from grupo.core.errors import ConfigError, suggest
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError, suggest
 
 ALLOWED = ("shared", "per-method", "SingleUpdate()", "Updates(epochs, minibatches)")
 

@@ -9,16 +9,13 @@ from typing import Any
 from grupo.algo.minibatches import UpdatePlan
 from grupo.compare.controls import CONTROL_METRICS
 from grupo.compare.experiment import EVAL_METRICS, METRICS, Comparison, RunSpec, slug
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.toy_models import ToyModelSpec
 from grupo.compare.update_budget import ALLOWED
 from grupo.config.validate import check_columns, check_component_tasks
 from grupo.config.validate import check_recipe as check_recipe
 from grupo.core.component import to_code, walk
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import matches_type
-from grupo.core.limits import SEEDS
-from grupo.core.loader_errors import loader_errors
-from grupo.core.sequential import SequentialDesign
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
 from grupo.models.base import PolicySpec
@@ -26,6 +23,9 @@ from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_model_exists
 from grupo.recipe import Recipe, TaskSource
 from grupo.tasks import EvalShare, as_task_source, split_tasks
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.limits import SEEDS
+from grupo.util.loader_errors import loader_errors
 
 MAX_FOLDER_NAME = 200  # bytes; file systems allow 255
 EVAL_FIELDS = ("eval_tasks", "evaluation.success", "evaluation.attempts")

@@ -5,8 +5,8 @@ import signal
 import sys
 import threading
 
-from grupo.core.console import out
-from grupo.core.exit_codes import EXIT_STOPPED, EXIT_UNEXPECTED, error_message, exit_code
+from grupo.util.console import out
+from grupo.util.exit_codes import EXIT_STOPPED, EXIT_UNEXPECTED, error_message, exit_code
 
 
 def main(folder: str) -> None:

@@ -1,1 +1,1 @@
-"""Validation of recipes, and command-line overrides of their fields."""
+"""Recipes as users write them: defaults, checks, overrides, recipe files, other libraries."""

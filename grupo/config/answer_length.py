@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from grupo.algo.aggregation import ConstantLength
 from grupo.core.component import component_fields, is_component, walk
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import env_without_placement, single_response
 from grupo.envs import SingleTurn
 from grupo.method import Method
@@ -12,6 +11,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import GroupSampler
+from grupo.util.errors import ConfigError
 
 
 def check_answer_length(recipe: Recipe) -> None:

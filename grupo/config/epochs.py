@@ -2,9 +2,9 @@
 
 import math
 
-from grupo.core.errors import ConfigError
 from grupo.recipe import Recipe
 from grupo.tasks import split_tasks
+from grupo.util.errors import ConfigError
 
 MAX_EPOCHS = 1_000_000
 

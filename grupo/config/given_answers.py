@@ -9,11 +9,11 @@ from torch import Tensor
 
 from grupo.core.batch import Batch, SignalDict, Signals, TaskHistory
 from grupo.core.component import to_code, walk
-from grupo.core.errors import ConfigError, MissingSignalError
 from grupo.core.requires import Provides
 from grupo.core.schedules import resolve_schedules
 from grupo.method import Method
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError, MissingSignalError
 
 OLD_LOGPS = (  # of two pairs of two tokens: two values of each, between which no loss may tell
     ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)),

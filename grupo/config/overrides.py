@@ -14,11 +14,11 @@ from dataclasses import MISSING, fields, replace
 from typing import Any, Literal, TypeVar
 
 from grupo.core.component import component_fields, is_component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, matches_type
 from grupo.core.protocols import available_components
-from grupo.core.python_text import parse_expression
-from grupo.core.spelling import nearest
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.python_text import parse_expression
+from grupo.util.spelling import nearest
 
 C = TypeVar("C")
 TOML_BOOLEANS = {"true": True, "false": False}

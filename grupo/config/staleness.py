@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from grupo.config.answer_length import answer_limit, has_one_answer
 from grupo.core.component import walk
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import StatefulEnv, env_without_placement
 from grupo.core.requires import merged_requires
 from grupo.envs import MultiTurn
@@ -14,6 +13,7 @@ from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy_spec import MultiPolicy
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

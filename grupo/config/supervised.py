@@ -5,7 +5,6 @@ from functools import partial
 from itertools import islice
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import env_without_placement
 from grupo.core.message_content import content_text
 from grupo.core.types import Message, Task
@@ -23,6 +22,7 @@ from grupo.rollouts.samplers import (
     SelfImprovingPairs,
     SolutionColumn,
 )
+from grupo.util.errors import ConfigError
 
 MAX_TASKS_CHECKED = 2000  # tasks of a source whose prompts are looked at
 

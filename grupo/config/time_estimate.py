@@ -12,10 +12,10 @@ from grupo.algo.minibatches import Updates
 from grupo.config.memory_estimate import StepSize
 from grupo.core.component import component
 from grupo.core.signal_names import CURRENT, SAMPLER, split_name
-from grupo.core.timing import shortest_seconds
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import ModelSize
 from grupo.recipe import Recipe
+from grupo.util.timing import shortest_seconds
 
 # rows and columns of the matrices that are multiplied; on a CPU a product takes less than a
 # millisecond, so that other programs interrupt few of them

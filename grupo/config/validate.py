@@ -21,9 +21,7 @@ from grupo.config.validate_signals import check_required_signals
 from grupo.config.validate_stopping import check_stopping
 from grupo.core.batch import Batch, TaskHistory
 from grupo.core.component import component_fields, is_component, to_code, walk
-from grupo.core.errors import ConfigError, MissingSignalError, suggest
 from grupo.core.interfaces import StatefulEnv, env_without_placement
-from grupo.core.loader_errors import loader_errors
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.serialization import to_data
 from grupo.core.task_validator import RowValidator, TaskValidator
@@ -37,6 +35,8 @@ from grupo.recipe import Recipe, with_max_minibatches
 from grupo.rewards.by_column import task_validators
 from grupo.rollouts.evaluate import TOTAL_REWARD
 from grupo.rollouts.samplers import SelfPlay
+from grupo.util.errors import ConfigError, MissingSignalError, suggest
+from grupo.util.loader_errors import loader_errors
 
 MAX_STEPS_CHECKED = 200  # steps at which schedules are resolved before the run
 MAX_TASKS_CHECKED = 2000  # tasks of a source that are validated; of most sources, all

@@ -1,9 +1,9 @@
 """Checks that the fields of a recipe are objects of the right kind, such as a policy."""
 
-from grupo.core.errors import ConfigError
-from grupo.core.in_memory import MissingObject
 from grupo.core.interfaces import env_without_placement
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError
+from grupo.util.in_memory import MissingObject
 
 POLICIES = "a policy, such as CausalLM({}), or CausalLM(LoadedModel(model, tokenizer))"
 ENVIRONMENTS = "an environment, such as SingleTurn((RewardTerm('correct', {}),))"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import EnvSpec, env_without_placement
 from grupo.core.requires import RewardRange, range_as_text
 from grupo.core.types import Group
@@ -10,6 +9,7 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.recipe import Recipe
 from grupo.rewards.by_column import declared_range
+from grupo.util.errors import ConfigError
 
 ROUNDING = 1e-6  # by which a reward may miss the range
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from grupo.core.errors import ConfigError
+from grupo.algo.optimizers import SGD, Adam
 from grupo.models.causal_lm import CausalLM
-from grupo.optimizers import SGD, Adam
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError
 
 
 def check_sharding(recipe: Recipe, components: Iterable[tuple[str, object]]) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.interfaces import env_without_placement
 from grupo.core.signal_names import (
     CURRENT,
@@ -15,6 +14,7 @@ from grupo.envs import SingleTurn
 from grupo.method import Method
 from grupo.models.base import PolicySpec
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError, suggest
 
 
 def check_required_signals(recipe: Recipe) -> None:

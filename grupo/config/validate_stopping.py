@@ -3,10 +3,10 @@
 import math
 
 from grupo.config.supervised import scored_sampler
-from grupo.core.errors import ConfigError
 from grupo.core.signal_names import SAMPLER, split_name
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
+from grupo.util.errors import ConfigError
 
 KL_OLD = "update/kl_old"
 KL_PREFIX = "policy/kl_"

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from grupo.config.supervised import check_prompts
 from grupo.config.validate import check_columns, check_component_tasks
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import EnvSpec, StatefulEnv, open_env
 from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
 from grupo.recipe import Recipe
 from grupo.tasks import TrainingTasks, split_tasks
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 
 
 def load_tasks(recipe: Recipe) -> tuple[TrainingTasks, Sequence[Task]]:

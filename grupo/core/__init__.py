@@ -1,1 +1,1 @@
-"""Types and pure functions of every other package; it imports no other package of grupo."""
+"""Types and pure functions of every other package; it imports `grupo.util` only."""

@@ -17,9 +17,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from grupo.core.device_copies import to_device
-from grupo.core.errors import ConfigError, MissingSignalError
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.util.device_copies import to_device
+from grupo.util.errors import ConfigError, MissingSignalError
 
 PerRollout = Float[Tensor, "R"]
 PerAction = Float[Tensor, "N T"]

@@ -7,9 +7,9 @@ from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar, dataclass_transform
 
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, is_describable, matches_type
 from grupo.core.ranges import has_range, range_violation
+from grupo.util.errors import ConfigError, suggest
 
 C = TypeVar("C", bound=type)
 DECLARATIONS = ("requires", "provides")  # see `grupo.core.requires`
@@ -33,7 +33,7 @@ def component(cls: C) -> C:
     (Scale(factor=2.0), True)
     >>> Scale(-1.0)
     Traceback (most recent call last):
-    grupo.core.errors.ConfigError: Scale.factor: -1.0. Allowed: above 0.
+    grupo.util.errors.ConfigError: Scale.factor: -1.0. Allowed: above 0.
     """
     _check_class_attributes(cls)
     cls.__post_init__ = _with_field_checks(cls)

@@ -8,8 +8,8 @@ from dataclasses import is_dataclass
 from typing import Annotated, Any, Literal
 
 from grupo.core.dynamic_number import DynamicNumber
-from grupo.core.in_memory import InMemory, MissingObject
 from grupo.core.protocols import available_components, is_protocol, protocol_members
+from grupo.util.in_memory import InMemory, MissingObject
 
 TYPE_NAMES = {
     str: "a string",

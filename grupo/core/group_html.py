@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from grupo.core import html
 from grupo.core.media import media_of
 from grupo.core.message_content import content_text
+from grupo.util import html
 
 MAX_ROLLOUTS = 32
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from grupo.core.ordered_sums import sum_by_index
+from grupo.util.ordered_sums import sum_by_index
 
 PerRollout = Float[Tensor, "R"]
 Label = Int[Tensor, "R"]

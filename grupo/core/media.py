@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from grupo.core.errors import ConfigError
-from grupo.core.optional_deps import optional_dependency
+from grupo.util.errors import ConfigError
+from grupo.util.optional_deps import optional_dependency
 
 
 @dataclass(frozen=True)

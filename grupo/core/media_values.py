@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from jaxtyping import UInt8
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Audio, Image, Media, Video, frames_of
+from grupo.util.errors import ConfigError
 
 KINDS: Mapping[str, type[Media]] = {cls.kind: cls for cls in (Image, Video, Audio)}
 DEFAULT_FPS = 1.0  # of frames without a rate

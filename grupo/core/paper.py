@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from grupo.core.errors import ConfigError, suggest
+from grupo.util.errors import ConfigError, suggest
 
 KINDS: Mapping[str, str] = {
     "method": "an objective: one file of grupo/methods",

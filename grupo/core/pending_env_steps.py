@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-from grupo.core.event_loop import RolloutLoop
+from grupo.util.event_loop import RolloutLoop
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from grupo.core.in_memory import InMemory
+from grupo.util.in_memory import InMemory
 
 
 def is_protocol(hint: Any) -> bool:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component_fields, is_component, to_code
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, describe_type, is_checkable, matches_type
-from grupo.core.importing import address_of, import_object
-from grupo.core.in_memory import InMemory, MissingObject
-from grupo.core.json_text import check_depth
-from grupo.core.loader_errors import loader_errors
 from grupo.core.unwritable import OnUnwritable, missing_object, refuse
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import address_of, import_object
+from grupo.util.in_memory import InMemory, MissingObject
+from grupo.util.json_text import check_depth
+from grupo.util.loader_errors import loader_errors
 
 _JSON_SCALARS = str | int | float | bool | None
 _PLAIN_DATA = list | dict | set | frozenset | bytes | bytearray | complex  # tuples can be written

@@ -7,9 +7,9 @@ from types import FunctionType
 from typing import Any
 
 from grupo.core.component import is_component, to_code
-from grupo.core.errors import ConfigError
-from grupo.core.in_memory import InMemory, MissingObject
-from grupo.core.terminal_text import shorten
+from grupo.util.errors import ConfigError
+from grupo.util.in_memory import InMemory, MissingObject
+from grupo.util.terminal_text import shorten
 
 MAX_CODE = 200  # characters of a component in a description
 

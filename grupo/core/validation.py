@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
-from grupo.core.loader_errors import loader_errors
 from grupo.core.media import media_of
 from grupo.core.types import Observation, Rollout, Task
+from grupo.util.errors import ConfigError
+from grupo.util.loader_errors import loader_errors
 
 CHARACTERS_PER_TOKEN = 8  # in the part of a long text that is tokenized; most texts have 3 to 5
 TOKEN_MARGIN = 16  # tokens that the end of a part may add

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import CommandError
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json
+from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import CommandError
 
 
 class RanksDifferError(CommandError):

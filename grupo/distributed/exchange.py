@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from grupo.core.exit_codes import CommandError
 from grupo.core.media import Media, media_of
-from grupo.core.out_of_memory import is_out_of_memory
-from grupo.core.sharded_tensors import is_sharded
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Channel, Ranks
 from grupo.storage import media_files, rollout_json
+from grupo.util.exit_codes import CommandError
+from grupo.util.out_of_memory import is_out_of_memory
+from grupo.util.sharded_tensors import is_sharded
 
 Number = TypeVar("Number", int, float)
 

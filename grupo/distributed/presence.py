@@ -12,9 +12,9 @@ from typing import Any
 
 from torch.distributed import DistError, Store  # pyright: ignore[reportPrivateImportUsage]
 
-from grupo.core.exit_codes import CommandError
 from grupo.distributed.base import Channel
 from grupo.distributed.rank_report import RankPlace, write_report
+from grupo.util.exit_codes import CommandError
 
 FIRST_PAUSE = 0.0002  # seconds between two looks at the store
 PAUSE_FRACTION = 0.05  # of the time waited, by which later pauses grow

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
+from grupo.util.errors import ConfigError
 
 RANKS = "ranks.json"
 TEMPORARY = "tmp.ranks.json"

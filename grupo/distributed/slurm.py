@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}")  # days-hours:minutes:seconds
 FIRST_SERVER_PORT = 8000

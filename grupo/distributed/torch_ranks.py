@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.distributed import PrefixStore, ProcessGroup, Store, TCPStore  # pyright: ignore
 from torch.distributed.device_mesh import DeviceMesh
 
-from grupo.core.errors import ConfigError
-from grupo.core.terminal_text import printable_message
 from grupo.distributed.base import Channel
 from grupo.distributed.presence import Presence, RankLostError
+from grupo.util.errors import ConfigError
+from grupo.util.terminal_text import printable_message
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 DEFAULTS = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 T = TypeVar("T")
 TOKEN_IN_TEXTS = "[token]"  # takes the token's place in texts of a server

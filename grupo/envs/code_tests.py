@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json
 from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Task
 from grupo.envs.program_reward import ProgramReward
 from grupo.envs.tools.sandbox import Sandbox
 from grupo.rewards.extract_answer import AfterThinking, Extractor
 from grupo.rewards.instruction_following import share_met
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
 
 CODE_BLOCK = re.compile(r"^```(?:python|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 # the program's standard input is a file, so that sys.stdin, open(0) and os.read(0, …) read it

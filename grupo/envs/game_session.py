@@ -6,11 +6,11 @@ from random import Random
 from typing import Protocol
 
 from grupo.core.component import component
-from grupo.core.rng import make_rng
 from grupo.core.types import Observation, Task
 from grupo.envs.game_env import ClosableEnv, EnvFactory, GameEnv, StepResult, reset_env, step_env
 from grupo.envs.session_cache import SessionCache
 from grupo.envs.session_steps import ANSWER_ERROR, SessionState
+from grupo.util.rng import make_rng
 
 ABORTED_ERROR = "the game ended without a result: another player's answer made it hang"
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Env
 from grupo.core.ranges import Finite, FiniteSeconds, PositiveInt
-from grupo.core.rng import derive_key
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.envs.game_env import EnvFactory
 from grupo.envs.on_failure import FailureHandler, drop_rollout
@@ -17,6 +15,8 @@ from grupo.envs.scoring import RewardTerm, apply_failure_handler, score_rollouts
 from grupo.envs.session_cache import SessionCache, turn_texts
 from grupo.envs.session_steps import SessionState, SessionSteps
 from grupo.envs.timeouts import MAX_CONCURRENT
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key
 
 RESERVED_TERMS = ("env_reward", "turns", "done")  # reward terms that the environment provides
 NUM_LABELS = 1 << 24  # a float32 represents integers up to here

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from grupo.core.component import component
-from grupo.core.exit_codes import EXIT_STOPPED, CommandError
 from grupo.core.ranges import Finite
 from grupo.core.types import RewardResult
+from grupo.util.exit_codes import EXIT_STOPPED, CommandError
 
 FailureHandler = Callable[[RewardResult], RewardResult]
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import Finite
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.envs.answer_errors import score_each
@@ -18,6 +17,7 @@ from grupo.envs.timeouts import CallFailure, call_all_with_timeout
 from grupo.rewards import Reward, as_reward
 from grupo.rewards.by_column import final_route
 from grupo.rewards.reward_function import limits_own_time, rollout_scorer, single_list_scorer
+from grupo.util.errors import ConfigError
 
 # `reward/<name>` is another metric for these
 RESERVED_NAMES = ("answer_error", "failed", "mean", "std", "total")

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import FiniteSeconds
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.envs.on_failure import FailureHandler, drop_rollout
 from grupo.envs.scoring import RewardTerm, apply_failure_handler, score_rollouts
+from grupo.util.errors import ConfigError
 
 
 @component

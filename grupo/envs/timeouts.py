@@ -13,9 +13,9 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from grupo.core.error_location import error_location
 from grupo.envs import daemon_threads
 from grupo.rewards.base import AnswerError
+from grupo.util.error_location import error_location
 
 # Reward threads share one interpreter: with many at once all of them would run out of time.
 MAX_CONCURRENT = 8

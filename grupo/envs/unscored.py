@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Observation, RewardResult, Rollout, Task
+from grupo.util.errors import ConfigError
 
 
 @component

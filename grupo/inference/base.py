@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from grupo.core.errors import ConfigError
 from grupo.inference.sampling_params import Sampling
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

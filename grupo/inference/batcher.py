@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Generic, TypeVar
 
-from grupo.core.event_loop import RolloutLoop, run_on_main_thread, running_rollout_loop
+from grupo.util.event_loop import RolloutLoop, run_on_main_thread, running_rollout_loop
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from grupo.core.rng import uniform
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels.backend import Backend
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.prefix_cache import PrefixCache
+from grupo.util.rng import uniform
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from grupo.core.rng import uniform
 from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.stop_conditions import StopChecker
+from grupo.util.rng import uniform
 
 MAX_CONTEXT_TOKENS = 1 << 15  # tokens of prompts and answers in one batch
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from grupo.core.errors import ConfigError
 from grupo.inference.background import run
 from grupo.inference.engine_errors import EngineError, TransientServerError
+from grupo.util.errors import ConfigError
 
 TRANSIENT_STATUSES = (408, 425, 429)  # statuses below 500 that are not the request's fault
 JsonBody = Mapping[str, Any]

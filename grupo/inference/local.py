@@ -13,7 +13,6 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.answer_use import answers_are_trained_on
-from grupo.core.out_of_memory import is_out_of_memory
 from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
 from grupo.inference.decode_rows import DecodeConfig, DecodeRows, DynamicRows, sampled_rows
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
@@ -23,6 +22,7 @@ from grupo.kernels.backend import Backend
 from grupo.kernels.lm_head import LMHead
 from grupo.kernels.prefill import next_position, prefill_in_parts
 from grupo.kernels.prefix_cache import PrefixCache
+from grupo.util.out_of_memory import is_out_of_memory
 
 logger = logging.getLogger(__name__)
 

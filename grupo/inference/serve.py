@@ -14,12 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from grupo.core.console import print_error
-from grupo.core.errors import ConfigError
 from grupo.inference import vllm_worker
 from grupo.inference.served_process import ServedProcess
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_command import MAX_LORA_RANKS, server_command, server_environment
+from grupo.util.console import print_error
+from grupo.util.errors import ConfigError
 
 LAST_PORT = 65535
 POLL_INTERVAL = 0.1  # seconds

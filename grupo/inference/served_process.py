@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from grupo.core.exit_codes import CommandError
 from grupo.inference import vllm_guard
+from grupo.util.exit_codes import CommandError
 
 MAX_RESTARTS = 5  # of one server within RESTART_WINDOW
 RESTART_WINDOW = 1800.0  # seconds

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from grupo.core.errors import ConfigError
 from grupo.inference import vllm_guard
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.http_client import HTTPClient, JsonBody, send_one
+from grupo.util.errors import ConfigError
 
 POLL_INTERVAL = 0.25  # seconds between two health checks
 HEALTH_TIMEOUT = 5.0  # seconds that one health check may take

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.inference.engine_errors import EngineError
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

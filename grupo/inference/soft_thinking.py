@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.core.rng import derive_key, uniform
 from grupo.inference.base import (
     Reply,
     Request,
@@ -25,6 +24,7 @@ from grupo.inference.soft_tokens import (
 )
 from grupo.inference.stop_conditions import StopChecker
 from grupo.kernels.lm_head import LMHead
+from grupo.util.rng import derive_key, uniform
 
 
 @dataclass(frozen=True)

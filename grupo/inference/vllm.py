@@ -9,9 +9,9 @@ from annotated_types import Ge
 
 from grupo.core.component import check_field, component
 from grupo.core.dtypes import DtypeName
-from grupo.core.errors import ConfigError
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import PositiveInt, PositiveProbability, Seconds
+from grupo.util.errors import ConfigError
+from grupo.util.optional_deps import optional_dependency
 
 SERVERS_VARIABLE = "GRUPO_SERVERS"  # addresses, separated by spaces
 WeightTransferName = Literal["file", "gloo", "nccl", "ipc"]

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from grupo.core.dtypes import DTYPES
-from grupo.core.errors import ConfigError
 from grupo.inference import background, vllm_worker
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.background import Put
@@ -39,6 +38,7 @@ from grupo.inference.weight_transfer import (
     WeightTransfer,
     publish_adapter,
 )
+from grupo.util.errors import ConfigError
 
 THREAD = "vllm"
 NO_LORA = "does not support LoRA"  # in vLLM's error for a model

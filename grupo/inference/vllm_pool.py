@@ -5,12 +5,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from grupo.core.errors import ConfigError
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.http_client import HTTPClient, open_session
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_server import VllmServer, check_same_settings
 from grupo.inference.weight_transfer import PublishedWeights
+from grupo.util.errors import ConfigError
 
 RETRY_INTERVAL = 0.25  # seconds between a failure and the next attempt; doubled by each further one
 LONGEST_RETRY_INTERVAL = 30.0  # seconds

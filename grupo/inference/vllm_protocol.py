@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from grupo.core.errors import ConfigError
-from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.engine_errors import TransientServerError
 from grupo.inference.http_client import HTTPClient, JsonBody
@@ -13,6 +11,8 @@ from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm_command import LOGPROBS_MODE
 from grupo.inference.vllm_worker import EXTENSION_VERSION
 from grupo.inference.weight_transfer import PublishedWeights
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key
 
 MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this value
 MIN_LOGP = -9999.0  # vLLM's log-probability of impossible tokens

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.http_client import HTTPClient, in_time
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_processes import ServerProcess, watch_health
 from grupo.inference.weight_transfer import PublishedWeights
+from grupo.util.errors import ConfigError
 
 SAME_ON_ALL_SERVERS = ("model", "max_model_len")  # the dtype is that of the recipe
 

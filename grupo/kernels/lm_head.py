@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from grupo.core.errors import ConfigError
 from grupo.kernels.float32_precision import full_float32
 from grupo.kernels.trial_rows import ordinary_tokens
+from grupo.util.errors import ConfigError
 
 LogitsHead = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]  # for example an `LMHead`
 

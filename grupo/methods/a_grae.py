@@ -15,6 +15,26 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def a_grae(group_size: PositiveInt = 8, target_accuracy: PositiveFraction = 1.0) -> Method:
+    """GRPO whose weight moves from easy to hard tasks, and to correct answers, as accuracy grows.
+
+    The factor (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, m / 2 sqrt p the
+    others; m is the batch's accuracy, p the group's.
+
+    A step makes 4 updates, one on each of 4 minibatches.
+
+    Args:
+        group_size: rollouts per task.
+        target_accuracy: accuracy from which correct answers count in full (authors' code: 1 for
+            mathematics, 0.5 for geometry and medical questions).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=DifficultyWeightedAdvantage(target_accuracy),
+        updates=Updates(minibatches=4),
+    )
+
+
 @component
 class DifficultyWeightedAdvantage:
     """A ((1 - m) / (1 - sqrt p) + m / sqrt p) / 2, also times min(1, m / target_accuracy) if A > 0.
@@ -39,26 +59,6 @@ class DifficultyWeightedAdvantage:
         root = p.clamp(0, 1).sqrt()
         A = A * 0.5 * ((1 - m) / (1 - root + self.eps) + m / (root + self.eps))
         return torch.where(A > 0, A * (m / self.target_accuracy).clamp(max=1), A)
-
-
-def a_grae(group_size: PositiveInt = 8, target_accuracy: PositiveFraction = 1.0) -> Method:
-    """GRPO whose weight moves from easy to hard tasks, and to correct answers, as accuracy grows.
-
-    The factor (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, m / 2 sqrt p the
-    others; m is the batch's accuracy, p the group's.
-
-    A step makes 4 updates, one on each of 4 minibatches.
-
-    Args:
-        group_size: rollouts per task.
-        target_accuracy: accuracy from which correct answers count in full (authors' code: 1 for
-            mathematics, 0.5 for geometry and medical questions).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=DifficultyWeightedAdvantage(target_accuracy),
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

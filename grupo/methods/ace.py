@@ -17,6 +17,26 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def ace(
+    group_size: PositiveInt = 8, penalty_coef: NonNegative = 1.0, clip_eps: NonNegative = 0.2
+) -> Method:
+    """A' = A (1 + penalty_coef softplus(c)) for incorrect answers, A' = A for others; A as in GRPO.
+
+    c = log pi_old(y) - log pi_ref(y), in nats and summed over the answer, measures how much
+    training has raised the answer's probability.
+
+    Args:
+        group_size: rollouts per task.
+        penalty_coef: strength of the penalty (our choice: the paper's value is not known to us).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByStd(), OverconfidencePenalty(penalty_coef)),
+        loss=Clip(clip_eps, clip_eps),
+    )
+
+
 def softplus(c: Tensor) -> Tensor:
     """log(1 + e^c): a ReLU that is smooth at 0."""
     return torch.nn.functional.softplus(c)
@@ -40,26 +60,6 @@ class OverconfidencePenalty:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         c = ref_log_ratio(batch).to(x)
         return torch.where(x < 0, x * (1 + self.penalty_coef * self.penalty_fn(c)), x)
-
-
-def ace(
-    group_size: PositiveInt = 8, penalty_coef: NonNegative = 1.0, clip_eps: NonNegative = 0.2
-) -> Method:
-    """A' = A (1 + penalty_coef softplus(c)) for incorrect answers, A' = A for others; A as in GRPO.
-
-    c = log pi_old(y) - log pi_ref(y), in nats and summed over the answer, measures how much
-    training has raised the answer's probability.
-
-    Args:
-        group_size: rollouts per task.
-        penalty_coef: strength of the penalty (our choice: the paper's value is not known to us).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), ScaleByStd(), OverconfidencePenalty(penalty_coef)),
-        loss=Clip(clip_eps, clip_eps),
-    )
 
 
 PAPER = Paper(

@@ -16,6 +16,31 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def ada_grpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
+) -> Method:
+    """r' = a r with a = 1 + (G / F - 1) (1 + cos(pi t / T)) / 2, from G / F down to 1 over the run.
+
+    F of the group's G rollouts have the format of this one, which the reward term "mode" labels.
+    A = (r' - mean(r')) / std(r').
+
+    A step makes 6 updates, one on each of 6 minibatches.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
+    """
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    rarity = RarityScale(Cosine(1.0, 0.0))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(rarity, Center(), ScaleByStd()),
+        loss=loss,
+        updates=Updates(minibatches=6),
+    )
+
+
 @component
 class RarityScale:
     """x (1 + rarity_coef (G / F - 1)), F of the group's G rollouts have the same format.
@@ -40,31 +65,6 @@ class RarityScale:
         G = group_ops.count(x, batch.group)
         F = group_ops.count_equal(mode, batch.group)
         return x * (1 + self.rarity_coef * (G / F - 1)) * (mode >= 0)
-
-
-def ada_grpo(
-    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.001
-) -> Method:
-    """r' = a r with a = 1 + (G / F - 1) (1 + cos(pi t / T)) / 2, from G / F down to 1 over the run.
-
-    F of the group's G rollouts have the format of this one, which the reward term "mode" labels.
-    A = (r' - mean(r')) / std(r').
-
-    A step makes 6 updates, one on each of 6 minibatches.
-
-    Args:
-        group_size: rollouts per task.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
-    """
-    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
-    rarity = RarityScale(Cosine(1.0, 0.0))
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(rarity, Center(), ScaleByStd()),
-        loss=loss,
-        updates=Updates(minibatches=6),
-    )
 
 
 PAPER = Paper(

@@ -12,6 +12,38 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def adacot(
+    group_size: PositiveInt = 8,
+    missed_penalty: NonNegative = 0.2,
+    overuse_penalty: NonNegative = 0.3,
+    format_penalty: NonNegative = 1.0,
+) -> Method:
+    """r = base - missed_penalty P_miss - overuse_penalty P_over - format_penalty P_fmt.
+
+    Reward terms: "think", "needed" (a label of the task) and "format". The signal "step/decision"
+    is 1 at the first token after the thinking opens where all tasks need thinking (selective loss
+    masking), else 0.
+
+    The first two penalties move along the paper's front of accuracy and cost.
+
+    Args:
+        group_size: rollouts per task.
+        missed_penalty: lost if thinking is needed and missing (our choice).
+        overuse_penalty: lost if thinking is present and not needed (our choice).
+        format_penalty: lost by a malformed answer (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(
+            ThinkingTriggerPenalty(missed_penalty, overuse_penalty, format_penalty),
+            Center(),
+            ScaleByStd(),
+        ),
+        aggregation=MaskDecisionTokens(),
+    )
+
+
 REWARD_TERMS = ("think", "needed", "format")
 
 
@@ -62,37 +94,6 @@ class MaskDecisionTokens:
 
     def __call__(self, batch: Batch) -> PerAction:
         return self.aggregation(batch).masked_fill(batch.signals["step/decision"] > 0, 0.0)
-
-
-def adacot(
-    group_size: PositiveInt = 8,
-    missed_penalty: NonNegative = 0.2,
-    overuse_penalty: NonNegative = 0.3,
-    format_penalty: NonNegative = 1.0,
-) -> Method:
-    """r = base - missed_penalty P_miss - overuse_penalty P_over - format_penalty P_fmt.
-
-    Reward terms: "think", "needed" (a label of the task) and "format". The signal "step/decision"
-    is 1 at the first token after the thinking opens where all tasks need thinking (selective loss
-    masking), else 0.
-
-    The first two penalties move along the paper's front of accuracy and cost.
-
-    Args:
-        group_size: rollouts per task.
-        missed_penalty: lost if thinking is needed and missing (our choice).
-        overuse_penalty: lost if thinking is present and not needed (our choice).
-        format_penalty: lost by a malformed answer (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(
-            ThinkingTriggerPenalty(missed_penalty, overuse_penalty, format_penalty),
-            Center(),
-            ScaleByStd(),
-        ),
-        aggregation=MaskDecisionTokens(),
-    )
 
 
 PAPER = Paper(

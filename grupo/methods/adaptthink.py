@@ -13,26 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import ChosenStart, WithColumnTerm
 
 
-@component
-class NoThinkBonus:
-    """A = x - reference + delta [the answer starts without thinking].
-
-    The reward term "reference" is the accuracy of the model before training on the task, "start"
-    is 0 for an answer without thinking.
-
-    Args:
-        delta: the accuracy that thinking has to add.
-    """
-
-    delta: NumberOrSchedule
-
-    requires = Requires(reward_terms=("reference", "start"))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        no_thinking = (batch.reward_terms["start"] < 0.5).to(x)
-        return x - batch.reward_terms["reference"].to(x) + self.delta * no_thinking
-
-
 def adaptthink(
     group_size: PositiveInt = 16,
     delta: NonNegative = 0.05,
@@ -64,6 +44,26 @@ def adaptthink(
         advantage=NoThinkBonus(delta),
         loss=Clip(clip_eps, clip_eps, ratios.sequence),
     )
+
+
+@component
+class NoThinkBonus:
+    """A = x - reference + delta [the answer starts without thinking].
+
+    The reward term "reference" is the accuracy of the model before training on the task, "start"
+    is 0 for an answer without thinking.
+
+    Args:
+        delta: the accuracy that thinking has to add.
+    """
+
+    delta: NumberOrSchedule
+
+    requires = Requires(reward_terms=("reference", "start"))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        no_thinking = (batch.reward_terms["start"] < 0.5).to(x)
+        return x - batch.reward_terms["reference"].to(x) + self.delta * no_thinking
 
 
 PAPER = Paper(

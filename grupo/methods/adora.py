@@ -16,32 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class LongCorrectGroupWeight:
-    """x, or reduced_weight x in groups whose longest correct answer is not longer than wrong ones.
-
-    It is compared with the mean length of the incorrect answers; incorrect answers of `max_length`
-    tokens or more are truncated and not counted.
-
-    Args:
-        max_length: length of a truncated answer, in tokens.
-        reduced_weight: factor on the advantages of such groups.
-    """
-
-    max_length: PositiveInt
-    reduced_weight: NumberOrSchedule
-
-    requires = Requires(reward_terms=("correct",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        L = batch.lengths
-        correct = batch.reward_terms["correct"] > 0.5
-        longest_correct = group_ops.max(torch.where(correct, L, -torch.inf), batch.group)
-        is_incorrect = ~correct & (self.max_length > L)
-        mean_incorrect = group_ops.mean_where(is_incorrect, L, batch.group)
-        return torch.where(longest_correct > mean_incorrect, x, self.reduced_weight * x)
-
-
 def adora(
     group_size: PositiveInt = 16,
     max_length: PositiveInt = 3900,
@@ -67,6 +41,32 @@ def adora(
         loss=Clip() + kl_coef * KL(),
         updates=Updates(minibatches=2),
     )
+
+
+@component
+class LongCorrectGroupWeight:
+    """x, or reduced_weight x in groups whose longest correct answer is not longer than wrong ones.
+
+    It is compared with the mean length of the incorrect answers; incorrect answers of `max_length`
+    tokens or more are truncated and not counted.
+
+    Args:
+        max_length: length of a truncated answer, in tokens.
+        reduced_weight: factor on the advantages of such groups.
+    """
+
+    max_length: PositiveInt
+    reduced_weight: NumberOrSchedule
+
+    requires = Requires(reward_terms=("correct",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        L = batch.lengths
+        correct = batch.reward_terms["correct"] > 0.5
+        longest_correct = group_ops.max(torch.where(correct, L, -torch.inf), batch.group)
+        is_incorrect = ~correct & (self.max_length > L)
+        mean_incorrect = group_ops.mean_where(is_incorrect, L, batch.group)
+        return torch.where(longest_correct > mean_incorrect, x, self.reduced_weight * x)
 
 
 PAPER = Paper(

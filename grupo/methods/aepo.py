@@ -15,6 +15,41 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, MultiTemperature
 
+
+def aepo(
+    group_size: PositiveInt = 5,
+    extra_rollouts: PositiveInt = 2,
+    target_entropy: NonNegative = 0.5,
+    high_temperature: Positive = 1.2,
+) -> Method:
+    """grad J = grad J_GRPO + alpha E_{o ~ pi^T}[R(o) grad log pi(o)].
+
+    T = high_temperature while the last step's entropy is at most target_entropy, else 0.8: hot
+    samples raise entropy, cold ones lower it. For tempered rollouts R is 1 where A > 0.05, else 0;
+    alpha is 1 if they are hot, 1/2 if they are cold.
+
+    A step makes 4 updates, one on each of 4 minibatches.
+
+    Args:
+        group_size: rollouts per task at the usual temperature (authors' configuration: 5).
+        extra_rollouts: tempered rollouts per task (our choice, the fewest whose rewards can differ;
+            authors: as many as the group, for a quarter of the tasks).
+        target_entropy: entropy to hold, in nats.
+        high_temperature: temperature factor while entropy is too low.
+    """
+    normalised = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("temperature_scaled"))
+    return Method(
+        sampler=MultiTemperature(
+            GroupSampler(group_size),
+            extra_rollouts,
+            BangBang(target_entropy, high_temperature, 0.8),
+        ),
+        advantage=chain(normalised, TemperedRolloutWeight(BangBang(target_entropy, 1.0, 0.5))),
+        loss=WhereLoss(Clip(), IsUntempered()) + WhereLoss(Reinforce(), IsTempered()),
+        updates=Updates(minibatches=4),
+    )
+
+
 REQUIRES_TEMPERATURE_SCALED = Requires(reward_terms=("temperature_scaled",))
 
 
@@ -53,40 +88,6 @@ class IsUntempered:
 
     def __call__(self, batch: Batch) -> Tensor:
         return ~IsTempered()(batch)
-
-
-def aepo(
-    group_size: PositiveInt = 5,
-    extra_rollouts: PositiveInt = 2,
-    target_entropy: NonNegative = 0.5,
-    high_temperature: Positive = 1.2,
-) -> Method:
-    """grad J = grad J_GRPO + alpha E_{o ~ pi^T}[R(o) grad log pi(o)].
-
-    T = high_temperature while the last step's entropy is at most target_entropy, else 0.8: hot
-    samples raise entropy, cold ones lower it. For tempered rollouts R is 1 where A > 0.05, else 0;
-    alpha is 1 if they are hot, 1/2 if they are cold.
-
-    A step makes 4 updates, one on each of 4 minibatches.
-
-    Args:
-        group_size: rollouts per task at the usual temperature (authors' configuration: 5).
-        extra_rollouts: tempered rollouts per task (our choice, the fewest whose rewards can differ;
-            authors: as many as the group, for a quarter of the tasks).
-        target_entropy: entropy to hold, in nats.
-        high_temperature: temperature factor while entropy is too low.
-    """
-    normalised = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("temperature_scaled"))
-    return Method(
-        sampler=MultiTemperature(
-            GroupSampler(group_size),
-            extra_rollouts,
-            BangBang(target_entropy, high_temperature, 0.8),
-        ),
-        advantage=chain(normalised, TemperedRolloutWeight(BangBang(target_entropy, 1.0, 0.5))),
-        loss=WhereLoss(Clip(), IsUntempered()) + WhereLoss(Reinforce(), IsTempered()),
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

@@ -13,6 +13,20 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def alp(group_size: PositiveInt = 16, length_coef: NonNegative = 1e-7) -> Method:
+    """r = [correct] - length_coef L max(p, 1 / K), for incorrect answers too; A = (r - mean) / std.
+
+    p is the fraction of the group's K rollouts that are correct. Reward term: "correct".
+
+    Args:
+        group_size: K, rollouts per task.
+        length_coef: cost per token (the paper writes beta / N and reports beta = 1e-7; N is not
+            known to us, so it is 1 here).
+    """
+    advantage = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)
+
+
 @component
 class EaseScaledLengthPenalty:
     """x - length_coef L max(p, 1 / K), p the fraction of the group's K rollouts that are correct.
@@ -32,20 +46,6 @@ class EaseScaledLengthPenalty:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean((batch.reward_terms[self.reward_term] > 0.5).to(x), batch.group)
         return x - self.length_coef * batch.lengths * p.maximum(1 / group_ops.count(x, batch.group))
-
-
-def alp(group_size: PositiveInt = 16, length_coef: NonNegative = 1e-7) -> Method:
-    """r = [correct] - length_coef L max(p, 1 / K), for incorrect answers too; A = (r - mean) / std.
-
-    p is the fraction of the group's K rollouts that are correct. Reward term: "correct".
-
-    Args:
-        group_size: K, rollouts per task.
-        length_coef: cost per token (the paper writes beta / N and reports beta = 1e-7; N is not
-            known to us, so it is 1 here).
-    """
-    advantage = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=advantage)
 
 
 PAPER = Paper(

@@ -13,33 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 
-@component
-class IntegralController(Controller):
-    """mu <- clip(mu + gain (target - metric), min_value, max_value) after each step.
-
-    Args:
-        start: mu at the first step.
-        target: value of the metric at which mu stays.
-        gain: change of mu per unit of the metric.
-        min_value: smallest mu.
-        max_value: largest mu.
-        metric: name of the metric.
-    """
-
-    start: float
-    target: float
-    gain: float
-    min_value: float = 0.05
-    max_value: float = 0.95
-    metric: str = "policy/entropy"
-
-    def next_value(self, metric_values: Sequence[float]) -> float:
-        mu = self.start
-        for value in metric_values:
-            mu = min(self.max_value, max(self.min_value, mu + self.gain * (self.target - value)))
-        return mu
-
-
 def amft(
     target_entropy: NonNegative,
     group_size: PositiveInt = 8,
@@ -69,6 +42,33 @@ def amft(
         loss=MixSFT(mu, policy_loss, NLL()),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+@component
+class IntegralController(Controller):
+    """mu <- clip(mu + gain (target - metric), min_value, max_value) after each step.
+
+    Args:
+        start: mu at the first step.
+        target: value of the metric at which mu stays.
+        gain: change of mu per unit of the metric.
+        min_value: smallest mu.
+        max_value: largest mu.
+        metric: name of the metric.
+    """
+
+    start: float
+    target: float
+    gain: float
+    min_value: float = 0.05
+    max_value: float = 0.95
+    metric: str = "policy/entropy"
+
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        mu = self.start
+        for value in metric_values:
+            mu = min(self.max_value, max(self.min_value, mu + self.gain * (self.target - value)))
+        return mu
 
 
 PAPER = Paper(

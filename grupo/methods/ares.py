@@ -27,57 +27,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class MeanDrift(Controller):
-    """A number that rises by step_size (value - round(value before)) after each value but one.
-
-    It stays between 0 and `largest`.
-
-    Args:
-        metric: The metric.
-        start: The number before the second value.
-        step_size: Change for each unit of the difference; negative for a number that falls.
-        largest: Largest number.
-
-    >>> MeanDrift("triggers/easy", 0.5, 0.05).next_value([3.2, 5.0])
-    0.6
-    """
-
-    metric: str
-    start: NonNegativeFloat
-    step_size: float
-    largest: NonNegativeFloat = 2.0
-
-    def next_value(self, metric_values: Sequence[float]) -> float:
-        number = self.start
-        for before, value in pairwise(metric_values):
-            number += self.step_size * (value - round(before))
-            number = max(0.0, min(self.largest, number))
-        return number
-
-
-@component
-class KLByDifficulty(Loss):
-    """b k3(pi, ref) in nats, (N, T), with a coefficient b for each `difficulty` of a group.
-
-    Args:
-        easy: coefficient of easy groups.
-        medium: coefficient of medium groups.
-        hard: coefficient of hard groups.
-    """
-
-    easy: NonNegative = 1.0
-    medium: NonNegative = 1.0
-    hard: NonNegative = 1.0
-
-    requires = Requires(signals=("logp@ref",))
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        by_label = pi.logp.new_tensor((self.easy, self.medium, self.hard))
-        coefficient = by_label[difficulty(batch)][batch.rollout, None]
-        return coefficient * k3(pi.logp, batch.signals["logp@ref"])
-
-
 def ares(
     group_size: PositiveInt = 8,
     trigger_tokens: tuple[int, ...] = (),
@@ -130,6 +79,57 @@ def ares(
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+@component
+class MeanDrift(Controller):
+    """A number that rises by step_size (value - round(value before)) after each value but one.
+
+    It stays between 0 and `largest`.
+
+    Args:
+        metric: The metric.
+        start: The number before the second value.
+        step_size: Change for each unit of the difference; negative for a number that falls.
+        largest: Largest number.
+
+    >>> MeanDrift("triggers/easy", 0.5, 0.05).next_value([3.2, 5.0])
+    0.6
+    """
+
+    metric: str
+    start: NonNegativeFloat
+    step_size: float
+    largest: NonNegativeFloat = 2.0
+
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        number = self.start
+        for before, value in pairwise(metric_values):
+            number += self.step_size * (value - round(before))
+            number = max(0.0, min(self.largest, number))
+        return number
+
+
+@component
+class KLByDifficulty(Loss):
+    """b k3(pi, ref) in nats, (N, T), with a coefficient b for each `difficulty` of a group.
+
+    Args:
+        easy: coefficient of easy groups.
+        medium: coefficient of medium groups.
+        hard: coefficient of hard groups.
+    """
+
+    easy: NonNegative = 1.0
+    medium: NonNegative = 1.0
+    hard: NonNegative = 1.0
+
+    requires = Requires(signals=("logp@ref",))
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        by_label = pi.logp.new_tensor((self.easy, self.medium, self.hard))
+        coefficient = by_label[difficulty(batch)][batch.rollout, None]
+        return coefficient * k3(pi.logp, batch.signals["logp@ref"])
 
 
 PAPER = Paper(

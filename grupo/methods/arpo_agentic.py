@@ -16,19 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import EntropyBranching
 
 
-@component
-class SharedNodeMean:
-    """Mean of x over the rollouts that share an action, (N, T): the paper's hard estimate."""
-
-    requires = Requires(signals=("step/node",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        group = batch.row_group[:, None].expand_as(batch.mask)
-        node = combine_labels(group[batch.mask], batch.signals["step/node"][batch.mask])
-        per_action = broadcast_to_tokens(x, batch)[batch.mask]
-        return scatter_tokens(group_ops.mean(per_action, node), batch)
-
-
 def arpo_agentic(
     group_size: PositiveInt = 16,
     initial_rollouts: PositiveInt = 8,
@@ -58,6 +45,19 @@ def arpo_agentic(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+@component
+class SharedNodeMean:
+    """Mean of x over the rollouts that share an action, (N, T): the paper's hard estimate."""
+
+    requires = Requires(signals=("step/node",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        group = batch.row_group[:, None].expand_as(batch.mask)
+        node = combine_labels(group[batch.mask], batch.signals["step/node"][batch.mask])
+        per_action = broadcast_to_tokens(x, batch)[batch.mask]
+        return scatter_tokens(group_ops.mean(per_action, node), batch)
 
 
 PAPER = Paper(

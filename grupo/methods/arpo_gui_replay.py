@@ -15,10 +15,50 @@ from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Finite, NonNegativeFloat
 from grupo.core.requires import Requires
-from grupo.core.rng import make_rng
 from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
+from grupo.util.rng import make_rng
+
+
+def arpo_gui_replay(
+    group_size: PositiveInt = 8,
+    capacity: PositiveInt = 8,
+    max_std: NonNegativeFloat = 0.05,
+    max_mean: Finite = 0.2,
+    success_threshold: Finite = 0.1,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.3,
+    dual_clip: Positive = 3.0,
+    reward_term: str = "env_reward",
+) -> Method:
+    """GRPO with a past success of the task in the place of the first rollout of failed groups.
+
+    A = (r - mean(r)) / std(r), std by n - 1, over the group with the success. loss = mean over
+    rollouts and their tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), at most
+    -dual_clip A where A < 0. R is the ratio to the policy at the start of the step, also for the
+    success: it begins at 1. There is no KL penalty.
+
+    A step makes 2 updates, one on each of 2 minibatches.
+
+    Args:
+        group_size: rollouts per task (release: 8).
+        capacity: successes that are kept per task; the oldest leave first (release: 8).
+        max_std: standard deviation below which a group may have failed (release: 0.05).
+        max_mean: mean below which a group may have failed (release: 0.2).
+        success_threshold: a rollout is kept if `reward_term` is above this (release: 0.1).
+        clip_low: width of the clip below 1 (release: 0.2).
+        clip_high: width of the clip above 1 (release: 0.3).
+        dual_clip: largest ratio that counts where A < 0 (release: 3).
+        reward_term: the reward term of the task, without that of the format.
+    """
+    kept = NewestAbove(capacity, reward_term, success_threshold)
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=ReplaceFirstIfFailed(kept, max_std, max_mean),
+        loss=RatioToCurrent(Clip(clip_low, clip_high, CappedRatio(dual_clip))),
+        updates=Updates(minibatches=2),
+    )
 
 
 @component
@@ -70,46 +110,6 @@ def group_rng(group: Group) -> Random:
     """The random stream of a group, derived from its actions: the same on all ranks."""
     actions = [action for rollout in group.rollouts for _, action in rollout.turns]
     return make_rng(0, "replay", *((action.rng_key, action.items) for action in actions))
-
-
-def arpo_gui_replay(
-    group_size: PositiveInt = 8,
-    capacity: PositiveInt = 8,
-    max_std: NonNegativeFloat = 0.05,
-    max_mean: Finite = 0.2,
-    success_threshold: Finite = 0.1,
-    clip_low: NonNegative = 0.2,
-    clip_high: NonNegative = 0.3,
-    dual_clip: Positive = 3.0,
-    reward_term: str = "env_reward",
-) -> Method:
-    """GRPO with a past success of the task in the place of the first rollout of failed groups.
-
-    A = (r - mean(r)) / std(r), std by n - 1, over the group with the success. loss = mean over
-    rollouts and their tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), at most
-    -dual_clip A where A < 0. R is the ratio to the policy at the start of the step, also for the
-    success: it begins at 1. There is no KL penalty.
-
-    A step makes 2 updates, one on each of 2 minibatches.
-
-    Args:
-        group_size: rollouts per task (release: 8).
-        capacity: successes that are kept per task; the oldest leave first (release: 8).
-        max_std: standard deviation below which a group may have failed (release: 0.05).
-        max_mean: mean below which a group may have failed (release: 0.2).
-        success_threshold: a rollout is kept if `reward_term` is above this (release: 0.1).
-        clip_low: width of the clip below 1 (release: 0.2).
-        clip_high: width of the clip above 1 (release: 0.3).
-        dual_clip: largest ratio that counts where A < 0 (release: 3).
-        reward_term: the reward term of the task, without that of the format.
-    """
-    kept = NewestAbove(capacity, reward_term, success_threshold)
-    return Method(
-        sampler=GroupSampler(group_size),
-        filter=ReplaceFirstIfFailed(kept, max_std, max_mean),
-        loss=RatioToCurrent(Clip(clip_low, clip_high, CappedRatio(dual_clip))),
-        updates=Updates(minibatches=2),
-    )
 
 
 PAPER = Paper(

@@ -14,27 +14,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class InverseRatioForPositive:
-    """min(w, cap) with w = r where A < 0, 1 / r elsewhere, and 0 where PPO's clip is active.
-
-    Args:
-        clip_low: w is 0 where A < 0 and r < 1 - clip_low.
-        clip_high: w is 0 elsewhere if r > 1 + clip_high.
-        cap: largest weight.
-    """
-
-    clip_low: NonNegative = 0.2
-    clip_high: NonNegative = 0.2
-    cap: Positive = 3.0
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r = ratios.token(pi, batch)
-        negative = torch.where(r >= 1 - self.clip_low, r, 0.0)
-        positive = torch.where(r <= 1 + self.clip_high, 1 / r, 0.0)
-        return torch.where(batch.advantage < 0, negative, positive).clamp(max=self.cap)
-
-
 def aspo_ratio(
     group_size: PositiveInt = 16,
     clip_low: NonNegative = 0.2,
@@ -61,6 +40,27 @@ def aspo_ratio(
         aggregation=token_mean,
         updates=Updates(epochs=3, minibatches=4),
     )
+
+
+@component
+class InverseRatioForPositive:
+    """min(w, cap) with w = r where A < 0, 1 / r elsewhere, and 0 where PPO's clip is active.
+
+    Args:
+        clip_low: w is 0 where A < 0 and r < 1 - clip_low.
+        clip_high: w is 0 elsewhere if r > 1 + clip_high.
+        cap: largest weight.
+    """
+
+    clip_low: NonNegative = 0.2
+    clip_high: NonNegative = 0.2
+    cap: Positive = 3.0
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        r = ratios.token(pi, batch)
+        negative = torch.where(r >= 1 - self.clip_low, r, 0.0)
+        positive = torch.where(r <= 1 + self.clip_high, 1 / r, 0.0)
+        return torch.where(batch.advantage < 0, negative, positive).clamp(max=self.cap)
 
 
 PAPER = Paper(

@@ -14,6 +14,27 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def aspo_tir(
+    group_size: PositiveInt = 8,
+    bias_coef: NumberOrSchedule = -2.0,
+    max_bias_fraction: NonNegative = 0.7,
+) -> Method:
+    """GRPO whose advantage of correct rollouts grows or shrinks by the position of the first call.
+
+    The change is at most max_bias_fraction of the advantage. A reward for early calls would be
+    amplified by the division by std where all answers are correct.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        bias_coef: strength; negative favours early calls.
+        max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByStd(), EarlyToolBonus(bias_coef, max_bias_fraction)),
+    )
+
+
 @component
 class EarlyToolBonus:
     """A + clip(bias_coef (p - mean p) / mean L, -k |A|, k |A|), k = max_bias_fraction.
@@ -41,27 +62,6 @@ class EarlyToolBonus:
         bound = self.max_bias_fraction * x.abs()
         bias = torch.max(torch.min(self.bias_coef * delay / length, bound), -bound)
         return x + bias * applies
-
-
-def aspo_tir(
-    group_size: PositiveInt = 8,
-    bias_coef: NumberOrSchedule = -2.0,
-    max_bias_fraction: NonNegative = 0.7,
-) -> Method:
-    """GRPO whose advantage of correct rollouts grows or shrinks by the position of the first call.
-
-    The change is at most max_bias_fraction of the advantage. A reward for early calls would be
-    amplified by the division by std where all answers are correct.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        bias_coef: strength; negative favours early calls.
-        max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), ScaleByStd(), EarlyToolBonus(bias_coef, max_bias_fraction)),
-    )
 
 
 PAPER = Paper(

@@ -13,20 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class AddConstant:
-    """x + constant.
-
-    Args:
-        constant: added to every advantage.
-    """
-
-    constant: NumberOrSchedule
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x + self.constant
-
-
 def asymre(group_size: PositiveInt = 8, baseline_margin: NonNegative = 0.1) -> Method:
     """-(r - V) log pi of whole answers, V = mean(r) - baseline_margin, without ratio or clip.
 
@@ -44,6 +30,20 @@ def asymre(group_size: PositiveInt = 8, baseline_margin: NonNegative = 0.1) -> M
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+@component
+class AddConstant:
+    """x + constant.
+
+    Args:
+        constant: added to every advantage.
+    """
+
+    constant: NumberOrSchedule
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x + self.constant
 
 
 PAPER = Paper(

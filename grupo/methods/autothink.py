@@ -14,6 +14,31 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def autothink(
+    group_size: PositiveInt = 8, mode_fraction: Fraction = 0.5, length_coef: NonNegative = 0.0
+) -> Method:
+    """A = (r - mean(r)) / std(r), r by mode (thinking or not), outcome and length.
+
+    Stage 1 of the paper: mode_fraction 0.5. Stage 2: mode_fraction 1, no balance. Stage 3: also
+    length_coef 0.05. Reward terms: "correct"; "think", 0 if the answer begins by closing the
+    thinking; "format", 0 if the thinking is never closed or no answer is found (r = 0 before the
+    balance).
+
+    A step makes 2 updates, one on each of 2 minibatches; stages 2 and 3 make one.
+
+    Args:
+        group_size: rollouts per task.
+        mode_fraction: share of a mode in the batch from which its reward is reduced.
+        length_coef: strength of the length term.
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(BalancedModeReward(mode_fraction, length_coef), Center(), ScaleByStd()),
+        updates=Updates(minibatches=2),
+    )
+
+
 REWARD_TERMS = ("correct", "think", "format")
 
 
@@ -52,30 +77,6 @@ class BalancedModeReward:
         share = torch.where(think, think_share, 1 - think_share)
         d = (self.slope * (share - self.mode_fraction)).clamp(0, 1)
         return (1 - d) * r + d * torch.where(think, success - 1, 3 * success - 2)
-
-
-def autothink(
-    group_size: PositiveInt = 8, mode_fraction: Fraction = 0.5, length_coef: NonNegative = 0.0
-) -> Method:
-    """A = (r - mean(r)) / std(r), r by mode (thinking or not), outcome and length.
-
-    Stage 1 of the paper: mode_fraction 0.5. Stage 2: mode_fraction 1, no balance. Stage 3: also
-    length_coef 0.05. Reward terms: "correct"; "think", 0 if the answer begins by closing the
-    thinking; "format", 0 if the thinking is never closed or no answer is found (r = 0 before the
-    balance).
-
-    A step makes 2 updates, one on each of 2 minibatches; stages 2 and 3 make one.
-
-    Args:
-        group_size: rollouts per task.
-        mode_fraction: share of a mode in the batch from which its reward is reduced.
-        length_coef: strength of the length term.
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(BalancedModeReward(mode_fraction, length_coef), Center(), ScaleByStd()),
-        updates=Updates(minibatches=2),
-    )
 
 
 PAPER = Paper(

@@ -15,6 +15,28 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def bnpo(
+    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
+    """A = (r - p) / f(p): a flat f is REINFORCE with a baseline, Beta(3/2, 3/2) is pi / 8 GRPO.
+
+    p is the group's pass rate, f a Beta density fitted to the pass rates of the batch.
+    loss = mean over answers of the sum over tokens of
+      -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A)
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=BetaNormalise(),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_sum,
+    )
+
+
 @component
 class BetaNormalise:
     """(x - p) min(1 / f(p; alpha, beta), max_scale), f the Beta density, p the group's mean reward.
@@ -46,28 +68,6 @@ def _beta_parameters(p: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     v = (weight * (p - m) ** 2).sum() / (weight.sum() - 1).clamp(min=1)
     k = torch.where(v > 1e-12, m * (1 - m) / v - 1, torch.zeros_like(v))
     return (1 + k * m / 3).clamp(min=1), (1 + k * (1 - m) / 3).clamp(min=1)
-
-
-def bnpo(
-    group_size: PositiveInt = 16, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
-) -> Method:
-    """A = (r - p) / f(p): a flat f is REINFORCE with a baseline, Beta(3/2, 3/2) is pi / 8 GRPO.
-
-    p is the group's pass rate, f a Beta density fitted to the pass rates of the batch.
-    loss = mean over answers of the sum over tokens of
-      -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A)
-
-    Args:
-        group_size: rollouts per task.
-        clip_low: ratios are at least 1 - clip_low.
-        clip_high: ratios are at most 1 + clip_high.
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=BetaNormalise(),
-        loss=Clip(clip_low, clip_high),
-        aggregation=token_sum,
-    )
 
 
 PAPER = Paper(

@@ -15,6 +15,19 @@ from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
 
 
+def bradley_terry(head: FeatureHead = DeepHead("score")) -> Method:
+    """loss = mean over pairs of -log sigmoid(s(chosen) - s(rejected)), s a head of the policy.
+
+    The gradient of a `DeepHead` trains the policy's network, which becomes the reward model.
+    `grupo export` writes it with its head, and `LearnedReward` reads it.
+
+    Args:
+        head: the head that scores an answer.
+    """
+    loss = Preference(HeadAtEnd(head), Logistic(beta=1.0))
+    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
+
+
 @component
 class HeadAtEnd:
     """Output of a head in the state before the last token of each rollout, (R,).
@@ -39,19 +52,6 @@ class HeadAtEnd:
         score: Tensor = pi[self.head.name]
         is_last = at_last_token(batch.reward.new_ones(len(batch.reward)), batch).to(score)
         return sum_per_rollout(score * is_last, batch)
-
-
-def bradley_terry(head: FeatureHead = DeepHead("score")) -> Method:
-    """loss = mean over pairs of -log sigmoid(s(chosen) - s(rejected)), s a head of the policy.
-
-    The gradient of a `DeepHead` trains the policy's network, which becomes the reward model.
-    `grupo export` writes it with its head, and `LearnedReward` reads it.
-
-    Args:
-        head: the head that scores an answer.
-    """
-    loss = Preference(HeadAtEnd(head), Logistic(beta=1.0))
-    return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)
 
 
 PAPER = Paper(

@@ -18,6 +18,30 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def canon(
+    group_size: PositiveInt = 16, between_weight: Fraction = 1.0, max_length: PositiveInt = 8192
+) -> Method:
+    """Dr. GRPO with the mean of the other half of the group, by mean entropy, as the baseline.
+
+    Token sums are divided by a constant; ratios are clipped to [0.8, 1.28]; sixteen updates per
+    step. Schedules of the weight: `canon(between_weight=COSINE_FIRST_INTRA_LATER_INTER)`, or
+    `.replace(advantage=FIRST_INTER_LATER_INTRA)`, which follows the mean reward.
+
+    Args:
+        group_size: rollouts per task.
+        between_weight: weight of the comparison between the halves; the rest compares within.
+        max_length: constant that token sums are divided by.
+    """
+    # The authors' other metric is length; with high_scale=0.9 long correct answers count less.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=ConditionalAdvantage(between_weight),
+        loss=Clip(0.2, 0.28),
+        aggregation=ConstantLength(max_length),
+        updates=Updates(minibatches=16),
+    )
+
+
 @component
 class ConditionalAdvantage:
     """mu (r - mean of the other half) + (1 - mu) (r - mean of the own half), halves by `metric`.
@@ -69,35 +93,19 @@ class BlendByMeanReward:
 
 
 INTER, INTRA = ConditionalAdvantage(1.0), ConditionalAdvantage(0.0)
+
+
 FIRST_INTER_LATER_INTRA = BlendByMeanReward(INTER, INTRA)
+
+
 FIRST_INTRA_LATER_INTER = BlendByMeanReward(INTRA, INTER)
+
+
 # mu after a line over the first fifth of the run, three times
 COSINE_FIRST_INTER_LATER_INTRA = CosineRestarts(initial=0.0, start=1.0, end=0.4)
+
+
 COSINE_FIRST_INTRA_LATER_INTER = CosineRestarts(initial=1.0, start=0.4, end=1.0)
-
-
-def canon(
-    group_size: PositiveInt = 16, between_weight: Fraction = 1.0, max_length: PositiveInt = 8192
-) -> Method:
-    """Dr. GRPO with the mean of the other half of the group, by mean entropy, as the baseline.
-
-    Token sums are divided by a constant; ratios are clipped to [0.8, 1.28]; sixteen updates per
-    step. Schedules of the weight: `canon(between_weight=COSINE_FIRST_INTRA_LATER_INTER)`, or
-    `.replace(advantage=FIRST_INTER_LATER_INTRA)`, which follows the mean reward.
-
-    Args:
-        group_size: rollouts per task.
-        between_weight: weight of the comparison between the halves; the rest compares within.
-        max_length: constant that token sums are divided by.
-    """
-    # The authors' other metric is length; with high_scale=0.9 long correct answers count less.
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=ConditionalAdvantage(between_weight),
-        loss=Clip(0.2, 0.28),
-        aggregation=ConstantLength(max_length),
-        updates=Updates(minibatches=16),
-    )
 
 
 PAPER = Paper(

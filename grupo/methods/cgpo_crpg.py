@@ -16,18 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class CenterBatch:
-    """x minus its mean over the rollouts of the batch that have actions."""
-
-    # the mean is over all groups
-    requires = Requires(whole_batch=True)
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        has_actions = batch.lengths > 0
-        return x - torch.where(has_actions, x, 0.0).sum() / has_actions.sum().clamp(min=1)
-
-
 def cgpo_crpg(group_size: PositiveInt = 4, max_kl: Positive = 10.0) -> Method:
     """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / max_kl).
 
@@ -44,6 +32,18 @@ def cgpo_crpg(group_size: PositiveInt = 4, max_kl: Positive = 10.0) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+@component
+class CenterBatch:
+    """x minus its mean over the rollouts of the batch that have actions."""
+
+    # the mean is over all groups
+    requires = Requires(whole_batch=True)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        has_actions = batch.lengths > 0
+        return x - torch.where(has_actions, x, 0.0).sum() / has_actions.sum().clamp(min=1)
 
 
 PAPER = Paper(

@@ -14,26 +14,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 
-@component
-class CosineDecay(Schedule):
-    """Schedule from `start` to `end` along half a cosine over a fraction of the run; then `end`.
-
-    Args:
-        start: value at the beginning of the run.
-        end: value after the decay.
-        decay_fraction: fraction of the run over which it decays, in (0, 1].
-    """
-
-    start: float
-    end: float
-    decay_fraction: PositiveProbability
-
-    def value(self, progress: float) -> float:
-        """The value at a progress in [0, 1]."""
-        angle = math.pi * min(1.0, progress / self.decay_fraction)
-        return self.end + (self.start - self.end) * (1 + math.cos(angle)) / 2
-
-
 def chord_mu(
     group_size: PositiveInt = 8,
     initial_sft_weight: Fraction = 0.9,
@@ -60,6 +40,26 @@ def chord_mu(
         loss=MixSFT(mu, Clip(clip_eps, clip_eps), NLL()),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+@component
+class CosineDecay(Schedule):
+    """Schedule from `start` to `end` along half a cosine over a fraction of the run; then `end`.
+
+    Args:
+        start: value at the beginning of the run.
+        end: value after the decay.
+        decay_fraction: fraction of the run over which it decays, in (0, 1].
+    """
+
+    start: float
+    end: float
+    decay_fraction: PositiveProbability
+
+    def value(self, progress: float) -> float:
+        """The value at a progress in [0, 1]."""
+        angle = math.pi * min(1.0, progress / self.decay_fraction)
+        return self.end + (self.start - self.end) * (1 + math.cos(angle)) / 2
 
 
 PAPER = Paper(

@@ -10,12 +10,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 
-def uncertainty_weight(pi: Signals, batch: Batch) -> PerAction:
-    """p (1 - p), (N, T): largest at p = 1/2, 0 for certain and for impossible tokens."""
-    p = pi.logp.exp()
-    return p * (1 - p)
-
-
 def chord_phi(
     group_size: PositiveInt = 8, sft_weight: Fraction = 0.1, clip_eps: NonNegative = 0.2
 ) -> Method:
@@ -34,6 +28,12 @@ def chord_phi(
         loss=MixSFT(sft_weight, Clip(clip_eps, clip_eps), WeightedReinforce(uncertainty_weight)),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+def uncertainty_weight(pi: Signals, batch: Batch) -> PerAction:
+    """p (1 - p), (N, T): largest at p = 1/2, 0 for certain and for impossible tokens."""
+    p = pi.logp.exp()
+    return p * (1 - p)
 
 
 PAPER = Paper(

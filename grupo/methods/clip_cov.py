@@ -13,33 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class DropHighCovariance:
-    """Weight 0 for a fraction of all tokens, drawn from those in a range of covariance; else 1.
-
-    Args:
-        drop_fraction: fraction of the minibatch's tokens that are dropped.
-        min_covariance: lower end of the range, exclusive.
-        max_covariance: upper end of the range, exclusive.
-    """
-
-    drop_fraction: Fraction
-    min_covariance: NumberOrSchedule
-    max_covariance: NumberOrSchedule
-
-    # the covariance uses means of the minibatch
-    requires = Requires(coupled_rows=True, whole_batch=True)
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        cov = logp_advantage_covariance(pi, batch)
-        dropped = batch.mask & (cov > self.min_covariance) & (cov < self.max_covariance)
-        fraction = self.drop_fraction * int(batch.mask.sum()) / max(1, int(dropped.sum()))
-        dropped[dropped.clone()] = top_fraction_mask(
-            hash_uniform(batch.old_logp[dropped]), min(1.0, fraction)
-        )
-        return (~dropped).to(batch.old_logp)
-
-
 def clip_cov(
     group_size: PositiveInt = 8,
     drop_fraction: Fraction = 2e-4,
@@ -71,6 +44,33 @@ def clip_cov(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+@component
+class DropHighCovariance:
+    """Weight 0 for a fraction of all tokens, drawn from those in a range of covariance; else 1.
+
+    Args:
+        drop_fraction: fraction of the minibatch's tokens that are dropped.
+        min_covariance: lower end of the range, exclusive.
+        max_covariance: upper end of the range, exclusive.
+    """
+
+    drop_fraction: Fraction
+    min_covariance: NumberOrSchedule
+    max_covariance: NumberOrSchedule
+
+    # the covariance uses means of the minibatch
+    requires = Requires(coupled_rows=True, whole_batch=True)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        cov = logp_advantage_covariance(pi, batch)
+        dropped = batch.mask & (cov > self.min_covariance) & (cov < self.max_covariance)
+        fraction = self.drop_fraction * int(batch.mask.sum()) / max(1, int(dropped.sum()))
+        dropped[dropped.clone()] = top_fraction_mask(
+            hash_uniform(batch.old_logp[dropped]), min(1.0, fraction)
+        )
+        return (~dropped).to(batch.old_logp)
 
 
 PAPER = Paper(

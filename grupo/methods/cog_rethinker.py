@@ -20,19 +20,6 @@ from grupo.rollouts.samplers import (
 from grupo.rollouts.samplers.kept_answers import replace_all
 from grupo.rollouts.samplers.recited_rescues import RECITED
 
-DECOMPOSED, CORRECTED = "decomposed", "corrected"  # sources of the rollouts of the two stages
-DECOMPOSE = "\n\nSplit the problem into parts, solve each of them, then give the final answer."
-CORRECT = "\n\nAn answer that is wrong: {attempt}\n\nFind the mistake, and answer again."
-
-
-def keep_mixed_and_recited(groups: Sequence[Group]) -> Sequence[Group]:
-    """Keep the groups whose rewards differ, and those with recited rollouts."""
-    return [
-        group
-        for group in groups
-        if group.has_reward_variance or any(r.source == RECITED for r in group.rollouts)
-    ]
-
 
 def cog_rethinker(
     group_size: PositiveInt = 8,
@@ -68,6 +55,24 @@ def cog_rethinker(
         loss=SelectBySource(Clip(clip_low, clip_high), sft_coef * NLL()),
         aggregation=PerSourceMean(token_mean),
     )
+
+
+DECOMPOSED, CORRECTED = "decomposed", "corrected"  # sources of the rollouts of the two stages
+
+
+DECOMPOSE = "\n\nSplit the problem into parts, solve each of them, then give the final answer."
+
+
+CORRECT = "\n\nAn answer that is wrong: {attempt}\n\nFind the mistake, and answer again."
+
+
+def keep_mixed_and_recited(groups: Sequence[Group]) -> Sequence[Group]:
+    """Keep the groups whose rewards differ, and those with recited rollouts."""
+    return [
+        group
+        for group in groups
+        if group.has_reward_variance or any(r.source == RECITED for r in group.rollouts)
+    ]
 
 
 PAPER = Paper(

@@ -16,6 +16,30 @@ from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
 
+def confucius3_math(
+    group_size: PositiveInt = 8,
+    target_entropy: NonNegative = 0.55,
+    entropy_coef: NonNegative = 0.001,
+) -> Method:
+    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and a target for the entropy H.
+
+    The loss gains entropy_coef |H - target_entropy|; mu is the mean of R over the group.
+
+    Args:
+        group_size: rollouts per task.
+        target_entropy: entropy that the loss steers to, in nats.
+        entropy_coef: weight of the entropy loss.
+    """
+    return Method(
+        curriculum=DynamicSampling(ShuffledTasks(), 10),
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=hardness_weighted_advantage,
+        loss=Clip(0.2, 0.28) + entropy_coef * EntropyTargetLoss(target_entropy),
+        aggregation=token_mean,
+    )
+
+
 def hardness_weighted_advantage(x: Tensor, batch: Batch) -> Tensor:
     """(R - mu) (1.256 - 0.256 mu), (R,), with R = 2 r - 1 and mu its mean over the group."""
     R = 2 * x - 1
@@ -40,30 +64,6 @@ class EntropyTargetLoss(Loss):
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         H = pi.entropy.masked_fill(~batch.mask, 0.0).sum() / batch.mask.sum().clamp(min=1)
         return (H - self.target_entropy).sign().detach() * (pi.entropy - self.target_entropy)
-
-
-def confucius3_math(
-    group_size: PositiveInt = 8,
-    target_entropy: NonNegative = 0.55,
-    entropy_coef: NonNegative = 0.001,
-) -> Method:
-    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and a target for the entropy H.
-
-    The loss gains entropy_coef |H - target_entropy|; mu is the mean of R over the group.
-
-    Args:
-        group_size: rollouts per task.
-        target_entropy: entropy that the loss steers to, in nats.
-        entropy_coef: weight of the entropy loss.
-    """
-    return Method(
-        curriculum=DynamicSampling(ShuffledTasks(), 10),
-        sampler=GroupSampler(group_size),
-        filter=keep_nonzero_std,
-        advantage=hardness_weighted_advantage,
-        loss=Clip(0.2, 0.28) + entropy_coef * EntropyTargetLoss(target_entropy),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

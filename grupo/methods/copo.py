@@ -18,6 +18,36 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def copo(
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    entropy_slope: NonNegative = 5.0,
+    entropy_midpoint: NonNegative = 1.0,
+    consistency_coef: Fraction = 0.0,
+    minibatches: PositiveInt = 16,
+) -> Method:
+    """Two clipped losses, of GRPO's A and of A between groups, mixed by the entropy of answers.
+
+    Reward term: "cluster", the same for equal answers.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        entropy_slope: slope of the mixing weight, per bit (authors' README: 5).
+        entropy_midpoint: entropy at which both losses weigh the same, in bits (README: 1).
+        consistency_coef: weight of the consistency of a group's answers in its reward (paper: 1,
+            run_copo.sh: 0).
+        minibatches: optimizer updates per rollout step (run_copo.sh: 16).
+    """
+    within = chain(Center(), ScaleByStd())
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=BetweenGroups(consistency_coef),
+        loss=BlendedClip(Clip(clip_eps, clip_eps), within, entropy_slope, entropy_midpoint),
+        updates=Updates(minibatches=minibatches),
+    )
+
+
 def answer_entropy(batch: Batch) -> Tensor:
     """H = -sum over distinct answers of f log2 f, (R,), f their shares of the group, in bits.
 
@@ -82,36 +112,6 @@ class BlendedClip(Loss):
         w = broadcast_to_tokens(self.weight(batch), batch).to(pi.logp)
         within = self.surrogate(pi, batch.with_advantage(self.within))
         return w * within + (1 - w) * self.surrogate(pi, batch)
-
-
-def copo(
-    group_size: PositiveInt = 8,
-    clip_eps: NonNegative = 0.2,
-    entropy_slope: NonNegative = 5.0,
-    entropy_midpoint: NonNegative = 1.0,
-    consistency_coef: Fraction = 0.0,
-    minibatches: PositiveInt = 16,
-) -> Method:
-    """Two clipped losses, of GRPO's A and of A between groups, mixed by the entropy of answers.
-
-    Reward term: "cluster", the same for equal answers.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        entropy_slope: slope of the mixing weight, per bit (authors' README: 5).
-        entropy_midpoint: entropy at which both losses weigh the same, in bits (README: 1).
-        consistency_coef: weight of the consistency of a group's answers in its reward (paper: 1,
-            run_copo.sh: 0).
-        minibatches: optimizer updates per rollout step (run_copo.sh: 16).
-    """
-    within = chain(Center(), ScaleByStd())
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=BetweenGroups(consistency_coef),
-        loss=BlendedClip(Clip(clip_eps, clip_eps), within, entropy_slope, entropy_midpoint),
-        updates=Updates(minibatches=minibatches),
-    )
 
 
 PAPER = Paper(

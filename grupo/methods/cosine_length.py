@@ -17,37 +17,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class CosineLengthReward:
-    """r from r_0 at length 0 to r_L at max_length along half a cosine; overlong_reward beyond.
-
-    The incoming reward is ignored; the reward term "correct" is true above 1/2.
-
-    Args:
-        max_length: L, in tokens.
-        correct_rewards: r_0 and r_L of correct answers.
-        incorrect_rewards: r_0 and r_L of incorrect answers.
-        overlong_reward: reward of an answer of max_length - margin tokens or more.
-        margin: in tokens.
-    """
-
-    max_length: PositiveInt
-    correct_rewards: tuple[NumberOrSchedule, NumberOrSchedule] = (2.0, 1.0)
-    incorrect_rewards: tuple[NumberOrSchedule, NumberOrSchedule] = (-10.0, 0.0)
-    overlong_reward: NumberOrSchedule = -10.0
-    margin: PositiveInt = 16
-
-    requires = Requires(reward_terms=("correct",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        correct = batch.reward_terms["correct"] > 0.5
-        L = batch.lengths
-        start = torch.where(correct, self.correct_rewards[0], self.incorrect_rewards[0])
-        end = torch.where(correct, self.correct_rewards[1], self.incorrect_rewards[1])
-        r = end + (start - end) * (1 + torch.cos(pi * L / self.max_length)) / 2
-        return torch.where(self.margin + L >= self.max_length, self.overlong_reward, r)
-
-
 def cosine_length(
     max_length: PositiveInt,
     group_size: PositiveInt = 16,
@@ -78,6 +47,37 @@ def cosine_length(
         ),
         updates=Updates(epochs=2, minibatches=16),
     )
+
+
+@component
+class CosineLengthReward:
+    """r from r_0 at length 0 to r_L at max_length along half a cosine; overlong_reward beyond.
+
+    The incoming reward is ignored; the reward term "correct" is true above 1/2.
+
+    Args:
+        max_length: L, in tokens.
+        correct_rewards: r_0 and r_L of correct answers.
+        incorrect_rewards: r_0 and r_L of incorrect answers.
+        overlong_reward: reward of an answer of max_length - margin tokens or more.
+        margin: in tokens.
+    """
+
+    max_length: PositiveInt
+    correct_rewards: tuple[NumberOrSchedule, NumberOrSchedule] = (2.0, 1.0)
+    incorrect_rewards: tuple[NumberOrSchedule, NumberOrSchedule] = (-10.0, 0.0)
+    overlong_reward: NumberOrSchedule = -10.0
+    margin: PositiveInt = 16
+
+    requires = Requires(reward_terms=("correct",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        correct = batch.reward_terms["correct"] > 0.5
+        L = batch.lengths
+        start = torch.where(correct, self.correct_rewards[0], self.incorrect_rewards[0])
+        end = torch.where(correct, self.correct_rewards[1], self.incorrect_rewards[1])
+        r = end + (start - end) * (1 + torch.cos(pi * L / self.max_length)) / 2
+        return torch.where(self.margin + L >= self.max_length, self.overlong_reward, r)
 
 
 PAPER = Paper(

@@ -12,6 +12,33 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def cppo(
+    group_size: PositiveInt = 16,
+    prune_fraction: Fraction = 0.5,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
+) -> Method:
+    """GRPO's A over the whole group; the loss is a mean over the rollouts of largest |A|.
+
+    loss = 1 / k sum over the k kept of 1 / L_i sum_t -min(R A, clip(R) A) + kl_coef k3,
+    k = (1 - prune_fraction) G.
+
+    A step makes 2 updates: 2 passes over its batch.
+
+    Args:
+        group_size: G, rollouts per task.
+        prune_fraction: fraction of a group that is not trained on (paper: 1/2 to 15/16 of 16).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        aggregation=TopAdvantageMean(prune_fraction),
+        updates=Updates(epochs=2),
+    )
+
+
 @component
 class TopAdvantageMean:
     """Aggregation 1 / (K L_i) for a group's k rows of largest |A|, K of them in the batch.
@@ -40,33 +67,6 @@ class TopAdvantageMean:
         above = (same & (abs_advantage > abs_advantage[:, None]) & ~tied).sum(1)
         k = (same.sum(1) * (1 - self.prune_fraction) + 1e-9).floor().clamp(min=1)
         return ((k - above) / tied.sum(1).clamp(min=1)).clamp(0, 1) * has_actions
-
-
-def cppo(
-    group_size: PositiveInt = 16,
-    prune_fraction: Fraction = 0.5,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.04,
-) -> Method:
-    """GRPO's A over the whole group; the loss is a mean over the rollouts of largest |A|.
-
-    loss = 1 / k sum over the k kept of 1 / L_i sum_t -min(R A, clip(R) A) + kl_coef k3,
-    k = (1 - prune_fraction) G.
-
-    A step makes 2 updates: 2 passes over its batch.
-
-    Args:
-        group_size: G, rollouts per task.
-        prune_fraction: fraction of a group that is not trained on (paper: 1/2 to 15/16 of 16).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-        aggregation=TopAdvantageMean(prune_fraction),
-        updates=Updates(epochs=2),
-    )
 
 
 PAPER = Paper(

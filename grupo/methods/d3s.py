@@ -14,6 +14,26 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def d3s(
+    group_size: PositiveInt = 16,
+    rollout_fraction: PositiveFraction = 0.25,
+    token_fraction: PositiveFraction = 0.2,
+) -> Method:
+    """GRPO on the rollouts of largest Var(A), and of these on the tokens of largest |A| H.
+
+    Both fractions grow linearly to 1 at the end of the run; A is that of the whole group, H the
+    entropy when the batch was sampled.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        rollout_fraction: fraction of rollouts at the first step (our choice).
+        token_fraction: fraction of tokens at the first step (our choice).
+    """
+    schedules = (Linear(rollout_fraction, 1.0), Linear(token_fraction, 1.0))
+    aggregation = TopAdvantageTokens(*schedules)
+    return Method(sampler=GroupSampler(group_size), aggregation=aggregation)
+
+
 @component
 class TopAdvantageTokens:
     """Aggregation: mean over the tokens of largest |A| H in the rollouts of largest Var(A), (N, T).
@@ -44,26 +64,6 @@ class TopAdvantageTokens:
         one_group = torch.zeros_like(score).long()
         w = weight * group_ops.lowest_share(-score, num_tokens, one_group, weight=weight)
         return scatter_tokens(w / w.sum().clamp(min=1e-9), batch).to(batch.old_logp)
-
-
-def d3s(
-    group_size: PositiveInt = 16,
-    rollout_fraction: PositiveFraction = 0.25,
-    token_fraction: PositiveFraction = 0.2,
-) -> Method:
-    """GRPO on the rollouts of largest Var(A), and of these on the tokens of largest |A| H.
-
-    Both fractions grow linearly to 1 at the end of the run; A is that of the whole group, H the
-    entropy when the batch was sampled.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        rollout_fraction: fraction of rollouts at the first step (our choice).
-        token_fraction: fraction of tokens at the first step (our choice).
-    """
-    schedules = (Linear(rollout_fraction, 1.0), Linear(token_fraction, 1.0))
-    aggregation = TopAdvantageTokens(*schedules)
-    return Method(sampler=GroupSampler(group_size), aggregation=aggregation)
 
 
 PAPER = Paper(

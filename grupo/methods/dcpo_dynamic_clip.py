@@ -18,6 +18,36 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def dcpo_dynamic_clip(
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.16,
+    clip_high: NonNegative = 0.2,
+    cap: Positive = 10.0,
+) -> Method:
+    """-min(r A, clip(r, lower(q), upper(q)) A), q the token's old probability.
+
+    lower = (1 + sqrt(max(1 - 4 clip_low / q, 0))) / 2, upper = (1 + sqrt(1 + 4 clip_high / q)) / 2.
+    A is the smaller of ((i - 1) A_new + A_total) / i and (A_new + (i - 1) A_total) / i at a task's
+    i-th group; A_total is standardised over all groups of the task so far.
+
+    A step makes 16 updates, one on each of 16 minibatches.
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: constant of the lower bound (authors' README: 0.16; scripts: 0.2).
+        clip_high: constant of the upper bound (authors' README: 0.2; scripts: 0.28).
+        cap: largest ratio (authors' README: 10).
+    """
+    loss = ClipWithin(DynamicClipBounds(clip_low, clip_high), CappedRatio(cap))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=SmoothStandardise(),
+        loss=loss,
+        aggregation=group_sum,
+        updates=Updates(minibatches=16),
+    )
+
+
 @component
 class GroupStatistics(TaskFold):
     """Number of a task's groups, the mean of their means, and the sums of the squared deviations of
@@ -71,36 +101,6 @@ def _history_statistics(x: Tensor, batch: Batch) -> Tensor:
         i, mean, between, within = fold(batch.history[p].state(fold), now)
         statistics[:, p] = x.new_tensor([i, mean, ((within + between) / i) ** 0.5])
     return statistics[:, batch.group]
-
-
-def dcpo_dynamic_clip(
-    group_size: PositiveInt = 16,
-    clip_low: NonNegative = 0.16,
-    clip_high: NonNegative = 0.2,
-    cap: Positive = 10.0,
-) -> Method:
-    """-min(r A, clip(r, lower(q), upper(q)) A), q the token's old probability.
-
-    lower = (1 + sqrt(max(1 - 4 clip_low / q, 0))) / 2, upper = (1 + sqrt(1 + 4 clip_high / q)) / 2.
-    A is the smaller of ((i - 1) A_new + A_total) / i and (A_new + (i - 1) A_total) / i at a task's
-    i-th group; A_total is standardised over all groups of the task so far.
-
-    A step makes 16 updates, one on each of 16 minibatches.
-
-    Args:
-        group_size: rollouts per task.
-        clip_low: constant of the lower bound (authors' README: 0.16; scripts: 0.2).
-        clip_high: constant of the upper bound (authors' README: 0.2; scripts: 0.28).
-        cap: largest ratio (authors' README: 10).
-    """
-    loss = ClipWithin(DynamicClipBounds(clip_low, clip_high), CappedRatio(cap))
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=SmoothStandardise(),
-        loss=loss,
-        aggregation=group_sum,
-        updates=Updates(minibatches=16),
-    )
 
 
 PAPER = Paper(

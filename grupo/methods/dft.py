@@ -9,11 +9,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
 
 
-def probability(pi: Signals, batch: Batch) -> PerAction:
-    """Probability of each action under the policy, (N, T)."""
-    return pi.logp.exp()
-
-
 def dft() -> Method:
     """loss = mean over the tokens of demonstrations of -sg(p) log p.
 
@@ -27,6 +22,11 @@ def dft() -> Method:
         loss=WeightedReinforce(probability),
         aggregation=token_mean,
     )
+
+
+def probability(pi: Signals, batch: Batch) -> PerAction:
+    """Probability of each action under the policy, (N, T)."""
+    return pi.logp.exp()
 
 
 PAPER = Paper(

@@ -15,6 +15,22 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def dhpo(
+    group_size: PositiveInt = 8, base_weight: NonNegative = 0.0, entropy_weight: NonNegative = 1.0
+) -> Method:
+    """Clipped loss of a mixture of token and sequence ratios; uncertain tokens use their own ratio.
+
+    With entropy_weight = 0, base_weight = 0.5 is averaged mixing, 1 is GRPO, 0 is GSPO.
+
+    Args:
+        group_size: rollouts per task.
+        base_weight: weight of the token ratio for the most certain token of a row.
+        entropy_weight: increase of that weight up to the most uncertain token.
+    """
+    loss = HybridRatioClip(base_weight=base_weight, entropy_weight=entropy_weight)
+    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
+
+
 @component
 class HybridRatioClip(Loss):
     """-min(m A, m' A), (N, T): m = w r + (1 - w) s, and m' the same of the clipped r and s.
@@ -47,22 +63,6 @@ class HybridRatioClip(Loss):
         mixed = w * r + (1 - w) * s
         clipped = w * r.clamp(1 - low, 1 + high) + (1 - w) * clipped_s
         return -torch.min(mixed * A, clipped * A)
-
-
-def dhpo(
-    group_size: PositiveInt = 8, base_weight: NonNegative = 0.0, entropy_weight: NonNegative = 1.0
-) -> Method:
-    """Clipped loss of a mixture of token and sequence ratios; uncertain tokens use their own ratio.
-
-    With entropy_weight = 0, base_weight = 0.5 is averaged mixing, 1 is GRPO, 0 is GSPO.
-
-    Args:
-        group_size: rollouts per task.
-        base_weight: weight of the token ratio for the most certain token of a row.
-        entropy_weight: increase of that weight up to the most uncertain token.
-    """
-    loss = HybridRatioClip(base_weight=base_weight, entropy_weight=entropy_weight)
-    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
 
 
 PAPER = Paper(

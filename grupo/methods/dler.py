@@ -22,6 +22,58 @@ from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
 
+def dler(
+    max_length: PositiveInt = 4000,
+    group_size: PositiveInt = 16,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
+    kl_coef: NonNegative = 0.0005,
+) -> Method:
+    """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) over the group.
+
+    r = 0 for answers of more than max_length tokens.
+    loss = token mean of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) + kl_coef k2 over groups
+    whose r differ, refilled until the batch is full (eq. 3, sections 3.1 to 3.4); eight updates per
+    step. `difficulty_aware_dler` is section 3.5.
+
+    Args:
+        max_length: largest length with a reward, in tokens.
+        group_size: rollouts per task.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
+        kl_coef: weight of the KL divergence from the reference policy (table 4).
+    """
+    lengths = TruncationLengths((max_length,))
+    return Method(
+        curriculum=DynamicSampling(ShuffledTasks(), 10),  # DAPO's ten rounds of generation
+        sampler=GroupSampler(group_size),
+        filter=KeepInformativeWithinLength(lengths),
+        advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
+        loss=Clip(clip_low, clip_high) + kl_coef * KL(k2),
+        aggregation=token_mean,
+        updates=Updates(minibatches=8),
+    )
+
+
+def difficulty_aware_dler(
+    max_lengths: tuple[PositiveInt, ...] = (4000, 2000),
+    thresholds: tuple[Probability, ...] = (0.5,),
+    group_size: PositiveInt = 16,
+) -> Method:
+    """DLER whose truncation length depends on the fraction of correct answers (section 3.5).
+
+    Args:
+        max_lengths: largest lengths with a reward, in tokens, of the hardest groups first.
+        thresholds: fractions of correct answers between them, ascending.
+        group_size: rollouts per task.
+    """
+    lengths = TruncationLengths(max_lengths, thresholds)
+    return dler(group_size=group_size).replace(
+        filter=KeepInformativeWithinLength(lengths),
+        advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
+    )
+
+
 @component
 class TruncationLengths:
     """The largest length with a reward, by the fraction of correct rollouts of a group.
@@ -90,58 +142,6 @@ class KeepInformativeWithinLength:
         rewards = torch.tensor(group.rewards, dtype=torch.float64)
         max_length = self.lengths(self.lengths.is_correct(rewards).mean()).item()
         return {r.reward * (r.length <= max_length) for r in group.rollouts}
-
-
-def dler(
-    max_length: PositiveInt = 4000,
-    group_size: PositiveInt = 16,
-    clip_low: NonNegative = 0.2,
-    clip_high: NonNegative = 0.28,
-    kl_coef: NonNegative = 0.0005,
-) -> Method:
-    """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) over the group.
-
-    r = 0 for answers of more than max_length tokens.
-    loss = token mean of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) + kl_coef k2 over groups
-    whose r differ, refilled until the batch is full (eq. 3, sections 3.1 to 3.4); eight updates per
-    step. `difficulty_aware_dler` is section 3.5.
-
-    Args:
-        max_length: largest length with a reward, in tokens.
-        group_size: rollouts per task.
-        clip_low: ratios are at least 1 - clip_low.
-        clip_high: ratios are at most 1 + clip_high.
-        kl_coef: weight of the KL divergence from the reference policy (table 4).
-    """
-    lengths = TruncationLengths((max_length,))
-    return Method(
-        curriculum=DynamicSampling(ShuffledTasks(), 10),  # DAPO's ten rounds of generation
-        sampler=GroupSampler(group_size),
-        filter=KeepInformativeWithinLength(lengths),
-        advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
-        loss=Clip(clip_low, clip_high) + kl_coef * KL(k2),
-        aggregation=token_mean,
-        updates=Updates(minibatches=8),
-    )
-
-
-def difficulty_aware_dler(
-    max_lengths: tuple[PositiveInt, ...] = (4000, 2000),
-    thresholds: tuple[Probability, ...] = (0.5,),
-    group_size: PositiveInt = 16,
-) -> Method:
-    """DLER whose truncation length depends on the fraction of correct answers (section 3.5).
-
-    Args:
-        max_lengths: largest lengths with a reward, in tokens, of the hardest groups first.
-        thresholds: fractions of correct answers between them, ascending.
-        group_size: rollouts per task.
-    """
-    lengths = TruncationLengths(max_lengths, thresholds)
-    return dler(group_size=group_size).replace(
-        filter=KeepInformativeWithinLength(lengths),
-        advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
-    )
 
 
 PAPER = Paper(

@@ -14,6 +14,34 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def dppo_kl(
+    group_size: PositiveInt = 16,
+    threshold_low: NonNegative = 0.05,
+    threshold_high: NonNegative = 0.05,
+    cap: Positive = 20.0,
+) -> Method:
+    """loss = mean over all tokens of -sg(min(r, cap) M) A log pi, M the binary KL trust region.
+
+    M = k <= threshold_high or p <= q where A > 0, k <= threshold_low or p >= q elsewhere, with
+    k = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) and r = p / q. A = (r - mean(r)) / std(r).
+
+    A step makes 8 updates, one on each of 8 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' script: 16).
+        threshold_low: bound of k where A <= 0, in nats (authors' script: 0.05).
+        threshold_high: bound of k where A > 0, in nats (authors' script: 0.05).
+        cap: largest weight (verl's documented default: 20).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(BinaryKLTrustRegion(threshold_low, threshold_high, cap)),
+        aggregation=token_mean,
+        updates=Updates(minibatches=8),
+    )
+
+
 EPS = 1e-8  # authors' value; it keeps the KL finite for a token of probability 1
 
 
@@ -46,33 +74,6 @@ class BinaryKLTrustRegion:
         may_decrease = (k <= self.threshold_low) | (p >= q)
         trusted = torch.where(batch.advantage > 0, may_increase, may_decrease)
         return CappedRatio(self.cap, RatioTo("sampler"))(pi, batch) * trusted
-
-
-def dppo_kl(
-    group_size: PositiveInt = 16,
-    threshold_low: NonNegative = 0.05,
-    threshold_high: NonNegative = 0.05,
-    cap: Positive = 20.0,
-) -> Method:
-    """loss = mean over all tokens of -sg(min(r, cap) M) A log pi, M the binary KL trust region.
-
-    M = k <= threshold_high or p <= q where A > 0, k <= threshold_low or p >= q elsewhere, with
-    k = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) and r = p / q. A = (r - mean(r)) / std(r).
-
-    A step makes 8 updates, one on each of 8 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' script: 16).
-        threshold_low: bound of k where A <= 0, in nats (authors' script: 0.05).
-        threshold_high: bound of k where A > 0, in nats (authors' script: 0.05).
-        cap: largest weight (verl's documented default: 20).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=WeightedReinforce(BinaryKLTrustRegion(threshold_low, threshold_high, cap)),
-        aggregation=token_mean,
-        updates=Updates(minibatches=8),
-    )
 
 
 PAPER = Paper(

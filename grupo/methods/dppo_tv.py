@@ -15,33 +15,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class BinaryTVTrustRegion:
-    """Weight min(r, cap) inside a trust region of |p - q|, 0 outside, (N, T).
-
-    q is the sampler's probability, r = p / q. A token is inside if |p - q| is within its bound or
-    if the gradient leads back towards q.
-
-    Args:
-        threshold_low: bound of q - p where A <= 0.
-        threshold_high: bound of p - q where A > 0.
-        cap: largest weight.
-    """
-
-    threshold_low: NumberOrSchedule = 0.15
-    threshold_high: NumberOrSchedule = 0.15
-    cap: Positive = 20.0
-
-    requires = Requires(signals=("logp@sampler",))
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        change = pi.logp.exp() - batch.signals["logp@sampler"].exp()
-        trusted = torch.where(
-            batch.advantage > 0, change <= self.threshold_high, change >= -self.threshold_low
-        )
-        return CappedRatio(self.cap, RatioTo("sampler"))(pi, batch) * trusted
-
-
 def dppo_tv(
     group_size: PositiveInt = 16,
     threshold_low: NonNegative = 0.15,
@@ -67,6 +40,33 @@ def dppo_tv(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+@component
+class BinaryTVTrustRegion:
+    """Weight min(r, cap) inside a trust region of |p - q|, 0 outside, (N, T).
+
+    q is the sampler's probability, r = p / q. A token is inside if |p - q| is within its bound or
+    if the gradient leads back towards q.
+
+    Args:
+        threshold_low: bound of q - p where A <= 0.
+        threshold_high: bound of p - q where A > 0.
+        cap: largest weight.
+    """
+
+    threshold_low: NumberOrSchedule = 0.15
+    threshold_high: NumberOrSchedule = 0.15
+    cap: Positive = 20.0
+
+    requires = Requires(signals=("logp@sampler",))
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        change = pi.logp.exp() - batch.signals["logp@sampler"].exp()
+        trusted = torch.where(
+            batch.advantage > 0, change <= self.threshold_high, change >= -self.threshold_low
+        )
+        return CappedRatio(self.cap, RatioTo("sampler"))(pi, batch) * trusted
 
 
 PAPER = Paper(

@@ -15,22 +15,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class LengthWeight:
-    """exp(-(L / max_length) / length_temperature), (R,): weight of a correct answer of L tokens.
-
-    Args:
-        max_length: in tokens.
-        length_temperature: a small one prefers short answers strongly.
-    """
-
-    max_length: PositiveInt
-    length_temperature: Positive
-
-    def __call__(self, batch: Batch) -> Tensor:
-        return (-batch.lengths / (self.max_length * self.length_temperature)).exp()
-
-
 def drpo(
     max_length: PositiveInt,
     group_size: PositiveInt = 8,
@@ -65,6 +49,22 @@ def drpo(
         aggregation=group_mean,
         updates=Updates(minibatches=4),
     )
+
+
+@component
+class LengthWeight:
+    """exp(-(L / max_length) / length_temperature), (R,): weight of a correct answer of L tokens.
+
+    Args:
+        max_length: in tokens.
+        length_temperature: a small one prefers short answers strongly.
+    """
+
+    max_length: PositiveInt
+    length_temperature: Positive
+
+    def __call__(self, batch: Batch) -> Tensor:
+        return (-batch.lengths / (self.max_length * self.length_temperature)).exp()
 
 
 PAPER = Paper(

@@ -16,6 +16,35 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def e_grpo(
+    group_size: PositiveInt = 8,
+    entity_coef: NonNegative = 0.3,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
+) -> Method:
+    """A = (r - mean(r)) / std(r) with the rewards of `EntityReward`.
+
+    Overlong rollouts count in mean and std but are not trained on. Reward terms: "correct",
+    "entities" (the fraction that `grupo.rewards.similarity.entity_recall` finds in the reasoning,
+    not in tool results), "format" and "overlong" (out of tokens or tool calls).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        entity_coef: largest reward of a wrong answer (paper: 0.3).
+        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
+        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=MaskAdvantage(
+            chain(EntityReward(entity_coef), Center(), ScaleByStd()), IsNotOverlong()
+        ),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
+    )
+
+
 REWARD_TERMS = ("correct", "entities", "format", "overlong")
 
 
@@ -49,34 +78,6 @@ class IsNotOverlong:
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "R"]:
         return batch.reward_terms["overlong"] <= 0.5
-
-
-def e_grpo(
-    group_size: PositiveInt = 8,
-    entity_coef: NonNegative = 0.3,
-    clip_low: NonNegative = 0.2,
-    clip_high: NonNegative = 0.28,
-) -> Method:
-    """A = (r - mean(r)) / std(r) with the rewards of `EntityReward`.
-
-    Overlong rollouts count in mean and std but are not trained on. Reward terms: "correct",
-    "entities" (the fraction that `grupo.rewards.similarity.entity_recall` finds in the reasoning,
-    not in tool results), "format" and "overlong" (out of tokens or tool calls).
-
-    Args:
-        group_size: rollouts per task (our choice).
-        entity_coef: largest reward of a wrong answer (paper: 0.3).
-        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
-        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=MaskAdvantage(
-            chain(EntityReward(entity_coef), Center(), ScaleByStd()), IsNotOverlong()
-        ),
-        loss=Clip(clip_low, clip_high),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -16,6 +16,31 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def empo(
+    group_size: PositiveInt = 7,
+    clip_eps: NonNegative = 0.2,
+    min_entropy: NonNegative = 0.0,
+    max_entropy: NonNegative = 1.0,
+) -> Method:
+    """A = (r - mean(r)) / std(r), r the frequency of the answer's meaning in its group; no KL.
+
+    Reward terms: "cluster" labels the meaning of each answer; negative where there is none. Groups
+    contribute only where min_entropy < H / ln G < max_entropy, H the entropy of the labels.
+
+    Args:
+        group_size: rollouts per task (authors' code: 7).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        min_entropy: lower bound on H / ln G.
+        max_entropy: upper bound on H / ln G.
+    """
+    advantage = chain(
+        ClusterFrequency(min_entropy=min_entropy, max_entropy=max_entropy), Center(), ScaleByStd()
+    )
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
+    )
+
+
 @component
 class ClusterFrequency:
     """r = p_c, the fraction of the group in the answer's cluster; 0 where the label is negative.
@@ -52,31 +77,6 @@ class ClusterFrequency:
         H = group_ops.entropy(cluster, batch.group)
         uncertain = (self.min_entropy * G.log() < H) & (self.max_entropy * G.log() - 1e-9 > H)
         return p * (answered & uncertain)
-
-
-def empo(
-    group_size: PositiveInt = 7,
-    clip_eps: NonNegative = 0.2,
-    min_entropy: NonNegative = 0.0,
-    max_entropy: NonNegative = 1.0,
-) -> Method:
-    """A = (r - mean(r)) / std(r), r the frequency of the answer's meaning in its group; no KL.
-
-    Reward terms: "cluster" labels the meaning of each answer; negative where there is none. Groups
-    contribute only where min_entropy < H / ln G < max_entropy, H the entropy of the labels.
-
-    Args:
-        group_size: rollouts per task (authors' code: 7).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        min_entropy: lower bound on H / ln G.
-        max_entropy: upper bound on H / ln G.
-    """
-    advantage = chain(
-        ClusterFrequency(min_entropy=min_entropy, max_entropy=max_entropy), Center(), ScaleByStd()
-    )
-    return Method(
-        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
-    )
 
 
 PAPER = Paper(

@@ -14,6 +14,25 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def entropy_advantage(
+    group_size: PositiveInt = 8,
+    entropy_coef: NonNegative = 0.4,
+    advantage_divisor: Positive = 2.0,
+) -> Method:
+    """A_t = A' + min(entropy_coef H_t, |A'| / advantage_divisor), A' = (r - mean(r)) / std(r).
+
+    H_t is the entropy before the update, a constant. A divisor above 1 keeps the sign of A'.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        entropy_coef: weight of the entropy, in nats (alpha in the paper) (paper: 0.4).
+        advantage_divisor: the bonus is at most |A'| / advantage_divisor (kappa in the paper)
+            (paper: 2.0).
+    """
+    advantage = chain(Center(), ScaleByStd(), AddEntropy(entropy_coef, advantage_divisor))
+    return Method(sampler=GroupSampler(group_size), advantage=advantage, aggregation=token_mean)
+
+
 @component
 class AddEntropy:
     """x + min(entropy_coef H, |x| / advantage_divisor): the bonus never changes the sign.
@@ -33,25 +52,6 @@ class AddEntropy:
         A = broadcast_to_tokens(x, batch)
         H = batch.signals["entropy"].masked_fill(~batch.mask, 0.0).to(A)
         return A + torch.min(self.entropy_coef * H, A.abs() / self.advantage_divisor)
-
-
-def entropy_advantage(
-    group_size: PositiveInt = 8,
-    entropy_coef: NonNegative = 0.4,
-    advantage_divisor: Positive = 2.0,
-) -> Method:
-    """A_t = A' + min(entropy_coef H_t, |A'| / advantage_divisor), A' = (r - mean(r)) / std(r).
-
-    H_t is the entropy before the update, a constant. A divisor above 1 keeps the sign of A'.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        entropy_coef: weight of the entropy, in nats (alpha in the paper) (paper: 0.4).
-        advantage_divisor: the bonus is at most |A'| / advantage_divisor (kappa in the paper)
-            (paper: 2.0).
-    """
-    advantage = chain(Center(), ScaleByStd(), AddEntropy(entropy_coef, advantage_divisor))
-    return Method(sampler=GroupSampler(group_size), advantage=advantage, aggregation=token_mean)
 
 
 PAPER = Paper(

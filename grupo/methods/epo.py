@@ -13,23 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class TurnScores:
-    """Discounted return of each turn's scores, broadcast to the turn's tokens.
-
-    Args:
-        gamma: discount per turn.
-    """
-
-    gamma: Fraction = 0.0
-
-    # the score of each turn, at any of its tokens
-    requires = Requires(signals=("step/reward",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        return turns_to_tokens(turn_returns(batch, self.gamma), batch)
-
-
 def epo(group_size: PositiveInt = 1, gamma: Fraction = 0.0) -> Method:
     """loss = mean over rollouts of -1/T sum_t A_t / |a_t| sum_k log pi(a_tk); no ratio, no
     baseline.
@@ -46,6 +29,23 @@ def epo(group_size: PositiveInt = 1, gamma: Fraction = 0.0) -> Method:
         loss=Reinforce(),
         aggregation=rollout_turn_mean,
     )
+
+
+@component
+class TurnScores:
+    """Discounted return of each turn's scores, broadcast to the turn's tokens.
+
+    Args:
+        gamma: discount per turn.
+    """
+
+    gamma: Fraction = 0.0
+
+    # the score of each turn, at any of its tokens
+    requires = Requires(signals=("step/reward",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        return turns_to_tokens(turn_returns(batch, self.gamma), batch)
 
 
 PAPER = Paper(

@@ -13,6 +13,28 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def etr(
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    advantage_coef: NonNegative = 0.5,
+    variance_coef: NonNegative = 0.5,
+) -> Method:
+    """-min(r A, clip(r, 1 - e, 1 + e) A), e = clip_eps widened by |A| and the reward variance.
+
+    advantage_coef = variance_coef = 0 is GRPO. A = (r - mean(r)) / std(r), rewards in [0, 1].
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: clip at zero advantage and medium variance (our choice).
+        advantage_coef: strength of the dependence on |A| (our choice).
+        variance_coef: strength of the dependence on the variance (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=ClipWithin(ElasticClipBounds(clip_eps, advantage_coef, variance_coef)),
+    )
+
+
 @component
 class ElasticClipBounds:
     """Clip bounds 1 - e and 1 + e that depend on the advantage and on the group's reward variance.
@@ -39,28 +61,6 @@ class ElasticClipBounds:
         e = self.clip_eps * (1 + self.advantage_coef * batch.advantage.abs().tanh()) * group
         e = e.clamp(0.5 * self.clip_eps, 3 * self.clip_eps)
         return 1 - e, 1 + e
-
-
-def etr(
-    group_size: PositiveInt = 8,
-    clip_eps: NonNegative = 0.2,
-    advantage_coef: NonNegative = 0.5,
-    variance_coef: NonNegative = 0.5,
-) -> Method:
-    """-min(r A, clip(r, 1 - e, 1 + e) A), e = clip_eps widened by |A| and the reward variance.
-
-    advantage_coef = variance_coef = 0 is GRPO. A = (r - mean(r)) / std(r), rewards in [0, 1].
-
-    Args:
-        group_size: rollouts per task (our choice).
-        clip_eps: clip at zero advantage and medium variance (our choice).
-        advantage_coef: strength of the dependence on |A| (our choice).
-        variance_coef: strength of the dependence on the variance (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=ClipWithin(ElasticClipBounds(clip_eps, advantage_coef, variance_coef)),
-    )
 
 
 PAPER = Paper(

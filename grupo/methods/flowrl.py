@@ -16,6 +16,27 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def flowrl(
+    group_size: PositiveInt = 8, reward_scale: Positive = 15.0, clip_eps: NonNegative = 0.2
+) -> Method:
+    """loss = mean over answers of w (log Z + mean_t log pi - reward_scale A - mean_t log ref)^2.
+
+    A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old is held constant.
+
+    A step makes 16 updates, one on each of 16 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' scripts: 8).
+        reward_scale: weight of the advantage (beta in the paper) (authors' code: 15.0).
+        clip_eps: w is clamped to [1 - clip_eps, 1 + clip_eps] (paper: 0.2).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=FlowBalanceLoss(reward_scale, clip_eps),
+        updates=Updates(minibatches=16),
+    )
+
+
 @component
 class FlowBalanceLoss(Loss):
     """w (log Z + mean log pi - reward_scale A - mean log ref)^2, w the clipped sequence ratio,
@@ -44,27 +65,6 @@ class FlowBalanceLoss(Loss):
         imbalance = log_z + log_ratio - self.reward_scale * row_mean(batch.advantage, batch)
         w = ratios.token_log_ratio(pi, batch).sum(1, keepdim=True).exp().detach()
         return (w.clamp(1 - self.clip_eps, 1 + self.clip_eps) * imbalance**2).expand_as(pi.logp)
-
-
-def flowrl(
-    group_size: PositiveInt = 8, reward_scale: Positive = 15.0, clip_eps: NonNegative = 0.2
-) -> Method:
-    """loss = mean over answers of w (log Z + mean_t log pi - reward_scale A - mean_t log ref)^2.
-
-    A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old is held constant.
-
-    A step makes 16 updates, one on each of 16 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' scripts: 8).
-        reward_scale: weight of the advantage (beta in the paper) (authors' code: 15.0).
-        clip_eps: w is clamped to [1 - clip_eps, 1 + clip_eps] (paper: 0.2).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=FlowBalanceLoss(reward_scale, clip_eps),
-        updates=Updates(minibatches=16),
-    )
 
 
 PAPER = Paper(

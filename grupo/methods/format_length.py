@@ -14,6 +14,29 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def format_length(
+    max_length: PositiveInt = 3072,
+    group_size: PositiveInt = 8,
+    peak_fraction: NonNegative = 0.5,
+    kl_coef: NonNegative = 0.001,
+) -> Method:
+    """A = (r - mean(r)) / std(r), r from format and length alone; answers are never compared.
+
+    Reward terms: "format" is 1 or 0.
+
+    Args:
+        max_length: generation limit, in tokens.
+        group_size: rollouts per task.
+        peak_fraction: length with the highest reward, as a fraction of max_length (paper: 0.5).
+        kl_coef: weight of the KL divergence from the reference policy.
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(FormatLengthReward(max_length, peak_fraction), Center(), ScaleByStd()),
+        loss=Clip() + kl_coef * KL(),
+    )
+
+
 @component
 class FormatLengthReward:
     """r = f + l where the format f is correct, min(0, f + l) elsewhere (eq. 5), with x = L /
@@ -44,29 +67,6 @@ class FormatLengthReward:
         falling = 1 - 2 * ((share - p) / (1 - p)) ** 2
         r = f + torch.where(share <= p, rising, falling)
         return torch.where(f > 0.5, r, r.clamp(max=0))
-
-
-def format_length(
-    max_length: PositiveInt = 3072,
-    group_size: PositiveInt = 8,
-    peak_fraction: NonNegative = 0.5,
-    kl_coef: NonNegative = 0.001,
-) -> Method:
-    """A = (r - mean(r)) / std(r), r from format and length alone; answers are never compared.
-
-    Reward terms: "format" is 1 or 0.
-
-    Args:
-        max_length: generation limit, in tokens.
-        group_size: rollouts per task.
-        peak_fraction: length with the highest reward, as a fraction of max_length (paper: 0.5).
-        kl_coef: weight of the KL divergence from the reference policy.
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(FormatLengthReward(max_length, peak_fraction), Center(), ScaleByStd()),
-        loss=Clip() + kl_coef * KL(),
-    )
 
 
 PAPER = Paper(

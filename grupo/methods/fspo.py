@@ -12,21 +12,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class RootLengthBounds:
-    """Clip bounds e^-b and e^b, b = clip_width sqrt(L): independent noise grows with sqrt(L).
-
-    Args:
-        clip_width: b of an answer of one token.
-    """
-
-    clip_width: NonNegative
-
-    def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        b = self.clip_width * batch.mask.sum(1, keepdim=True).to(batch.old_logp).sqrt()
-        return (-b).exp(), b.exp()
-
-
 def fspo(group_size: PositiveInt = 8, clip_width: NonNegative = 0.03) -> Method:
     """loss = mean over answers of -min(w A, clip(w, e^-b, e^b) A), w = prod_t r_t.
 
@@ -40,6 +25,21 @@ def fspo(group_size: PositiveInt = 8, clip_width: NonNegative = 0.03) -> Method:
         sampler=GroupSampler(group_size),
         loss=ClipWithin(RootLengthBounds(clip_width), ratios.product),
     )
+
+
+@component
+class RootLengthBounds:
+    """Clip bounds e^-b and e^b, b = clip_width sqrt(L): independent noise grows with sqrt(L).
+
+    Args:
+        clip_width: b of an answer of one token.
+    """
+
+    clip_width: NonNegative
+
+    def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        b = self.clip_width * batch.mask.sum(1, keepdim=True).to(batch.old_logp).sqrt()
+        return (-b).exp(), b.exp()
 
 
 PAPER = Paper(

@@ -13,6 +13,28 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def g_opd(
+    group_size: PositiveInt = 1, teacher_scale: NonNegative = 1.25, clip_eps: NonNegative = 0.2
+) -> Method:
+    """A_t = teacher_scale (T - b) - (s - b), the log-probabilities of teacher, base and policy.
+
+    At teacher_scale 1 the base cancels and A_t = T - s is on-policy distillation; above 1 it
+    extrapolates. The reward is not read. The base is the reference policy: the initial student, or
+    the teacher before its RL (a recipe may define "ref").
+
+    Args:
+        group_size: rollouts per task.
+        teacher_scale: weight of the teacher's gain over the base (paper: 1.25).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=ExtrapolatedDistillation(teacher_scale),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
+    )
+
+
 @component
 class ExtrapolatedDistillation:
     """teacher_scale (log teacher - log base) - (log pi_old - log base), per token.
@@ -36,28 +58,6 @@ class ExtrapolatedDistillation:
         gained = batch.signals[f"logp@{self.teacher}"] - base
         A = self.teacher_scale * gained - (batch.old_logp - base)
         return A.masked_fill(~batch.mask, 0.0).to(x)
-
-
-def g_opd(
-    group_size: PositiveInt = 1, teacher_scale: NonNegative = 1.25, clip_eps: NonNegative = 0.2
-) -> Method:
-    """A_t = teacher_scale (T - b) - (s - b), the log-probabilities of teacher, base and policy.
-
-    At teacher_scale 1 the base cancels and A_t = T - s is on-policy distillation; above 1 it
-    extrapolates. The reward is not read. The base is the reference policy: the initial student, or
-    the teacher before its RL (a recipe may define "ref").
-
-    Args:
-        group_size: rollouts per task.
-        teacher_scale: weight of the teacher's gain over the base (paper: 1.25).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=ExtrapolatedDistillation(teacher_scale),
-        loss=Clip(clip_eps, clip_eps),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -14,7 +14,39 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, GroupSampler, SplitGroup
 
+
+def gcpo(
+    max_length: PositiveInt,
+    group_size: PositiveInt = 8,
+    margin: NonNegative = 0.1,
+    reward_weights: tuple[NonNegative, NonNegative, NonNegative] = (0.5, 0.5, 0.1),
+    parts: tuple[GroupPart, ...] = (),
+) -> Method:
+    """GRPO on r = accuracy + format + M construction + length, M = +-1 as the construction helps.
+
+    Reward terms: "correct", "format" and "construction".
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        group_size: rollouts per task (our choice).
+        margin: difference in accuracy that counts (our choice).
+        reward_weights: weights of format, construction and length (our choice).
+        parts: parts of a group, whose prompt or forced beginning asks for the construction (value
+            1), for none (value 0), or for neither (value 0.5); M compares the former two. Forced
+            tokens are not trained on. () for one group, in which M compares the rollouts that
+            constructed with the others.
+    """
+    reward = ConstructionReward(max_length, margin, *reward_weights)
+    sampler = GroupSampler(group_size)
+    if parts:
+        reward = replace(reward, contrast=INSTRUCTED)
+        sampler = SplitGroup(group_size, parts=parts, reward_term=INSTRUCTED, train_prefix=False)
+    return Method(sampler=sampler, advantage=chain(reward, Center(), ScaleByStd()))
+
+
 REWARD_TERMS = ("correct", "format", "construction")
+
+
 INSTRUCTED = "instructed"  # reward term: whether an instruction asks for the optional step
 
 
@@ -56,35 +88,6 @@ class ConstructionReward:
         is_split = (group_ops.max(split, g) > 0.5) & (group_ops.min(split, g) < 0.5)
         M = gap.sign() * (gap.abs() > self.margin) * is_split
         return a + self.format_coef * f + self.construction_coef * M * u + self.length_coef * length
-
-
-def gcpo(
-    max_length: PositiveInt,
-    group_size: PositiveInt = 8,
-    margin: NonNegative = 0.1,
-    reward_weights: tuple[NonNegative, NonNegative, NonNegative] = (0.5, 0.5, 0.1),
-    parts: tuple[GroupPart, ...] = (),
-) -> Method:
-    """GRPO on r = accuracy + format + M construction + length, M = +-1 as the construction helps.
-
-    Reward terms: "correct", "format" and "construction".
-
-    Args:
-        max_length: length limit of an answer, in tokens.
-        group_size: rollouts per task (our choice).
-        margin: difference in accuracy that counts (our choice).
-        reward_weights: weights of format, construction and length (our choice).
-        parts: parts of a group, whose prompt or forced beginning asks for the construction (value
-            1), for none (value 0), or for neither (value 0.5); M compares the former two. Forced
-            tokens are not trained on. () for one group, in which M compares the rollouts that
-            constructed with the others.
-    """
-    reward = ConstructionReward(max_length, margin, *reward_weights)
-    sampler = GroupSampler(group_size)
-    if parts:
-        reward = replace(reward, contrast=INSTRUCTED)
-        sampler = SplitGroup(group_size, parts=parts, reward_term=INSTRUCTED, train_prefix=False)
-    return Method(sampler=sampler, advantage=chain(reward, Center(), ScaleByStd()))
 
 
 PAPER = Paper(

@@ -16,7 +16,38 @@ from grupo.core.types import Group, Rollout
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def gfpo(
+    group_size: PositiveInt = 16,
+    num_kept: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
+) -> Method:
+    """Trains on the num_kept shortest rollouts of each group; A = (r - mean) / std among them.
+
+    loss = mean over their tokens of -min(R A, clip(R) A) + kl_coef k3 - 0.001 entropy (eq. 2).
+    `.replace(filter=KeepBest(num_kept, efficiency))` keeps the highest reward per token instead,
+    `.replace(filter=KeepBestByDifficulty())` 8, 8, 6 or 4 from very hard to easy (algorithm 2).
+
+    Args:
+        group_size: rollouts per task (paper: 16).
+        num_kept: rollouts of a group that are trained on (paper: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
+    """
+    # the std of eq. 2 is that of the population
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=KeepBest(num_kept, shortness),
+        advantage=chain(Center(), ScaleByStd(std=group_ops.population_std)),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL() + (-0.001) * Entropy(),
+        aggregation=token_mean,
+    )
+
+
 MIN_GROUPS = 320  # five steps of the paper's batch; it states "a few warmup training steps"
+
+
 QUARTILES = tuple(Quantile(GROUP_REWARD, q, math.inf, MIN_GROUPS) for q in (0.25, 0.5, 0.75))
 
 
@@ -57,34 +88,6 @@ class KeepBestByDifficulty:
     def _filter(self, group: Group) -> KeepBest:
         mean = sum(group.rewards) / len(group.rewards)
         return KeepBest(self.num_kept[sum(mean >= q for q in self.quartiles)], self.score)
-
-
-def gfpo(
-    group_size: PositiveInt = 16,
-    num_kept: PositiveInt = 8,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.001,
-) -> Method:
-    """Trains on the num_kept shortest rollouts of each group; A = (r - mean) / std among them.
-
-    loss = mean over their tokens of -min(R A, clip(R) A) + kl_coef k3 - 0.001 entropy (eq. 2).
-    `.replace(filter=KeepBest(num_kept, efficiency))` keeps the highest reward per token instead,
-    `.replace(filter=KeepBestByDifficulty())` 8, 8, 6 or 4 from very hard to easy (algorithm 2).
-
-    Args:
-        group_size: rollouts per task (paper: 16).
-        num_kept: rollouts of a group that are trained on (paper: 8).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
-    """
-    # the std of eq. 2 is that of the population
-    return Method(
-        sampler=GroupSampler(group_size),
-        filter=KeepBest(num_kept, shortness),
-        advantage=chain(Center(), ScaleByStd(std=group_ops.population_std)),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL() + (-0.001) * Entropy(),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -10,8 +10,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
 from grupo.rollouts.samplers.kept_answers import replace_all
 
-LEAD_IN = "\n\nThe beginning of the answer, which may be used to solve the problem:\n"
-
 
 def ghpo(
     group_size: PositiveInt = 8,
@@ -42,6 +40,9 @@ def ghpo(
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+LEAD_IN = "\n\nThe beginning of the answer, which may be used to solve the problem:\n"
 
 
 PAPER = Paper(

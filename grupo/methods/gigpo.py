@@ -22,26 +22,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class AddAnchorStateAdvantage:
-    """x + `step_coef` (R_t - mean of R over the turns taken in the same state of the same task).
-
-    R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
-    """
-
-    gamma: Fraction
-    step_coef: NumberOrSchedule
-
-    # the reward of each step and the state in which it was taken
-    requires = Requires(signals=("step/reward", "step/state"))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        state = turn_states(batch)
-        anchor = combine_labels(batch.group[:, None].expand_as(state), state)
-        A = center_by_label(turn_returns(batch, self.gamma), anchor, turn_mask(batch))
-        return broadcast_to_tokens(x, batch) + self.step_coef * turns_to_tokens(A, batch)
-
-
 def gigpo(
     group_size: PositiveInt = 8,
     gamma: Fraction = 0.95,
@@ -64,6 +44,26 @@ def gigpo(
         loss=Clip(0.2, 0.2) + kl_coef * KL(),
         aggregation=token_mean,
     )
+
+
+@component
+class AddAnchorStateAdvantage:
+    """x + `step_coef` (R_t - mean of R over the turns taken in the same state of the same task).
+
+    R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
+    """
+
+    gamma: Fraction
+    step_coef: NumberOrSchedule
+
+    # the reward of each step and the state in which it was taken
+    requires = Requires(signals=("step/reward", "step/state"))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        state = turn_states(batch)
+        anchor = combine_labels(batch.group[:, None].expand_as(state), state)
+        A = center_by_label(turn_returns(batch, self.gamma), anchor, turn_mask(batch))
+        return broadcast_to_tokens(x, batch) + self.step_coef * turns_to_tokens(A, batch)
 
 
 PAPER = Paper(

@@ -20,6 +20,26 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def gmpo(
+    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.4, minibatches: PositiveInt = 8
+) -> Method:
+    """loss = mean over answers of -A (prod_t c_t)^(1/L), the geometric mean of clipped ratios.
+
+    c_t = min(r_t, e^clip_eps) where A > 0, max(r_t, e^-clip_eps) where A < 0. Tokens are clipped
+    before the mean; GSPO clips after it. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        clip_eps: bound on |log r_t| (authors' code: 0.4).
+        minibatches: optimizer updates per rollout step (authors' code: 8).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=GeometricClip(clip_eps, clip_eps),
+        updates=Updates(minibatches=minibatches),
+    )
+
+
 def all_tokens(batch: Batch) -> Tensor:
     """True for every trained token, (N, T)."""
     return batch.mask
@@ -65,26 +85,6 @@ class GeometricClip(Loss):
         A = batch.advantage
         d = A.sign() * torch.min(A.sign() * d, A.sign() * d.clamp(-self.clip_low, self.clip_high))
         return -A * row_mean(d, replace(batch, mask=batch.mask & self.tokens(batch))).exp()
-
-
-def gmpo(
-    group_size: PositiveInt = 8, clip_eps: NonNegative = 0.4, minibatches: PositiveInt = 8
-) -> Method:
-    """loss = mean over answers of -A (prod_t c_t)^(1/L), the geometric mean of clipped ratios.
-
-    c_t = min(r_t, e^clip_eps) where A > 0, max(r_t, e^-clip_eps) where A < 0. Tokens are clipped
-    before the mean; GSPO clips after it. A = (r - mean(r)) / std(r).
-
-    Args:
-        group_size: rollouts per task (authors' code: 8).
-        clip_eps: bound on |log r_t| (authors' code: 0.4).
-        minibatches: optimizer updates per rollout step (authors' code: 8).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=GeometricClip(clip_eps, clip_eps),
-        updates=Updates(minibatches=minibatches),
-    )
 
 
 PAPER = Paper(

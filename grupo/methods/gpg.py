@@ -16,20 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class ScaleByInformative:
-    """x B / (B - M): M of the batch's B rollouts are in groups of equal rewards; those get 0."""
-
-    # the other groups are counted
-    requires = Requires(whole_batch=True)
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        r = batch.reward
-        informative = group_ops.max(r, batch.group) > group_ops.min(r, batch.group)
-        scaled = x * len(r) / informative.sum().clamp(min=1)
-        return torch.where(informative, scaled, torch.zeros_like(x))
-
-
 def gpg(group_size: PositiveInt = 8) -> Method:
     """A = alpha (r - mean(r)), alpha = B / (B - M), M the rollouts in groups of equal rewards.
 
@@ -44,6 +30,20 @@ def gpg(group_size: PositiveInt = 8) -> Method:
         loss=Reinforce(),
         aggregation=token_mean,
     )
+
+
+@component
+class ScaleByInformative:
+    """x B / (B - M): M of the batch's B rollouts are in groups of equal rewards; those get 0."""
+
+    # the other groups are counted
+    requires = Requires(whole_batch=True)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        r = batch.reward
+        informative = group_ops.max(r, batch.group) > group_ops.min(r, batch.group)
+        scaled = x * len(r) / informative.sum().clamp(min=1)
+        return torch.where(informative, scaled, torch.zeros_like(x))
 
 
 PAPER = Paper(

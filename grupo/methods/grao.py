@@ -15,6 +15,28 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 
+def grao(
+    group_size: PositiveInt = 8, sft_coef: NonNegative = 0.5, alignment_coef: NonNegative = 0.5
+) -> Method:
+    """J = 1/G sum_i [A_i l(o_i) + sft_coef A_y l(y) + alignment_coef A_i (l(o_i) - l(y))],
+    maximised.
+
+    l(o) = 1/|o| sum_t log pi(o_t); y is the reference answer, the task's solution. There is no
+    ratio and no clip. The weight of y turns negative once the sampled rollouts are better.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        sft_coef: weight of the imitation of the reference answer (our choice).
+        alignment_coef: weight of the difference between samples and reference (our choice).
+    """
+    return Method(
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        advantage=AlignmentAdvantage(sft_coef, alignment_coef),
+        loss=Reinforce(),
+        aggregation=PerSourceMean(sequence_mean),
+    )
+
+
 @component
 class AlignmentAdvantage:
     """(1 + alignment_coef) A for sampled rollouts, sft_coef A - alignment_coef mean(A) for the
@@ -42,28 +64,6 @@ class AlignmentAdvantage:
         mean = group_ops.sum(A * sampled, g) / group_ops.sum(sampled, g).clamp(min=1)
         demo_advantage = self.sft_coef * A - self.alignment_coef * mean
         return torch.where(demo, demo_advantage, (1 + self.alignment_coef) * A)
-
-
-def grao(
-    group_size: PositiveInt = 8, sft_coef: NonNegative = 0.5, alignment_coef: NonNegative = 0.5
-) -> Method:
-    """J = 1/G sum_i [A_i l(o_i) + sft_coef A_y l(y) + alignment_coef A_i (l(o_i) - l(y))],
-    maximised.
-
-    l(o) = 1/|o| sum_t log pi(o_t); y is the reference answer, the task's solution. There is no
-    ratio and no clip. The weight of y turns negative once the sampled rollouts are better.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        sft_coef: weight of the imitation of the reference answer (our choice).
-        alignment_coef: weight of the difference between samples and reference (our choice).
-    """
-    return Method(
-        sampler=WithExpertSolution(GroupSampler(group_size)),
-        advantage=AlignmentAdvantage(sft_coef, alignment_coef),
-        loss=Reinforce(),
-        aggregation=PerSourceMean(sequence_mean),
-    )
 
 
 PAPER = Paper(

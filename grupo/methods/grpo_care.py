@@ -18,6 +18,29 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def grpo_care(
+    group_size: PositiveInt = 8, consistency_coef: NonNegative = 0.5, margin: NonNegative = 0.01
+) -> Method:
+    """GRPO on r + consistency_coef a where the answer is consistent; slow reference, no KL.
+
+    Reward terms: "correct". Signal: "step/answer" is 1 between the tags of the answer. The loss is
+    on policy, without a clip.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        consistency_coef: weight of the bonus (authors' code: 0.5).
+        margin: tolerance below the mean likelihood (authors' code: 0.01).
+    """
+    # In the released code the reference takes 0.5 % of the policy every 10 steps.
+    advantage = chain(ConsistencyBonus(consistency_coef, margin), Center(), ScaleByStd(eps=1e-4))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        loss=Reinforce(),
+        reference=ReferenceUpdate(rate=0.005, every=10),
+    )
+
+
 @component
 class ConsistencyBonus:
     """x + consistency_coef a for correct rollouts whose answer the reference finds likely enough.
@@ -52,29 +75,6 @@ class ConsistencyBonus:
         answer = replace(batch, mask=batch.mask & (batch.signals["step/answer"] > 0))
         c = MeanSignal("logp@ref")(batch.reward, answer).exp().clamp(max=self.likelihood_cap)
         return c * (answer.lengths > 0)
-
-
-def grpo_care(
-    group_size: PositiveInt = 8, consistency_coef: NonNegative = 0.5, margin: NonNegative = 0.01
-) -> Method:
-    """GRPO on r + consistency_coef a where the answer is consistent; slow reference, no KL.
-
-    Reward terms: "correct". Signal: "step/answer" is 1 between the tags of the answer. The loss is
-    on policy, without a clip.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        consistency_coef: weight of the bonus (authors' code: 0.5).
-        margin: tolerance below the mean likelihood (authors' code: 0.01).
-    """
-    # In the released code the reference takes 0.5 % of the policy every 10 steps.
-    advantage = chain(ConsistencyBonus(consistency_coef, margin), Center(), ScaleByStd(eps=1e-4))
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=advantage,
-        loss=Reinforce(),
-        reference=ReferenceUpdate(rate=0.005, every=10),
-    )
 
 
 PAPER = Paper(

@@ -13,6 +13,29 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def grpo_guard(
+    group_size: PositiveInt = 24, clip_eps: NonNegative = 2e-6, minibatches: PositiveInt = 2
+) -> Method:
+    """-min(R' A, clip(R', 1 - clip_eps, 1 + clip_eps) A) / dt, log R' = s (log R + KL(pi, old)).
+
+    An action is a denoising step; its log-probability and KL are means over latent dimensions.
+    Signals: KL(pi, old) of each step, "step/std" its noise s and "step/dt" its length.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios R' are clipped to [1 - clip_eps, 1 + clip_eps] (verl-omni: 2e-6).
+        minibatches: minibatches of a step, with one update each.
+    """
+    # R' is s times closer to 1 than R, so the clip is tiny: runs on SD 3.5 use 2e-6 to 2e-5.
+    # With one update a step R' is always 1.
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_eps, clip_eps, RegulatedRatio()),
+        aggregation=DivideByStepSize(),
+        updates=Updates(minibatches=minibatches),
+    )
+
+
 @component
 class RegulatedRatio:
     """exp(s (log R + KL)), s the noise of the step, KL the divergence of its new mean from the old.
@@ -41,29 +64,6 @@ class DivideByStepSize:
 
     def __call__(self, batch: Batch) -> PerAction:
         return self.aggregation(batch) / batch.signals["step/dt"].clamp(min=1e-3)
-
-
-def grpo_guard(
-    group_size: PositiveInt = 24, clip_eps: NonNegative = 2e-6, minibatches: PositiveInt = 2
-) -> Method:
-    """-min(R' A, clip(R', 1 - clip_eps, 1 + clip_eps) A) / dt, log R' = s (log R + KL(pi, old)).
-
-    An action is a denoising step; its log-probability and KL are means over latent dimensions.
-    Signals: KL(pi, old) of each step, "step/std" its noise s and "step/dt" its length.
-
-    Args:
-        group_size: rollouts per task.
-        clip_eps: ratios R' are clipped to [1 - clip_eps, 1 + clip_eps] (verl-omni: 2e-6).
-        minibatches: minibatches of a step, with one update each.
-    """
-    # R' is s times closer to 1 than R, so the clip is tiny: runs on SD 3.5 use 2e-6 to 2e-5.
-    # With one update a step R' is always 1.
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=Clip(clip_eps, clip_eps, RegulatedRatio()),
-        aggregation=DivideByStepSize(),
-        updates=Updates(minibatches=minibatches),
-    )
 
 
 PAPER = Paper(

@@ -16,6 +16,22 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def grpo_lambda_length_reward(
+    group_size: PositiveInt = 8, top_group_fraction: Fraction = 0.2, length_coef: NonNegative = 0.2
+) -> Method:
+    """GRPO with a length reward in the best-solved groups, reward 1 or 0 in all others.
+
+    Args:
+        group_size: rollouts per task.
+        top_group_fraction: fraction of groups with the length reward (paper: 0.2).
+        length_coef: largest length penalty (our choice).
+    """
+    advantage = chain(
+        LengthRewardWhereSolved(top_group_fraction, length_coef), Center(), ScaleByStd()
+    )
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)
+
+
 @component
 class LengthRewardWhereSolved:
     """r = 1 - length_coef sigmoid(z) for correct answers in the best-solved groups, else 1 or 0.
@@ -53,22 +69,6 @@ class LengthRewardWhereSolved:
         count = group_ops.count(correct, group)
         better = ((accuracy[None] > accuracy[:, None]) / count[None]).sum(1).round()  # groups
         return better < ceil(self.top_group_fraction * len(group.unique()) - 1e-9)
-
-
-def grpo_lambda_length_reward(
-    group_size: PositiveInt = 8, top_group_fraction: Fraction = 0.2, length_coef: NonNegative = 0.2
-) -> Method:
-    """GRPO with a length reward in the best-solved groups, reward 1 or 0 in all others.
-
-    Args:
-        group_size: rollouts per task.
-        top_group_fraction: fraction of groups with the length reward (paper: 0.2).
-        length_coef: largest length penalty (our choice).
-    """
-    advantage = chain(
-        LengthRewardWhereSolved(top_group_fraction, length_coef), Center(), ScaleByStd()
-    )
-    return Method(sampler=GroupSampler(group_size), advantage=advantage)
 
 
 PAPER = Paper(

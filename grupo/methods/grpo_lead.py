@@ -15,6 +15,25 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def grpo_lead(
+    group_size: PositiveInt = 8, length_coef: NonNegative = 0.05, clip_eps: NonNegative = 0.2
+) -> Method:
+    """GRPO on r = exp(-length_coef z) or -1, with advantages weighted by difficulty.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        length_coef: strength of the preference for short answers (authors' code: 0.05).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
+    """
+    advantage = chain(ShortCorrectReward(length_coef), Center(), ScaleByStd(), DifficultyWeight())
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
+    )
+
+
 @component
 class ShortCorrectReward:
     """exp(-length_coef z) if correct (reward above 0), else -1; z is the length's z-score.
@@ -60,25 +79,6 @@ class DifficultyWeight:
         p = group_ops.mean((batch.reward > 0).to(x), batch.group)
         hardness = torch.sigmoid(self.slope * (self.midpoint - torch.where(x > 0, p, 1 - p)))
         return x * (self.min_weight + (self.max_weight - self.min_weight) * hardness)
-
-
-def grpo_lead(
-    group_size: PositiveInt = 8, length_coef: NonNegative = 0.05, clip_eps: NonNegative = 0.2
-) -> Method:
-    """GRPO on r = exp(-length_coef z) or -1, with advantages weighted by difficulty.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        length_coef: strength of the preference for short answers (authors' code: 0.05).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
-    """
-    advantage = chain(ShortCorrectReward(length_coef), Center(), ScaleByStd(), DifficultyWeight())
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=advantage,
-        loss=Clip(clip_eps, clip_eps),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -14,24 +14,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class ScaleByRewardTerm:
-    """x w, with w the value of `reward_term` for each rollout.
-
-    Args:
-        reward_term: name of the reward term that is read.
-    """
-
-    reward_term: str
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(reward_terms=(self.reward_term,))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x * batch.reward_terms[self.reward_term]
-
-
 def gui_g1(
     group_size: PositiveInt = 8,
     clip_eps: NonNegative = 0.2,
@@ -57,6 +39,24 @@ def gui_g1(
         loss=Clip(clip_eps, clip_eps),
         aggregation=ConstantLength(64),
     )
+
+
+@component
+class ScaleByRewardTerm:
+    """x w, with w the value of `reward_term` for each rollout.
+
+    Args:
+        reward_term: name of the reward term that is read.
+    """
+
+    reward_term: str
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x * batch.reward_terms[self.reward_term]
 
 
 PAPER = Paper(

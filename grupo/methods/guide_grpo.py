@@ -22,6 +22,39 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, with_hint
 
 
+def guide_grpo(
+    group_size: PositiveInt = 8,
+    clip_eps: NonNegative = 0.2,
+    hint_column: str = "hint",
+    quantile: Fraction = 0.9,
+) -> Method:
+    """GRPO with hinted rollouts in place of the plain ones for failed tasks, trained without hint.
+
+    Where all group_size plain rollouts to a question x are wrong, as many are sampled with the hint
+    g in the prompt and form the group. A = (r - mean(r)) / std(r); groups of equal rewards are
+    dropped. loss = token mean of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), and of
+    -A R / (R + q) for hinted rollouts, with R = pi(o_t | x, o_<t) / old(o_t | x, g, o_<t) and q a
+    quantile of the answer's R.
+
+    A step has 2 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' script: 0.2).
+        hint_column: column of the task that holds the hint.
+        quantile: fraction of an answer's tokens with R below q (authors' script: 0.9).
+    """
+    # To reject hints that give the answer away:
+    # .replace(sampler=with_hint(GroupSampler(8), reject_leaks=True)).
+    return Method(
+        sampler=with_hint(GroupSampler(group_size), hint_column),
+        filter=hinted_rollouts_alone,
+        loss=ShapeHintedRatio(Clip(clip_eps, clip_eps), quantile),
+        aggregation=token_mean,
+        updates=Updates(minibatches=2),
+    )
+
+
 def hinted_rollouts_alone(groups: Sequence[Group]) -> Sequence[Group]:
     """Drop the plain rollouts of groups with hinted ones, then groups of equal rewards."""
     hinted = [tuple(r for r in group.rollouts if r.source == "with_hint") for group in groups]
@@ -63,39 +96,6 @@ class ShapeHintedRatio(Loss):
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
         return self.loss.metrics(pi, batch)
-
-
-def guide_grpo(
-    group_size: PositiveInt = 8,
-    clip_eps: NonNegative = 0.2,
-    hint_column: str = "hint",
-    quantile: Fraction = 0.9,
-) -> Method:
-    """GRPO with hinted rollouts in place of the plain ones for failed tasks, trained without hint.
-
-    Where all group_size plain rollouts to a question x are wrong, as many are sampled with the hint
-    g in the prompt and form the group. A = (r - mean(r)) / std(r); groups of equal rewards are
-    dropped. loss = token mean of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), and of
-    -A R / (R + q) for hinted rollouts, with R = pi(o_t | x, o_<t) / old(o_t | x, g, o_<t) and q a
-    quantile of the answer's R.
-
-    A step has 2 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' script: 0.2).
-        hint_column: column of the task that holds the hint.
-        quantile: fraction of an answer's tokens with R below q (authors' script: 0.9).
-    """
-    # To reject hints that give the answer away:
-    # .replace(sampler=with_hint(GroupSampler(8), reject_leaks=True)).
-    return Method(
-        sampler=with_hint(GroupSampler(group_size), hint_column),
-        filter=hinted_rollouts_alone,
-        loss=ShapeHintedRatio(Clip(clip_eps, clip_eps), quantile),
-        aggregation=token_mean,
-        updates=Updates(minibatches=2),
-    )
 
 
 PAPER = Paper(

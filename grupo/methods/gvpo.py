@@ -15,28 +15,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class LogRatioRegression(Loss):
-    """k / (k - 1) (reward_temperature (rho - mean rho) - A)^2 / 2, rho the log-ratio of a rollout.
-
-    k is the size of the group.
-
-    Args:
-        reward_temperature: weight of the KL divergence (beta in the paper).
-    """
-
-    reward_temperature: NonNegative
-
-    requires = Requires(coupled_rows=True)
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        rho = rollout_log_ratio(pi, batch)
-        A = mean_per_rollout(batch.advantage, batch)
-        k = group_ops.count(rho, batch.group)
-        residual = self.reward_temperature * (rho - group_ops.mean(rho, batch.group)) - A
-        return broadcast_to_tokens(k / (k - 1).clamp(min=1) * residual**2 / 2, batch)
-
-
 def gvpo(group_size: PositiveInt = 4, reward_temperature: Positive = 0.1) -> Method:
     """loss = mean over groups of sum_i (reward_temperature (rho_i - mean rho) - A_i)^2 / (2 (k -
     1)).
@@ -58,6 +36,28 @@ def gvpo(group_size: PositiveInt = 4, reward_temperature: Positive = 0.1) -> Met
         aggregation=group_mean,
         updates=Updates(minibatches=4),
     )
+
+
+@component
+class LogRatioRegression(Loss):
+    """k / (k - 1) (reward_temperature (rho - mean rho) - A)^2 / 2, rho the log-ratio of a rollout.
+
+    k is the size of the group.
+
+    Args:
+        reward_temperature: weight of the KL divergence (beta in the paper).
+    """
+
+    reward_temperature: NonNegative
+
+    requires = Requires(coupled_rows=True)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        rho = rollout_log_ratio(pi, batch)
+        A = mean_per_rollout(batch.advantage, batch)
+        k = group_ops.count(rho, batch.group)
+        residual = self.reward_temperature * (rho - group_ops.mean(rho, batch.group)) - A
+        return broadcast_to_tokens(k / (k - 1).clamp(min=1) * residual**2 / 2, batch)
 
 
 PAPER = Paper(

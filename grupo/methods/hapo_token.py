@@ -17,26 +17,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class StandardiseOnTokens:
-    """(x - m) / (s + 1e-6), m and s over the group's tokens; GRPO's z-score for extreme groups.
-
-    Extreme groups are those where |A| reaches max_advantage.
-
-    Args:
-        max_advantage: |A| from which GRPO's z-score is used.
-    """
-
-    max_advantage: NumberOrSchedule = 5.0
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        weight = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
-        centred = x - group_ops.sum(weight * x, batch.group)
-        A = centred / (group_ops.sum(weight * centred**2, batch.group).sqrt() + 1e-6)
-        z_score = ScaleByStd()(Center()(x, batch), batch)
-        return torch.where(group_ops.max(A.abs(), batch.group) >= self.max_advantage, z_score, A)
-
-
 def hapo_token(
     group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2, dual_clip: Positive = 10.0
 ) -> Method:
@@ -62,6 +42,26 @@ def hapo_token(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+@component
+class StandardiseOnTokens:
+    """(x - m) / (s + 1e-6), m and s over the group's tokens; GRPO's z-score for extreme groups.
+
+    Extreme groups are those where |A| reaches max_advantage.
+
+    Args:
+        max_advantage: |A| from which GRPO's z-score is used.
+    """
+
+    max_advantage: NumberOrSchedule = 5.0
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        weight = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
+        centred = x - group_ops.sum(weight * x, batch.group)
+        A = centred / (group_ops.sum(weight * centred**2, batch.group).sqrt() + 1e-6)
+        z_score = ScaleByStd()(Center()(x, batch), batch)
+        return torch.where(group_ops.max(A.abs(), batch.group) >= self.max_advantage, z_score, A)
 
 
 PAPER = Paper(

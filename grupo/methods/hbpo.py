@@ -11,12 +11,47 @@ from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, SplitGroup
+from grupo.util.errors import ConfigError
+
+
+def hbpo(
+    group_size: PositiveInt = 16,
+    max_length: PositiveInt = 4096,
+    reward_scale: Positive = 4.0,
+    length_coef: NonNegative = 1 / 4096,
+    budgets: tuple[PositiveInt, ...] = (512, 1024, 2048, 2560),
+    prefix: str = "<think> I will answer the question with {budget} tokens",
+) -> Method:
+    """A = a budget's shortfall from its full reward + (R - mean) / std of the group.
+
+    Equal parts of a group begin with the prefix of one budget each. Its tokens are trained on and
+    count towards the length. Four updates per step.
+
+    Args:
+        group_size: rollouts per task, a multiple of the number of budgets.
+        max_length: length limit of an answer, in tokens.
+        reward_scale: largest reward (beta in the paper).
+        length_coef: penalty per token over the budget (alpha in the paper).
+        budgets: token budgets of the parts of a group, at most max_length.
+        prefix: forced beginning of an answer, with the field {budget}.
+    """
+    if max(budgets, default=0) > max_length:
+        raise ConfigError(f"hbpo.budgets: {budgets}. Allowed: at most max_length, {max_length}.")
+    if "{budget}" not in prefix:
+        raise ConfigError(f"hbpo.prefix: {prefix!r}. Allowed: a text with the field {{budget}}.")
+    parts = tuple(GroupPart(float(n), prefix.replace("{budget}", str(n))) for n in budgets)
+    return Method(
+        sampler=SplitGroup(group_size, parts=parts, reward_term="budget"),
+        advantage=BudgetReward(max_length, reward_scale, length_coef),
+        loss=Clip(0.2, 0.28),
+        updates=Updates(minibatches=4),
+    )
+
 
 ZSCORE = chain(Center(), ScaleByStd())
 
@@ -55,40 +90,6 @@ class BudgetReward:
 
     def _cosine(self, n: Tensor) -> Tensor:
         return self.reward_scale * (math.pi * n / (2 * self.max_length)).cos()
-
-
-def hbpo(
-    group_size: PositiveInt = 16,
-    max_length: PositiveInt = 4096,
-    reward_scale: Positive = 4.0,
-    length_coef: NonNegative = 1 / 4096,
-    budgets: tuple[PositiveInt, ...] = (512, 1024, 2048, 2560),
-    prefix: str = "<think> I will answer the question with {budget} tokens",
-) -> Method:
-    """A = a budget's shortfall from its full reward + (R - mean) / std of the group.
-
-    Equal parts of a group begin with the prefix of one budget each. Its tokens are trained on and
-    count towards the length. Four updates per step.
-
-    Args:
-        group_size: rollouts per task, a multiple of the number of budgets.
-        max_length: length limit of an answer, in tokens.
-        reward_scale: largest reward (beta in the paper).
-        length_coef: penalty per token over the budget (alpha in the paper).
-        budgets: token budgets of the parts of a group, at most max_length.
-        prefix: forced beginning of an answer, with the field {budget}.
-    """
-    if max(budgets, default=0) > max_length:
-        raise ConfigError(f"hbpo.budgets: {budgets}. Allowed: at most max_length, {max_length}.")
-    if "{budget}" not in prefix:
-        raise ConfigError(f"hbpo.prefix: {prefix!r}. Allowed: a text with the field {{budget}}.")
-    parts = tuple(GroupPart(float(n), prefix.replace("{budget}", str(n))) for n in budgets)
-    return Method(
-        sampler=SplitGroup(group_size, parts=parts, reward_term="budget"),
-        advantage=BudgetReward(max_length, reward_scale, length_coef),
-        loss=Clip(0.2, 0.28),
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

@@ -22,6 +22,33 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def hgpo_history(
+    group_size: PositiveInt = 8,
+    history_turns: PositiveInt = 2,
+    gamma: Fraction = 0.95,
+    weight_exponent: NonNegative = 1.0,
+    kl_coef: NonNegative = 0.01,
+) -> Method:
+    """A = sum_k w_k A_k, A_k relative to steps whose last k states agree, w_k ~ (k +
+    1)^weight_exponent.
+
+    Levels with A_k = 0 have no weight. The prompt shows history_turns past turns.
+
+    Args:
+        group_size: rollouts per task.
+        history_turns: past turns that the prompt shows.
+        gamma: discount per turn.
+        weight_exponent: exponent of the weights (alpha in the paper).
+        kl_coef: weight of the KL divergence from the reference policy.
+    """
+    credit = HistoryGroupedAdvantage(history_turns, gamma, weight_exponent)
+    loss = Clip(0.2, 0.2) + kl_coef * KL()
+    return Method(
+        sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=token_mean
+    )
+
+
 TINY = 1e-9  # an advantage this small is 0 but for rounding
 
 
@@ -59,32 +86,6 @@ class HistoryGroupedAdvantage:
             A = A + w * level
             total = total + w
         return turns_to_tokens(A / total.clamp(min=TINY), batch)
-
-
-def hgpo_history(
-    group_size: PositiveInt = 8,
-    history_turns: PositiveInt = 2,
-    gamma: Fraction = 0.95,
-    weight_exponent: NonNegative = 1.0,
-    kl_coef: NonNegative = 0.01,
-) -> Method:
-    """A = sum_k w_k A_k, A_k relative to steps whose last k states agree, w_k ~ (k +
-    1)^weight_exponent.
-
-    Levels with A_k = 0 have no weight. The prompt shows history_turns past turns.
-
-    Args:
-        group_size: rollouts per task.
-        history_turns: past turns that the prompt shows.
-        gamma: discount per turn.
-        weight_exponent: exponent of the weights (alpha in the paper).
-        kl_coef: weight of the KL divergence from the reference policy.
-    """
-    credit = HistoryGroupedAdvantage(history_turns, gamma, weight_exponent)
-    loss = Clip(0.2, 0.2) + kl_coef * KL()
-    return Method(
-        sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=token_mean
-    )
 
 
 PAPER = Paper(

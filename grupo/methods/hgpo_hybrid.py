@@ -7,12 +7,46 @@ from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, SplitGroup
+from grupo.util.errors import ConfigError
+
+
+def hgpo_hybrid(
+    group_size: PositiveInt = 4,
+    mode_coef: NonNegative = 1.0,
+    margin: NonNegative = 0.2,
+    think_tag: str = "<think>",
+    no_think_tag: str = "<no_think>",
+) -> Method:
+    """A = z(best of its mode) + mode_coef z(in the better mode), the latter on the mode's tag
+    alone.
+
+    Half of a group is forced to begin with each tag; the tags are trained on. loss = mean over
+    tokens of each answer of -min(R A, clip(R, 0.5, 1.5) A) + 0.001 k3.
+
+    Args:
+        group_size: rollouts per task, an even number.
+        mode_coef: weight of the choice of the mode (alpha in the paper).
+        margin: lead in mean reward that thinking needs.
+        think_tag: beginning of an answer with thinking.
+        no_think_tag: beginning of an answer without thinking.
+    """
+    if not think_tag or not no_think_tag or think_tag == no_think_tag:
+        raise ConfigError(
+            f"hgpo_hybrid.no_think_tag: {no_think_tag!r}, with think_tag {think_tag!r}."
+            " Allowed: two different tags."
+        )
+    modes = (GroupPart(1.0, think_tag), GroupPart(0.0, no_think_tag))
+    return Method(
+        sampler=SplitGroup(group_size, parts=modes, reward_term="mode"),
+        advantage=HybridModeAdvantage(mode_coef, margin),
+        loss=Clip(0.5, 0.5) + 0.001 * KL(),
+    )
+
 
 ZSCORE = chain(Center(), ScaleByStd())
 
@@ -47,39 +81,6 @@ class HybridModeAdvantage:
     def _thinking_wins(self, x: Tensor, thinking: Tensor, group: Tensor) -> Tensor:
         mean_without = group_ops.mean_where(~thinking, x, group)
         return group_ops.mean_where(thinking, x, group) > mean_without + self.margin
-
-
-def hgpo_hybrid(
-    group_size: PositiveInt = 4,
-    mode_coef: NonNegative = 1.0,
-    margin: NonNegative = 0.2,
-    think_tag: str = "<think>",
-    no_think_tag: str = "<no_think>",
-) -> Method:
-    """A = z(best of its mode) + mode_coef z(in the better mode), the latter on the mode's tag
-    alone.
-
-    Half of a group is forced to begin with each tag; the tags are trained on. loss = mean over
-    tokens of each answer of -min(R A, clip(R, 0.5, 1.5) A) + 0.001 k3.
-
-    Args:
-        group_size: rollouts per task, an even number.
-        mode_coef: weight of the choice of the mode (alpha in the paper).
-        margin: lead in mean reward that thinking needs.
-        think_tag: beginning of an answer with thinking.
-        no_think_tag: beginning of an answer without thinking.
-    """
-    if not think_tag or not no_think_tag or think_tag == no_think_tag:
-        raise ConfigError(
-            f"hgpo_hybrid.no_think_tag: {no_think_tag!r}, with think_tag {think_tag!r}."
-            " Allowed: two different tags."
-        )
-    modes = (GroupPart(1.0, think_tag), GroupPart(0.0, no_think_tag))
-    return Method(
-        sampler=SplitGroup(group_size, parts=modes, reward_term="mode"),
-        advantage=HybridModeAdvantage(mode_coef, margin),
-        loss=Clip(0.5, 0.5) + 0.001 * KL(),
-    )
 
 
 PAPER = Paper(

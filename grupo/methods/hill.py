@@ -18,6 +18,30 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, with_self_hints
 
 
+def hill(
+    group_size: PositiveInt = 8, num_hints: PositiveInt = 4, transfer_temperature: Positive = 0.3
+) -> Method:
+    """R = (1 - p^n - (1 - p)^n) exp(min(D, 0) / T), p of n attempts with the hint correct.
+
+    The reliance D is the mean over correct attempts of log pi(o | q) - log pi(o | q, hint), per
+    token. A rejected hint has R = -0.2.
+
+    A step has 2 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        num_hints: hints per failed task (authors' code: 4).
+        transfer_temperature: T, in nats per token (authors' code: 0.3).
+    """
+    return Method(
+        sampler=with_self_hints(GroupSampler(group_size), num_hints),
+        advantage=HintRoleAdvantage(transfer_temperature),
+        loss=Clip(0.2, 0.28),
+        aggregation=PerClassMean("is_hint"),
+        updates=Updates(minibatches=2),
+    )
+
+
 @component
 class HintRoleAdvantage:
     """z-scores of hints by their value R, and of attempts that used the best hint or none.
@@ -57,30 +81,6 @@ class HintRoleAdvantage:
         p = group_ops.mean_where(used_hint, correct, label)
         R = (1 - p**n - (1 - p) ** n).clamp(min=0.0) * (D / self.transfer_temperature).exp()
         return torch.where(is_hint & (batch.reward_terms["hint_rejected"] > 0.5), -0.2, R)
-
-
-def hill(
-    group_size: PositiveInt = 8, num_hints: PositiveInt = 4, transfer_temperature: Positive = 0.3
-) -> Method:
-    """R = (1 - p^n - (1 - p)^n) exp(min(D, 0) / T), p of n attempts with the hint correct.
-
-    The reliance D is the mean over correct attempts of log pi(o | q) - log pi(o | q, hint), per
-    token. A rejected hint has R = -0.2.
-
-    A step has 2 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' code: 8).
-        num_hints: hints per failed task (authors' code: 4).
-        transfer_temperature: T, in nats per token (authors' code: 0.3).
-    """
-    return Method(
-        sampler=with_self_hints(GroupSampler(group_size), num_hints),
-        advantage=HintRoleAdvantage(transfer_temperature),
-        loss=Clip(0.2, 0.28),
-        aggregation=PerClassMean("is_hint"),
-        updates=Updates(minibatches=2),
-    )
 
 
 PAPER = Paper(

@@ -17,6 +17,34 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 
+def hpt(
+    group_size: PositiveInt = 8,
+    max_correct_for_sft: NonNegativeInt = 0,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """SFT on a task's demonstration where at most max_correct_for_sft rollouts are correct, else
+    RL.
+
+    loss = mean over tokens of -log pi of the demonstrations that are kept
+         + mean over tokens of PPO's clip of the sampled rollouts that are, A = r - mean(r).
+
+    A step has 2 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        max_correct_for_sft: correct rollouts up to which a task is imitated (authors' code: 0).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    return Method(
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        filter=DemonstrationsWhereFailing(max_correct_for_sft + 1),
+        advantage=SeparateDemos(Center()),
+        loss=SelectBySource(Clip(clip_eps, clip_eps), NLL()),
+        aggregation=PerSourceMean(token_mean),
+        updates=Updates(minibatches=2),
+    )
+
+
 @component
 class DemonstrationsWhereFailing:
     """Filter: demonstrations of groups with too few correct rollouts, sampled rollouts of the
@@ -49,34 +77,6 @@ class DemonstrationsWhereFailing:
         if num_correct >= self.min_correct:
             return sampled
         return tuple(r for r in group.rollouts if not has_sampled_response(r))
-
-
-def hpt(
-    group_size: PositiveInt = 8,
-    max_correct_for_sft: NonNegativeInt = 0,
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """SFT on a task's demonstration where at most max_correct_for_sft rollouts are correct, else
-    RL.
-
-    loss = mean over tokens of -log pi of the demonstrations that are kept
-         + mean over tokens of PPO's clip of the sampled rollouts that are, A = r - mean(r).
-
-    A step has 2 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        max_correct_for_sft: correct rollouts up to which a task is imitated (authors' code: 0).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    return Method(
-        sampler=WithExpertSolution(GroupSampler(group_size)),
-        filter=DemonstrationsWhereFailing(max_correct_for_sft + 1),
-        advantage=SeparateDemos(Center()),
-        loss=SelectBySource(Clip(clip_eps, clip_eps), NLL()),
-        aggregation=PerSourceMean(token_mean),
-        updates=Updates(minibatches=2),
-    )
 
 
 PAPER = Paper(

@@ -19,6 +19,30 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
 
 
+def igpo(
+    group_size: PositiveInt = 16,
+    gamma: Fraction = 1.0,
+    kl_coef: NonNegative = 0.001,
+    answer_prefix: str = "<answer>",
+) -> Method:
+    """A_t = sum of z(g) over this and later turns, g the gain of exp(mean log pi(answer)), then r.
+
+    A step has 16 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 16).
+        gamma: discount per turn (paper: 1.0).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
+        answer_prefix: text that is put before the reference answer.
+    """
+    return Method(
+        sampler=WithAnswerBelief(GroupSampler(group_size), answer_prefix),
+        advantage=InformationGainReturn(gamma),
+        loss=Clip(0.2, 0.2) + kl_coef * KL(),
+        updates=Updates(minibatches=16),
+    )
+
+
 def information_gains(x: Tensor, batch: Batch) -> PerTurn:
     """b_(t+1) - b_t before a rollout's last turn, and x in it; 0 where there is no turn."""
     b = turn_states(batch, "step/belief").clamp(min=0)
@@ -52,30 +76,6 @@ class InformationGainReturn:
         exists = turn_mask(batch)
         A = self.scale_fn(g[exists], batch.group[:, None].expand_as(exists)[exists])
         return turns_to_tokens(discounted_sum(g.masked_scatter(exists, A), self.gamma), batch)
-
-
-def igpo(
-    group_size: PositiveInt = 16,
-    gamma: Fraction = 1.0,
-    kl_coef: NonNegative = 0.001,
-    answer_prefix: str = "<answer>",
-) -> Method:
-    """A_t = sum of z(g) over this and later turns, g the gain of exp(mean log pi(answer)), then r.
-
-    A step has 16 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 16).
-        gamma: discount per turn (paper: 1.0).
-        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
-        answer_prefix: text that is put before the reference answer.
-    """
-    return Method(
-        sampler=WithAnswerBelief(GroupSampler(group_size), answer_prefix),
-        advantage=InformationGainReturn(gamma),
-        loss=Clip(0.2, 0.2) + kl_coef * KL(),
-        updates=Updates(minibatches=16),
-    )
 
 
 PAPER = Paper(

@@ -15,6 +15,23 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def implicit_prm(group_size: PositiveInt = 8, log_ratio_scale: Positive = 0.05) -> Method:
+    """loss = cross-entropy of sigmoid(R) with correctness, R = log_ratio_scale log(pi(y) /
+    pi_ref(y)).
+
+    The trained model is a reward model, not a policy to sample from: r_t = log_ratio_scale log(pi /
+    pi_ref) is its reward of token t, which `prime` reads as "logp@prm".
+
+    Args:
+        group_size: rollouts per task.
+        log_ratio_scale: factor of the log-ratio (beta in the paper) (paper: 0.05).
+    """
+    loss = OutcomeCrossEntropy(log_ratio_scale)
+    return Method(
+        sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean
+    )
+
+
 @component
 class OutcomeCrossEntropy(Loss):
     """Cross-entropy of sigmoid(R) with the label l: softplus(R) - l R.
@@ -40,23 +57,6 @@ class OutcomeCrossEntropy(Loss):
         return broadcast_to_tokens(
             softplus(R) - batch.reward_terms[self.reward_term].to(R) * R, batch
         )
-
-
-def implicit_prm(group_size: PositiveInt = 8, log_ratio_scale: Positive = 0.05) -> Method:
-    """loss = cross-entropy of sigmoid(R) with correctness, R = log_ratio_scale log(pi(y) /
-    pi_ref(y)).
-
-    The trained model is a reward model, not a policy to sample from: r_t = log_ratio_scale log(pi /
-    pi_ref) is its reward of token t, which `prime` reads as "logp@prm".
-
-    Args:
-        group_size: rollouts per task.
-        log_ratio_scale: factor of the log-ratio (beta in the paper) (paper: 0.05).
-    """
-    loss = OutcomeCrossEntropy(log_ratio_scale)
-    return Method(
-        sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean
-    )
 
 
 PAPER = Paper(

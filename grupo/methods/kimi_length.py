@@ -13,6 +13,21 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def kimi_length(group_size: PositiveInt = 8, length_coef: NonNegative = 1.0) -> Method:
+    """GRPO on r + length_coef b, b from 1/2 for the shortest of the group to -1/2 for the longest.
+
+    Reward terms: "correct". A = (r - mean(r)) / std(r). Section 2.3.3.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        length_coef: weight of the length bonus (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(BrevityBonus(length_coef), Center(), ScaleByStd()),
+    )
+
+
 @component
 class BrevityBonus:
     """x + length_coef b, b = 1/2 - (L - min L) / (max L - min L), at most 0 for incorrect answers.
@@ -33,21 +48,6 @@ class BrevityBonus:
         return x + self.length_coef * length_reward(
             batch.reward_terms[self.reward_term] > 0.5, batch
         )
-
-
-def kimi_length(group_size: PositiveInt = 8, length_coef: NonNegative = 1.0) -> Method:
-    """GRPO on r + length_coef b, b from 1/2 for the shortest of the group to -1/2 for the longest.
-
-    Reward terms: "correct". A = (r - mean(r)) / std(r). Section 2.3.3.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        length_coef: weight of the length bonus (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(BrevityBonus(length_coef), Center(), ScaleByStd()),
-    )
 
 
 PAPER = Paper(

@@ -16,30 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class PenaliseHighCovariance(Loss):
-    """-R A, plus kl_coef |log R| on the tokens with the greatest covariance.
-
-    Args:
-        penalized_fraction: fraction of tokens with the penalty.
-        kl_coef: weight of |log R|.
-    """
-
-    penalized_fraction: Fraction
-    kl_coef: NumberOrSchedule
-
-    # the covariance uses the means of the minibatch
-    requires = Requires(coupled_rows=True, whole_batch=True)
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        penalized = torch.zeros_like(batch.mask)
-        penalized[batch.mask] = top_fraction_mask(
-            logp_advantage_covariance(pi, batch)[batch.mask], self.penalized_fraction
-        )
-        drift = ratios.token_log_ratio(pi, batch)
-        return -drift.exp() * batch.advantage + self.kl_coef * drift.abs() * penalized
-
-
 def kl_cov(
     group_size: PositiveInt = 8, penalized_fraction: Fraction = 2e-4, kl_coef: NonNegative = 1.0
 ) -> Method:
@@ -63,6 +39,30 @@ def kl_cov(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+@component
+class PenaliseHighCovariance(Loss):
+    """-R A, plus kl_coef |log R| on the tokens with the greatest covariance.
+
+    Args:
+        penalized_fraction: fraction of tokens with the penalty.
+        kl_coef: weight of |log R|.
+    """
+
+    penalized_fraction: Fraction
+    kl_coef: NumberOrSchedule
+
+    # the covariance uses the means of the minibatch
+    requires = Requires(coupled_rows=True, whole_batch=True)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        penalized = torch.zeros_like(batch.mask)
+        penalized[batch.mask] = top_fraction_mask(
+            logp_advantage_covariance(pi, batch)[batch.mask], self.penalized_fraction
+        )
+        drift = ratios.token_log_ratio(pi, batch)
+        return -drift.exp() * batch.advantage + self.kl_coef * drift.abs() * penalized
 
 
 PAPER = Paper(

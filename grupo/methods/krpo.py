@@ -16,6 +16,30 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def krpo(
+    group_size: PositiveInt = 12, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.01
+) -> Method:
+    """A_i = (r_i - m_i) / sqrt(P_i), estimates of a one-dimensional Kalman filter for the prompt.
+
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
+    k3.
+
+    A step has 24 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' code: 12).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
+    """
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=KalmanAdvantage(),
+        loss=loss,
+        updates=Updates(minibatches=24),
+    )
+
+
 @component
 class KalmanAdvantage:
     """(r_i - m_i) / (sqrt(P_i) + eps), the filter's mean and variance after the i-th reward.
@@ -53,30 +77,6 @@ class KalmanAdvantage:
 def _pseudo_random_order(batch: Batch) -> Tensor:
     """Rollouts ordered by late digits of their log-probability, independent of the rewards."""
     return (sum_per_rollout(batch.old_logp, batch) * 1e6).frac().argsort(stable=True)
-
-
-def krpo(
-    group_size: PositiveInt = 12, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.01
-) -> Method:
-    """A_i = (r_i - m_i) / sqrt(P_i), estimates of a one-dimensional Kalman filter for the prompt.
-
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
-    k3.
-
-    A step has 24 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' code: 12).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
-        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
-    """
-    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=KalmanAdvantage(),
-        loss=loss,
-        updates=Updates(minibatches=24),
-    )
 
 
 PAPER = Paper(

@@ -13,6 +13,23 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def l1_exact(group_size: PositiveInt = 16, length_coef: NonNegative = 0.0003) -> Method:
+    """LCPO-Exact: r = [correct] - length_coef |n - L|, A = (r - mean(r)) / std(r).
+
+    Reward terms: "budget", the n tokens that the prompt asks for.
+
+    A step has 2 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 16).
+        length_coef: penalty per token (authors' script: 0.0003).
+    """
+    advantage = chain(BudgetDistancePenalty(length_coef), Center(), ScaleByStd())
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, updates=Updates(minibatches=2)
+    )
+
+
 @component
 class BudgetDistancePenalty:
     """x - length_coef |budget - L|.
@@ -31,23 +48,6 @@ class BudgetDistancePenalty:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x - self.length_coef * (batch.reward_terms[self.budget_term] - batch.lengths).abs()
-
-
-def l1_exact(group_size: PositiveInt = 16, length_coef: NonNegative = 0.0003) -> Method:
-    """LCPO-Exact: r = [correct] - length_coef |n - L|, A = (r - mean(r)) / std(r).
-
-    Reward terms: "budget", the n tokens that the prompt asks for.
-
-    A step has 2 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 16).
-        length_coef: penalty per token (authors' script: 0.0003).
-    """
-    advantage = chain(BudgetDistancePenalty(length_coef), Center(), ScaleByStd())
-    return Method(
-        sampler=GroupSampler(group_size), advantage=advantage, updates=Updates(minibatches=2)
-    )
 
 
 PAPER = Paper(

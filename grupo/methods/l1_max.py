@@ -13,6 +13,28 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def l1_max(
+    group_size: PositiveInt = 16,
+    length_coef: NonNegative = 0.0003,
+    reward_at_budget: Fraction = 0.5,
+) -> Method:
+    """LCPO-Max: r = [correct] clip(length_coef (n - L) + reward_at_budget, 0, 1).
+
+    A = (r - mean(r)) / std(r). Reward terms: "budget", the n tokens that the prompt allows.
+
+    A step has 2 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 16).
+        length_coef: loss of reward per token (paper: 0.0003).
+        reward_at_budget: fraction of the reward at exactly n tokens (paper: 0.5).
+    """
+    advantage = chain(SoftBudgetLimit(length_coef, reward_at_budget), Center(), ScaleByStd())
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, updates=Updates(minibatches=2)
+    )
+
+
 @component
 class SoftBudgetLimit:
     """x clip(length_coef (budget - L) + reward_at_budget, 0, 1).
@@ -34,28 +56,6 @@ class SoftBudgetLimit:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         remaining = batch.reward_terms[self.budget_term] - batch.lengths
         return x * (self.length_coef * remaining + self.reward_at_budget).clamp(0, 1)
-
-
-def l1_max(
-    group_size: PositiveInt = 16,
-    length_coef: NonNegative = 0.0003,
-    reward_at_budget: Fraction = 0.5,
-) -> Method:
-    """LCPO-Max: r = [correct] clip(length_coef (n - L) + reward_at_budget, 0, 1).
-
-    A = (r - mean(r)) / std(r). Reward terms: "budget", the n tokens that the prompt allows.
-
-    A step has 2 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 16).
-        length_coef: loss of reward per token (paper: 0.0003).
-        reward_at_budget: fraction of the reward at exactly n tokens (paper: 0.5).
-    """
-    advantage = chain(SoftBudgetLimit(length_coef, reward_at_budget), Center(), ScaleByStd())
-    return Method(
-        sampler=GroupSampler(group_size), advantage=advantage, updates=Updates(minibatches=2)
-    )
 
 
 PAPER = Paper(

@@ -16,26 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class BrevityWhenAllCorrect:
-    """r + length_coef (1 - L / max_length) in groups without an incorrect rollout, else r.
-
-    Args:
-        max_length: length limit of an answer, in tokens.
-        length_coef: weight of the length bonus.
-    """
-
-    max_length: PositiveInt
-    length_coef: NumberOrSchedule
-
-    requires = Requires(reward_terms=("correct",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        brevity = 1 - batch.lengths / self.max_length
-        all_correct = group_ops.min(batch.reward_terms["correct"], batch.group) > 0.5
-        return torch.where(all_correct, x + self.length_coef * brevity, x)
-
-
 def l_grpo(
     max_length: PositiveInt,
     group_size: PositiveInt = 8,
@@ -62,6 +42,26 @@ def l_grpo(
         loss=Clip(clip_low, clip_high),
         aggregation=token_mean,
     )
+
+
+@component
+class BrevityWhenAllCorrect:
+    """r + length_coef (1 - L / max_length) in groups without an incorrect rollout, else r.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        length_coef: weight of the length bonus.
+    """
+
+    max_length: PositiveInt
+    length_coef: NumberOrSchedule
+
+    requires = Requires(reward_terms=("correct",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        brevity = 1 - batch.lengths / self.max_length
+        all_correct = group_ops.min(batch.reward_terms["correct"], batch.group) > 0.5
+        return torch.where(all_correct, x + self.length_coef * brevity, x)
 
 
 PAPER = Paper(

@@ -16,6 +16,23 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def lambda_grpo_length(
+    group_size: PositiveInt = 8, length_scale: NonNegative = 1 / 9, clip_eps: NonNegative = 0.2
+) -> Method:
+    """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + length_scale z_i.
+
+    z_i is the standardised length; lambda is learned, from 0, which is DAPO's token mean. Below 0
+    long answers count less, above 0 more.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        length_scale: scale of z_i (r in the paper, as third parties quote it).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+    """
+    loss = LengthPreferenceLoss(Clip(clip_eps, clip_eps), length_scale)
+    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
+
+
 @component
 class LengthPreferenceLoss(Loss):
     """f x loss, f = G softmax(h^lambda) in the group, h = 1 + length_scale x standardised length.
@@ -41,23 +58,6 @@ class LengthPreferenceLoss(Loss):
         power = power.masked_fill(batch.row_group[:, None] != g, -torch.inf)
         f = power.softmax(1).gather(1, batch.rollout[:, None])
         return group_ops.count(L, g)[batch.rollout, None].to(f) * f * self.loss(pi, batch)
-
-
-def lambda_grpo_length(
-    group_size: PositiveInt = 8, length_scale: NonNegative = 1 / 9, clip_eps: NonNegative = 0.2
-) -> Method:
-    """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + length_scale z_i.
-
-    z_i is the standardised length; lambda is learned, from 0, which is DAPO's token mean. Below 0
-    long answers count less, above 0 more.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        length_scale: scale of z_i (r in the paper, as third parties quote it).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
-    """
-    loss = LengthPreferenceLoss(Clip(clip_eps, clip_eps), length_scale)
-    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)
 
 
 PAPER = Paper(

@@ -13,32 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class ListenerReward:
-    """r = f (1 + correct_coef c + listener_coef p), format f, correctness c, listener's probability
-    p.
-
-    p is the listener's probability of the true answer and is paid only above min_confidence.
-
-    Args:
-        correct_coef: weight of correctness.
-        listener_coef: weight of the listener's probability.
-        min_confidence: probability from which the listener pays.
-    """
-
-    correct_coef: NumberOrSchedule = 0.5
-    listener_coef: NumberOrSchedule = 0.5
-    min_confidence: NumberOrSchedule = 0.0
-
-    requires = Requires(reward_terms=("format", "correct", "listener"))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        p = batch.reward_terms["listener"]
-        paid = p * (p > self.min_confidence)
-        reward = 1 + self.correct_coef * batch.reward_terms["correct"] + self.listener_coef * paid
-        return batch.reward_terms["format"] * reward
-
-
 def listener(
     group_size: PositiveInt = 8,
     clip_eps: NonNegative = 0.2,
@@ -65,6 +39,32 @@ def listener(
         advantage=chain(reward, Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps),
     )
+
+
+@component
+class ListenerReward:
+    """r = f (1 + correct_coef c + listener_coef p), format f, correctness c, listener's probability
+    p.
+
+    p is the listener's probability of the true answer and is paid only above min_confidence.
+
+    Args:
+        correct_coef: weight of correctness.
+        listener_coef: weight of the listener's probability.
+        min_confidence: probability from which the listener pays.
+    """
+
+    correct_coef: NumberOrSchedule = 0.5
+    listener_coef: NumberOrSchedule = 0.5
+    min_confidence: NumberOrSchedule = 0.0
+
+    requires = Requires(reward_terms=("format", "correct", "listener"))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        p = batch.reward_terms["listener"]
+        paid = p * (p > self.min_confidence)
+        reward = 1 + self.correct_coef * batch.reward_terms["correct"] + self.listener_coef * paid
+        return batch.reward_terms["format"] * reward
 
 
 PAPER = Paper(

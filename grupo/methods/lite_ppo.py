@@ -16,6 +16,23 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def lite_ppo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
+    """A = (r - mean(r)) / std(r), the mean of the group, the deviation of the batch's rewards.
+
+    loss = mean over all tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), without KL.
+
+    Args:
+        group_size: rollouts per task (TRL's index of papers: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByBatchStd()),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
+    )
+
+
 @component
 class ScaleByBatchStd:
     """x / (s + eps), s the unbiased standard deviation of all rewards of the batch.
@@ -34,23 +51,6 @@ class ScaleByBatchStd:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         whole_batch = torch.zeros_like(batch.group)
         return x / (group_ops.std(batch.reward, whole_batch) + self.eps).to(x)
-
-
-def lite_ppo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r), the mean of the group, the deviation of the batch's rewards.
-
-    loss = mean over all tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), without KL.
-
-    Args:
-        group_size: rollouts per task (TRL's index of papers: 8).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), ScaleByBatchStd()),
-        loss=Clip(clip_eps, clip_eps),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

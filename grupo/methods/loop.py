@@ -14,6 +14,29 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def loop(
+    group_size: PositiveInt = 6, clip_eps: NonNegative = 0.1, min_advantage: NonNegative = 0.01
+) -> Method:
+    """loss = mean over kept tokens of -min(r A, clip(r, 1 / (1 + clip_eps), 1 + clip_eps) A).
+
+    A_i = R_i - mean of the other R_j, and rollouts with |A| < min_advantage are dropped.
+
+    A step has 16 updates: 2 epochs of 8 minibatches.
+
+    Args:
+        group_size: rollouts per task (release: 6).
+        clip_eps: r is clipped to [1 / (1 + clip_eps), 1 + clip_eps] (release: 0.1).
+        min_advantage: smallest |A| of a rollout that is trained on (release: 0.01).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(group_ops.leave_one_out_mean), DropSmall(min_advantage)),
+        loss=Clip(1 - 1 / (1 + clip_eps), clip_eps),
+        aggregation=kept_token_mean,
+        updates=Updates(epochs=2, minibatches=8),
+    )
+
+
 @component
 class DropSmall:
     """x, or 0 where |x| < `min_size`, (R,).
@@ -36,29 +59,6 @@ def kept_token_mean(batch: Batch) -> PerAction:
     """The mean over the tokens whose advantage is not 0; other tokens weigh 0, (N, T)."""
     kept = batch.mask & (batch.advantage != 0)
     return kept.to(batch.old_logp) / kept.sum().clamp(min=1)
-
-
-def loop(
-    group_size: PositiveInt = 6, clip_eps: NonNegative = 0.1, min_advantage: NonNegative = 0.01
-) -> Method:
-    """loss = mean over kept tokens of -min(r A, clip(r, 1 / (1 + clip_eps), 1 + clip_eps) A).
-
-    A_i = R_i - mean of the other R_j, and rollouts with |A| < min_advantage are dropped.
-
-    A step has 16 updates: 2 epochs of 8 minibatches.
-
-    Args:
-        group_size: rollouts per task (release: 6).
-        clip_eps: r is clipped to [1 / (1 + clip_eps), 1 + clip_eps] (release: 0.1).
-        min_advantage: smallest |A| of a rollout that is trained on (release: 0.01).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(group_ops.leave_one_out_mean), DropSmall(min_advantage)),
-        loss=Clip(1 - 1 / (1 + clip_eps), clip_eps),
-        aggregation=kept_token_mean,
-        updates=Updates(epochs=2, minibatches=8),
-    )
 
 
 PAPER = Paper(

@@ -12,24 +12,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class ProbabilityWeight:
-    """(probability_weight p + 1 - probability_weight) x, p the token's probability before the
-    update.
-
-    Args:
-        probability_weight: weight of p (alpha in the paper).
-    """
-
-    probability_weight: Fraction
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        p = batch.old_logp.masked_fill(~batch.mask, 0.0).exp()
-        return (self.probability_weight * p + 1 - self.probability_weight) * broadcast_to_tokens(
-            x, batch
-        )
-
-
 def low_prob_tokens(group_size: PositiveInt = 8, probability_weight: Fraction = 0.2) -> Method:
     """A = (probability_weight p + 1 - probability_weight) (r - mean(r)) / std(r), p = pi_old of the
     token.
@@ -49,6 +31,24 @@ def low_prob_tokens(group_size: PositiveInt = 8, probability_weight: Fraction = 
         advantage=chain(Center(), ScaleByStd(), ProbabilityWeight(probability_weight)),
         updates=Updates(minibatches=2),
     )
+
+
+@component
+class ProbabilityWeight:
+    """(probability_weight p + 1 - probability_weight) x, p the token's probability before the
+    update.
+
+    Args:
+        probability_weight: weight of p (alpha in the paper).
+    """
+
+    probability_weight: Fraction
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        p = batch.old_logp.masked_fill(~batch.mask, 0.0).exp()
+        return (self.probability_weight * p + 1 - self.probability_weight) * broadcast_to_tokens(
+            x, batch
+        )
 
 
 PAPER = Paper(

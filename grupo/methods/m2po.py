@@ -16,6 +16,26 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def m2po(group_size: PositiveInt = 8, max_second_moment: NonNegative = 0.04) -> Method:
+    """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2.
+
+    A = (r - mean(r)) / std(r). No other clip.
+
+    A step has 4 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        max_second_moment: bound on the mean of (log r)^2 of tokens that are kept (authors' code:
+            0.04).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=SecondMomentMask(max_second_moment),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+    )
+
+
 @component
 class SecondMomentMask(Loss):
     """-M r A; M masks tokens of large (log r)^2 until the mean of the others is at most the bound.
@@ -44,26 +64,6 @@ class SecondMomentMask(Loss):
         x = torch.cat([moments.sort().values, moments.new_tensor([torch.inf])])
         means = x.cumsum(0) / torch.arange(1, len(x) + 1).to(x)
         return x[(means <= self.max_second_moment).sum()]
-
-
-def m2po(group_size: PositiveInt = 8, max_second_moment: NonNegative = 0.04) -> Method:
-    """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2.
-
-    A = (r - mean(r)) / std(r). No other clip.
-
-    A step has 4 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        max_second_moment: bound on the mean of (log r)^2 of tokens that are kept (authors' code:
-            0.04).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=SecondMomentMask(max_second_moment),
-        aggregation=token_mean,
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

@@ -16,6 +16,35 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def mapo(
+    group_size: PositiveInt = 12,
+    full_score: NonNegative = 1.0,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.01,
+) -> Method:
+    """A = (1 - l) (r - mean) / std + l (r - mean) / mean, l = 1 - 4 p (1 - p) (eq. 2, 4 to 6).
+
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
+    k3. Rewards must not be negative.
+
+    A step has 4 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (paper: 12).
+        full_score: reward of a completely correct answer.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice; the authors' code
+            has 0.2 and 0.3).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
+    """
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=MixedScaleAdvantage(full_score),
+        loss=loss,
+        updates=Updates(minibatches=4),
+    )
+
+
 @component
 class MixedScaleAdvantage:
     """(1 - l) (x - m) / s + l (x - m) / m, with l = 1 - 4 p (1 - p), p the fraction of full scores.
@@ -45,35 +74,6 @@ class MixedScaleAdvantage:
         p = group_ops.mean((x >= self.full_score).to(x), batch.group)
         certainty = 1 - 4 * p * (1 - p)
         return (x - m) * ((1 - certainty) / (s + self.eps) + certainty / (m + self.eps))
-
-
-def mapo(
-    group_size: PositiveInt = 12,
-    full_score: NonNegative = 1.0,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.01,
-) -> Method:
-    """A = (1 - l) (r - mean) / std + l (r - mean) / mean, l = 1 - 4 p (1 - p) (eq. 2, 4 to 6).
-
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
-    k3. Rewards must not be negative.
-
-    A step has 4 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (paper: 12).
-        full_score: reward of a completely correct answer.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice; the authors' code
-            has 0.2 and 0.3).
-        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
-    """
-    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=MixedScaleAdvantage(full_score),
-        loss=loss,
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

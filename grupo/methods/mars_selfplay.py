@@ -27,6 +27,31 @@ from grupo.method import Method
 from grupo.rollouts.samplers import SelfPlay
 
 
+def mars_selfplay(
+    games: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.2
+) -> Method:
+    """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
+
+    m is the mean reward of a seat's turns, c the mean of its distinct sums, over the whole batch.
+    The loss is the mean over rollouts of the sum over tokens.
+
+    A step has 48 updates, each on a minibatch of its groups.
+
+    Args:
+        games: games per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.2).
+    """
+    # ratios are capped at 1 + 2 clip_eps where A < 0
+    return Method(
+        sampler=SelfPlay(games),
+        advantage=chain(SeatAdvantage(), Whiten()),
+        loss=Clip(clip_eps, clip_eps, CappedRatio(1 + 2 * clip_eps)) + kl_coef * KL(),
+        aggregation=token_sum,
+        updates=Updates(minibatches=48),
+    )
+
+
 @component
 class SeatAdvantage:
     """A_k = sum over k' >= k of (r_k' - m), minus the mean of the seat's distinct A.
@@ -51,31 +76,6 @@ def _mean_of_distinct(x: PerTurn, label: Tensor, where: Tensor) -> PerTurn:
     index = distinct_label.long()
     means = x.new_zeros(x.numel()).index_put((index,), group_ops.mean(value, index))
     return means[label]
-
-
-def mars_selfplay(
-    games: PositiveInt = 8, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.2
-) -> Method:
-    """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
-
-    m is the mean reward of a seat's turns, c the mean of its distinct sums, over the whole batch.
-    The loss is the mean over rollouts of the sum over tokens.
-
-    A step has 48 updates, each on a minibatch of its groups.
-
-    Args:
-        games: games per task.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.2).
-    """
-    # ratios are capped at 1 + 2 clip_eps where A < 0
-    return Method(
-        sampler=SelfPlay(games),
-        advantage=chain(SeatAdvantage(), Whiten()),
-        loss=Clip(clip_eps, clip_eps, CappedRatio(1 + 2 * clip_eps)) + kl_coef * KL(),
-        aggregation=token_sum,
-        updates=Updates(minibatches=48),
-    )
 
 
 PAPER = Paper(

@@ -16,25 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class RelativeToMean:
-    """(x - m) / (m + eps), m the group's mean: 0 where nothing succeeded. For rewards >= 0.
-
-    >>> import torch
-    >>> from grupo.testing.batches import make_batch
-    >>> RelativeToMean(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), make_batch(group=[0, 0, 0, 0]))
-    tensor([ 3., -1., -1., -1.])
-    """
-
-    eps: NumberOrSchedule = 1e-6
-
-    requires = Requires(reward_range=(0.0, inf))  # a negative mean would change the sign
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        m = group_ops.mean(x, batch.group)
-        return (x - m) / (m + self.eps)
-
-
 def max_rl(group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2) -> Method:
     """A = (r - mean(r)) / mean(r): the sum over successes is divided by their number.
 
@@ -52,6 +33,25 @@ def max_rl(group_size: PositiveInt = 16, clip_eps: NonNegative = 0.2) -> Method:
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+@component
+class RelativeToMean:
+    """(x - m) / (m + eps), m the group's mean: 0 where nothing succeeded. For rewards >= 0.
+
+    >>> import torch
+    >>> from grupo.testing.batches import make_batch
+    >>> RelativeToMean(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), make_batch(group=[0, 0, 0, 0]))
+    tensor([ 3., -1., -1., -1.])
+    """
+
+    eps: NumberOrSchedule = 1e-6
+
+    requires = Requires(reward_range=(0.0, inf))  # a negative mean would change the sign
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        m = group_ops.mean(x, batch.group)
+        return (x - m) / (m + self.eps)
 
 
 PAPER = Paper(

@@ -15,32 +15,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class ScaleByMAD:
-    """x / (MAD + eps), MAD the median of |x| in the group, x being centred on its median.
-
-    Args:
-        eps: added to the denominator.
-    """
-
-    eps: Positive = 1e-3
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x / (group_ops.median(x.abs(), batch.group) + self.eps)
-
-
-def sequence_mean_without_pivots(batch: Batch) -> PerAction:
-    """`sequence_mean` over one row less per group: its median, whose credit is 0, is not counted.
-
-    >>> from grupo.testing.batches import make_batch
-    >>> sequence_mean_without_pivots(make_batch(group=[0, 0, 0])).flatten().tolist()
-    [0.5, 0.5, 0.5]
-    """
-    rows = batch.mask.any(1)
-    pivots = len(batch.row_group[rows].unique())
-    return sequence_mean(batch) * rows.sum() / (rows.sum() - pivots).clamp(min=1)
-
-
 def mc_grpo(
     group_size: PositiveInt = 9,
     eps: Positive = 1e-3,
@@ -70,6 +44,32 @@ def mc_grpo(
         aggregation=sequence_mean_without_pivots,
         updates=Updates(epochs=2),
     )
+
+
+@component
+class ScaleByMAD:
+    """x / (MAD + eps), MAD the median of |x| in the group, x being centred on its median.
+
+    Args:
+        eps: added to the denominator.
+    """
+
+    eps: Positive = 1e-3
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x / (group_ops.median(x.abs(), batch.group) + self.eps)
+
+
+def sequence_mean_without_pivots(batch: Batch) -> PerAction:
+    """`sequence_mean` over one row less per group: its median, whose credit is 0, is not counted.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> sequence_mean_without_pivots(make_batch(group=[0, 0, 0])).flatten().tolist()
+    [0.5, 0.5, 0.5]
+    """
+    rows = batch.mask.any(1)
+    pivots = len(batch.row_group[rows].unique())
+    return sequence_mean(batch) * rows.sum() / (rows.sum() - pivots).clamp(min=1)
 
 
 PAPER = Paper(

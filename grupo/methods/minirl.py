@@ -16,29 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class MaskedSamplerRatio:
-    """min(pi / sampler, cap), but 0 where PPO's clip of r = pi / old would stop the gradient.
-
-    Args:
-        clip_low: ratios are clipped below at 1 - clip_low.
-        clip_high: ratios are clipped above at 1 + clip_high.
-        cap: largest importance weight.
-    """
-
-    clip_low: NonNegative = 0.2
-    clip_high: NonNegative = 0.27
-    cap: Positive = 5.0
-
-    requires = Requires(signals=("logp@sampler",))
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r = ratios.token(pi, batch)
-        A = batch.advantage
-        clipped = ((A > 0) & (r > 1 + self.clip_high)) | ((A < 0) & (r < 1 - self.clip_low))
-        return torch.where(clipped, 0.0, CappedRatio(self.cap, RatioTo("sampler"))(pi, batch))
-
-
 def minirl(
     group_size: PositiveInt = 16,
     clip_low: NonNegative = 0.2,
@@ -64,6 +41,29 @@ def minirl(
         loss=WeightedReinforce(MaskedSamplerRatio(clip_low, clip_high, cap)),
         aggregation=token_sum,
     )
+
+
+@component
+class MaskedSamplerRatio:
+    """min(pi / sampler, cap), but 0 where PPO's clip of r = pi / old would stop the gradient.
+
+    Args:
+        clip_low: ratios are clipped below at 1 - clip_low.
+        clip_high: ratios are clipped above at 1 + clip_high.
+        cap: largest importance weight.
+    """
+
+    clip_low: NonNegative = 0.2
+    clip_high: NonNegative = 0.27
+    cap: Positive = 5.0
+
+    requires = Requires(signals=("logp@sampler",))
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        r = ratios.token(pi, batch)
+        A = batch.advantage
+        clipped = ((A > 0) & (r > 1 + self.clip_high)) | ((A < 0) & (r < 1 - self.clip_low))
+        return torch.where(clipped, 0.0, CappedRatio(self.cap, RatioTo("sampler"))(pi, batch))
 
 
 PAPER = Paper(

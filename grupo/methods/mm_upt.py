@@ -15,28 +15,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class MajorityClusterReward:
-    """r = 1 in the largest cluster of the group's answers, in all of them on a tie; else 0.
-
-    A negative label means no answer: the rollout does not vote and gets 0.
-
-    Args:
-        reward_term: reward term with the cluster label of each answer.
-    """
-
-    reward_term: str = "cluster"
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(reward_terms=(self.reward_term,))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        answered = batch.reward_terms[self.reward_term] >= 0
-        votes = group_ops.count_equal(batch.reward_terms[self.reward_term], batch.group) * answered
-        return (answered & (votes == group_ops.max(votes, batch.group))).to(x)
-
-
 def mm_upt(
     group_size: PositiveInt = 10, clip_eps: NonNegative = 0.2, kl_coef: NonNegative = 0.01
 ) -> Method:
@@ -58,6 +36,28 @@ def mm_upt(
         loss=loss,
         updates=Updates(minibatches=4),
     )
+
+
+@component
+class MajorityClusterReward:
+    """r = 1 in the largest cluster of the group's answers, in all of them on a tie; else 0.
+
+    A negative label means no answer: the rollout does not vote and gets 0.
+
+    Args:
+        reward_term: reward term with the cluster label of each answer.
+    """
+
+    reward_term: str = "cluster"
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        answered = batch.reward_terms[self.reward_term] >= 0
+        votes = group_ops.count_equal(batch.reward_terms[self.reward_term], batch.group) * answered
+        return (answered & (votes == group_ops.max(votes, batch.group))).to(x)
 
 
 PAPER = Paper(

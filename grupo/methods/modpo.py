@@ -3,11 +3,11 @@
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import Logistic, LogRatio, Preference, RewardMargin
-from grupo.core.errors import ConfigError
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveFloat
 from grupo.method import Method
 from grupo.rollouts.samplers import PreferencePairs
+from grupo.util.errors import ConfigError
 
 
 def modpo(margin_weights: tuple[tuple[str, float], ...] = (), beta: PositiveFloat = 0.1) -> Method:

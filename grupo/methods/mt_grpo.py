@@ -16,6 +16,34 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def mt_grpo(
+    group_size: PositiveInt = 21,
+    turn_coef: NonNegative = 1.0,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.0,
+) -> Method:
+    """A = A_outcome + turn_coef A_turn in turns before the last, A_outcome in the last.
+
+    Both are GRPO's z-scores: of the reward, and of the sum of the turns' rewards ("step/reward",
+    without the outcome).
+
+    A step has 2 updates, each on the whole batch.
+
+    Args:
+        group_size: rollouts per task (authors' script: 21).
+        turn_coef: weight of the turns' advantage (authors' script: 1.0).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' script: 0.0).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=TurnLevelAdvantage(turn_coef),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(epochs=2),
+    )
+
+
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 
 
@@ -43,33 +71,6 @@ class TurnLevelAdvantage:
         base = torch.where(is_not_last.any(1), outcome, both)[:, None]
         A = base + self.turn_coef * turns[:, None] * is_not_last
         return turns_to_tokens(A, batch)
-
-
-def mt_grpo(
-    group_size: PositiveInt = 21,
-    turn_coef: NonNegative = 1.0,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.0,
-) -> Method:
-    """A = A_outcome + turn_coef A_turn in turns before the last, A_outcome in the last.
-
-    Both are GRPO's z-scores: of the reward, and of the sum of the turns' rewards ("step/reward",
-    without the outcome).
-
-    A step has 2 updates, each on the whole batch.
-
-    Args:
-        group_size: rollouts per task (authors' script: 21).
-        turn_coef: weight of the turns' advantage (authors' script: 1.0).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy (authors' script: 0.0).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=TurnLevelAdvantage(turn_coef),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-        updates=Updates(epochs=2),
-    )
 
 
 PAPER = Paper(

@@ -17,25 +17,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class NegativeAwareLoss(Loss):
-    """(1 - p) x -log R where correct, (1 - p) x -log max((1 - p R) / (1 - p), 1) where wrong.
-
-    The maximum acts on the value; its gradient passes straight through.
-    """
-
-    requires = Requires(surrogate_gradient=True)
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        correct = is_success(batch)
-        p = group_ops.mean(correct.to(batch.reward), batch.group).clamp(0.02, 0.98)
-        p = p[batch.rollout, None].to(pi.logp)
-        log_r = ratios.token_log_ratio(pi, batch).clamp(max=10.0)
-        negative = (1 - p * log_r.exp()) / (1 - p)
-        negative = negative + (negative.clamp(min=1.0) - negative).detach()
-        return (1 - p) * -log_r.where(correct[batch.rollout, None], negative.log())
-
-
 def nft(group_size: PositiveInt = 16, max_length: PositiveInt = 1000) -> Method:
     """-log R for tokens of correct answers, -log of the implicit negative policy's R for wrong
     ones.
@@ -58,6 +39,25 @@ def nft(group_size: PositiveInt = 16, max_length: PositiveInt = 1000) -> Method:
         aggregation=ConstantLength(max_length),
         updates=Updates(minibatches=16),
     )
+
+
+@component
+class NegativeAwareLoss(Loss):
+    """(1 - p) x -log R where correct, (1 - p) x -log max((1 - p R) / (1 - p), 1) where wrong.
+
+    The maximum acts on the value; its gradient passes straight through.
+    """
+
+    requires = Requires(surrogate_gradient=True)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        correct = is_success(batch)
+        p = group_ops.mean(correct.to(batch.reward), batch.group).clamp(0.02, 0.98)
+        p = p[batch.rollout, None].to(pi.logp)
+        log_r = ratios.token_log_ratio(pi, batch).clamp(max=10.0)
+        negative = (1 - p * log_r.exp()) / (1 - p)
+        negative = negative + (negative.clamp(min=1.0) - negative).detach()
+        return (1 - p) * -log_r.where(correct[batch.rollout, None], negative.log())
 
 
 PAPER = Paper(

@@ -19,6 +19,36 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def ngrpo(
+    group_size: PositiveInt = 8,
+    max_reward: NumberOrSchedule = 1.0,
+    clip_low: NonNegative = 0.16,
+    clip_high: NonNegative = 0.24,
+) -> Method:
+    """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one virtual max_reward.
+
+    A group without a success has A = -1 / sqrt(G + 1); solved groups are dropped. loss = mean over
+    tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), without KL.
+
+    A step has 4 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        max_reward: largest possible reward.
+        clip_low: ratios are clipped below at 1 - clip_low (authors' script: 0.16).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' script: 0.24).
+    """
+    method = Method(
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+    )
+    return method.replace(
+        filter=DropSolvedGroups(max_reward), advantage=StandardiseWithSuccess(max_reward)
+    )
+
+
 @component
 class StandardiseWithSuccess:
     """(x - mean) / (std + eps) over the group and one more rollout of reward max_reward.
@@ -55,36 +85,6 @@ class DropSolvedGroups:
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [group for group in groups if any(r < self.max_reward for r in group.rewards)]
-
-
-def ngrpo(
-    group_size: PositiveInt = 8,
-    max_reward: NumberOrSchedule = 1.0,
-    clip_low: NonNegative = 0.16,
-    clip_high: NonNegative = 0.24,
-) -> Method:
-    """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one virtual max_reward.
-
-    A group without a success has A = -1 / sqrt(G + 1); solved groups are dropped. loss = mean over
-    tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), without KL.
-
-    A step has 4 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        max_reward: largest possible reward.
-        clip_low: ratios are clipped below at 1 - clip_low (authors' script: 0.16).
-        clip_high: ratios are clipped above at 1 + clip_high (authors' script: 0.24).
-    """
-    method = Method(
-        sampler=GroupSampler(group_size),
-        loss=Clip(clip_low, clip_high),
-        aggregation=token_mean,
-        updates=Updates(minibatches=4),
-    )
-    return method.replace(
-        filter=DropSolvedGroups(max_reward), advantage=StandardiseWithSuccess(max_reward)
-    )
 
 
 PAPER = Paper(

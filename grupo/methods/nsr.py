@@ -14,18 +14,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-def keep_wrong_rollouts(groups: Sequence[Group]) -> Sequence[Group]:
-    """Keep the rollouts whose reward is not above 0; groups without one are dropped.
-
-    >>> from grupo.core.types import Rollout, Task
-    >>> group = Group(Task("k", "?"), (Rollout(reward=1.0), Rollout(reward=0.0)))
-    >>> keep_wrong_rollouts([group])[0].rewards
-    (0.0,)
-    """
-    wrong = [replace(g, rollouts=tuple(r for r in g.rollouts if r.reward <= 0)) for g in groups]
-    return [group for group in wrong if group.rollouts]
-
-
 def nsr(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
     """A = -1 for a wrong answer, and correct ones are dropped: negative sample reinforcement.
 
@@ -46,6 +34,18 @@ def nsr(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
         aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
+
+
+def keep_wrong_rollouts(groups: Sequence[Group]) -> Sequence[Group]:
+    """Keep the rollouts whose reward is not above 0; groups without one are dropped.
+
+    >>> from grupo.core.types import Rollout, Task
+    >>> group = Group(Task("k", "?"), (Rollout(reward=1.0), Rollout(reward=0.0)))
+    >>> keep_wrong_rollouts([group])[0].rewards
+    (0.0,)
+    """
+    wrong = [replace(g, rollouts=tuple(r for r in g.rollouts if r.reward <= 0)) for g in groups]
+    return [group for group in wrong if group.rollouts]
 
 
 PAPER = Paper(

@@ -12,23 +12,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class OffPolicySequenceMask:
-    """0 where A < 0 in rows with mean_t log(pi_sampler / pi) > threshold, 1 elsewhere.
-
-    Args:
-        threshold: largest mean log-ratio, in nats per token.
-    """
-
-    threshold: NumberOrSchedule
-
-    requires = Requires(signals=("logp@sampler",))
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        drift = row_mean((batch.signals["logp@sampler"] - pi.logp).detach(), batch)
-        return 1.0 - ((batch.advantage < 0) & (drift > self.threshold)).to(drift)
-
-
 def off_policy_sequence_masking(
     group_size: PositiveInt = 8,
     threshold: NonNegative = 0.1,
@@ -52,6 +35,23 @@ def off_policy_sequence_masking(
         + kl_coef * CorrectedKL()
     )
     return Method(sampler=GroupSampler(group_size), advantage=Center(), loss=loss)
+
+
+@component
+class OffPolicySequenceMask:
+    """0 where A < 0 in rows with mean_t log(pi_sampler / pi) > threshold, 1 elsewhere.
+
+    Args:
+        threshold: largest mean log-ratio, in nats per token.
+    """
+
+    threshold: NumberOrSchedule
+
+    requires = Requires(signals=("logp@sampler",))
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        drift = row_mean((batch.signals["logp@sampler"] - pi.logp).detach(), batch)
+        return 1.0 - ((batch.advantage < 0) & (drift > self.threshold)).to(drift)
 
 
 PAPER = Paper(

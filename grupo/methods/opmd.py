@@ -14,6 +14,24 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def opmd(group_size: PositiveInt = 8, reward_temperature: Positive = 0.1) -> Method:
+    """loss = mean over answers of -(r - mean(r)) log pi + tau / 2 (log pi - log pi_old)^2.
+
+    Its gradient is that of (r - tau log Z - tau log(pi / pi_old))^2 with mean(r) for tau log Z,
+    halved and divided by tau: the surrogate of online mirror descent (section 2.3.2).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        reward_temperature: tau, the weight of the quadratic term (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=Center(),
+        loss=MirrorDescentLoss(reward_temperature),
+        aggregation=rollout_mean,
+    )
+
+
 @component
 class MirrorDescentLoss(Loss):
     """-A log pi + reward_temperature / 2 (log pi - log pi_old)^2, of whole rollouts.
@@ -32,24 +50,6 @@ class MirrorDescentLoss(Loss):
         return broadcast_to_tokens(
             -A * sum_per_rollout(pi.logp, batch) + self.reward_temperature / 2 * rho**2, batch
         )
-
-
-def opmd(group_size: PositiveInt = 8, reward_temperature: Positive = 0.1) -> Method:
-    """loss = mean over answers of -(r - mean(r)) log pi + tau / 2 (log pi - log pi_old)^2.
-
-    Its gradient is that of (r - tau log Z - tau log(pi / pi_old))^2 with mean(r) for tau log Z,
-    halved and divided by tau: the surrogate of online mirror descent (section 2.3.2).
-
-    Args:
-        group_size: rollouts per task (our choice).
-        reward_temperature: tau, the weight of the quadratic term (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=Center(),
-        loss=MirrorDescentLoss(reward_temperature),
-        aggregation=rollout_mean,
-    )
 
 
 PAPER = Paper(

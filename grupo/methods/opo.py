@@ -12,21 +12,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-def center_by_length(x: Tensor, batch: Batch) -> Tensor:
-    """x - sum_j l_j x_j / sum_j l_j over the group, l the number of actions.
-
-    >>> import torch
-    >>> from grupo.testing.batches import make_batch
-    >>> batch = make_batch(group=[0, 0], length=[1, 3])
-    >>> center_by_length(torch.tensor([1.0, 0.0]), batch)
-    tensor([ 0.7500, -0.2500])
-    """
-    length = batch.lengths.to(x)
-    return x - group_ops.sum(length * x, batch.group) / group_ops.sum(length, batch.group).clamp(
-        min=1
-    )
-
-
 def opo(group_size: PositiveInt = 8) -> Method:
     """A_i = r_i - sum_j l_j r_j / sum_j l_j, l_j the length of answer j; exactly on policy.
 
@@ -42,6 +27,21 @@ def opo(group_size: PositiveInt = 8) -> Method:
         advantage=center_by_length,
         loss=Reinforce(),
         aggregation=token_sum,
+    )
+
+
+def center_by_length(x: Tensor, batch: Batch) -> Tensor:
+    """x - sum_j l_j x_j / sum_j l_j over the group, l the number of actions.
+
+    >>> import torch
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[1, 3])
+    >>> center_by_length(torch.tensor([1.0, 0.0]), batch)
+    tensor([ 0.7500, -0.2500])
+    """
+    length = batch.lengths.to(x)
+    return x - group_ops.sum(length * x, batch.group) / group_ops.sum(length, batch.group).clamp(
+        min=1
     )
 
 

@@ -17,6 +17,24 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def optimal_token_baseline(group_size: PositiveInt = 4) -> Method:
+    """A_t = r - B_t with the optimal baseline of each position.
+
+    loss = mean over answers of sum over tokens of -A_t log pi. The name is verl's; the paper's is
+    OTB.
+
+    Args:
+        group_size: rollouts per task (the paper matches 32 with 4; verl's example: 8).
+    """
+    # Tool output has no position, as in the paper's multi-turn form.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=SubtractTokenBaseline(),
+        loss=Reinforce(),
+        aggregation=token_sum,
+    )
+
+
 def unit_weight(pi: Signals, batch: Batch) -> Tensor:
     """1 for every action, (N, T)."""
     return torch.ones_like(batch.old_logp)
@@ -76,24 +94,6 @@ def _group_sums(table: Tensor, batch: Batch) -> Tensor:
     """Sums over each group."""
     groups, index = batch.group.unique(return_inverse=True)
     return table.new_zeros(len(groups), table.shape[1]).index_add(0, index, table)[index]
-
-
-def optimal_token_baseline(group_size: PositiveInt = 4) -> Method:
-    """A_t = r - B_t with the optimal baseline of each position.
-
-    loss = mean over answers of sum over tokens of -A_t log pi. The name is verl's; the paper's is
-    OTB.
-
-    Args:
-        group_size: rollouts per task (the paper matches 32 with 4; verl's example: 8).
-    """
-    # Tool output has no position, as in the paper's multi-turn form.
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=SubtractTokenBaseline(),
-        loss=Reinforce(),
-        aggregation=token_sum,
-    )
 
 
 PAPER = Paper(

@@ -16,6 +16,23 @@ from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def otc_po(group_size: PositiveInt = 8, smoothing: Positive = 4.0) -> Method:
+    """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls so far, less above and below.
+
+    Reward terms: "tool_calls", the number of calls, and "correct". A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task.
+        smoothing: c in the paper (our choice).
+    """
+    # sin(pi m / (m + n)) is sin(f pi / (2 n)) with f = 2 n m / (m + n).
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(FewestCallsReward(smoothing), Center(), ScaleByStd()),
+    )
+
+
 REWARD_TERMS = ("tool_calls", "correct")
 
 
@@ -62,22 +79,6 @@ class FewestCallsReward:
         with_calls = torch.sin(pi * m / (m + n))
         without_calls = torch.cos(pi * m / (2 * m + self.smoothing))
         return (o > 0.5) * torch.where(n > 0, with_calls, without_calls)
-
-
-def otc_po(group_size: PositiveInt = 8, smoothing: Positive = 4.0) -> Method:
-    """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls so far, less above and below.
-
-    Reward terms: "tool_calls", the number of calls, and "correct". A = (r - mean(r)) / std(r).
-
-    Args:
-        group_size: rollouts per task.
-        smoothing: c in the paper (our choice).
-    """
-    # sin(pi m / (m + n)) is sin(f pi / (2 n)) with f = 2 n m / (m + n).
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(FewestCallsReward(smoothing), Center(), ScaleByStd()),
-    )
 
 
 PAPER = Paper(

@@ -17,6 +17,29 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def pacs(group_size: PositiveInt = 8, log_ratio_scale: Positive = 1.0) -> Method:
+    """loss = mean over answers of w BCE(sigmoid(psi), y), y = 1 where the reward is positive.
+
+    psi_i = rho_i - mean of the others' rho, rho = log_ratio_scale (log pi - log pi_old) of a whole
+    answer; gradients flow through all of them. w = G / (2 x size of the class), 1 where all have
+    one label.
+
+    A step has 4 updates, each on a minibatch of its groups.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        log_ratio_scale: factor of the log-ratio (beta in the paper) (authors' script: 1.0).
+    """
+    # A question's group lies in one micro-batch of the release, too.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=identity,
+        loss=ClassificationLoss(log_ratio_scale),
+        aggregation=rollout_mean,
+        updates=Updates(minibatches=4),
+    )
+
+
 @component
 class ClassificationLoss(Loss):
     """w BCE(sigmoid(psi), correct), psi = log_ratio_scale (rho - the others' mean rho).
@@ -43,29 +66,6 @@ class ClassificationLoss(Loss):
         return broadcast_to_tokens(
             binary_cross_entropy_with_logits(psi, y, w, reduction="none"), batch
         )
-
-
-def pacs(group_size: PositiveInt = 8, log_ratio_scale: Positive = 1.0) -> Method:
-    """loss = mean over answers of w BCE(sigmoid(psi), y), y = 1 where the reward is positive.
-
-    psi_i = rho_i - mean of the others' rho, rho = log_ratio_scale (log pi - log pi_old) of a whole
-    answer; gradients flow through all of them. w = G / (2 x size of the class), 1 where all have
-    one label.
-
-    A step has 4 updates, each on a minibatch of its groups.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        log_ratio_scale: factor of the log-ratio (beta in the paper) (authors' script: 1.0).
-    """
-    # A question's group lies in one micro-batch of the release, too.
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=identity,
-        loss=ClassificationLoss(log_ratio_scale),
-        aggregation=rollout_mean,
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

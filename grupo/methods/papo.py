@@ -16,35 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class PerceptionLoss(Loss):
-    """-perception_coef k + entropy_coef (-l - m), k = e^(m - l) - (m - l) - 1.
-
-    l = log pi, m the same with the image masked, a constant measured before the update; m - l is
-    clamped to +-20, k to +-10.
-
-    Args:
-        perception_coef: weight of the divergence from the masked view.
-        entropy_coef: weight of the entropy of both views.
-        view: name of the masked view among the auxiliary models.
-    """
-
-    perception_coef: NumberOrSchedule
-    entropy_coef: NumberOrSchedule
-    view: str = "masked"
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(signals=(f"logp@{self.view}",))
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        m = batch.signals[f"logp@{self.view}"]
-        return -self.perception_coef * k3_clamped(pi.logp, m) - self.entropy_coef * (pi.logp + m)
-
-    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {f"policy/kl_{self.view}": k3_clamped(pi.logp, batch.signals[f"logp@{self.view}"])}
-
-
 def papo(
     group_size: PositiveInt = 5,
     perception_coef: NonNegative = 0.02,
@@ -72,6 +43,35 @@ def papo(
     """
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL() + PerceptionLoss(perception_coef, entropy_coef)
     return Method(sampler=GroupSampler(group_size), loss=loss, updates=Updates(minibatches=3))
+
+
+@component
+class PerceptionLoss(Loss):
+    """-perception_coef k + entropy_coef (-l - m), k = e^(m - l) - (m - l) - 1.
+
+    l = log pi, m the same with the image masked, a constant measured before the update; m - l is
+    clamped to +-20, k to +-10.
+
+    Args:
+        perception_coef: weight of the divergence from the masked view.
+        entropy_coef: weight of the entropy of both views.
+        view: name of the masked view among the auxiliary models.
+    """
+
+    perception_coef: NumberOrSchedule
+    entropy_coef: NumberOrSchedule
+    view: str = "masked"
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(signals=(f"logp@{self.view}",))
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        m = batch.signals[f"logp@{self.view}"]
+        return -self.perception_coef * k3_clamped(pi.logp, m) - self.entropy_coef * (pi.logp + m)
+
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return {f"policy/kl_{self.view}": k3_clamped(pi.logp, batch.signals[f"logp@{self.view}"])}
 
 
 PAPER = Paper(

@@ -13,20 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-def marginal_best(x: Tensor, batch: Batch) -> Tensor:
-    """max(x) - max(the others' x): what the group's best owes to this rollout.
-
-    >>> from grupo.testing.batches import make_batch
-    >>> marginal_best(torch.tensor([1.0, 0.25, 0.0]), make_batch(group=[0, 0, 0]))
-    tensor([0.7500, 0.0000, 0.0000])
-    """
-    best = group_ops.max(x, batch.group)
-    first = x == best
-    others = torch.where(first, group_ops.min(x, batch.group), x)
-    lone = first & (group_ops.sum(first.to(x), batch.group) == 1)
-    return torch.where(lone, best - group_ops.max(others, batch.group), torch.zeros_like(x))
-
-
 def passk_leave_one_out(group_size: PositiveInt = 8) -> Method:
     """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = group_size.
 
@@ -43,6 +29,20 @@ def passk_leave_one_out(group_size: PositiveInt = 8) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+def marginal_best(x: Tensor, batch: Batch) -> Tensor:
+    """max(x) - max(the others' x): what the group's best owes to this rollout.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> marginal_best(torch.tensor([1.0, 0.25, 0.0]), make_batch(group=[0, 0, 0]))
+    tensor([0.7500, 0.0000, 0.0000])
+    """
+    best = group_ops.max(x, batch.group)
+    first = x == best
+    others = torch.where(first, group_ops.min(x, batch.group), x)
+    lone = first & (group_ops.sum(first.to(x), batch.group) == 1)
+    return torch.where(lone, best - group_ops.max(others, batch.group), torch.zeros_like(x))
 
 
 PAPER = Paper(

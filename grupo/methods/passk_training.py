@@ -14,6 +14,32 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def passk_training(
+    group_size: PositiveInt = 8,
+    k: PositiveInt = 4,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
+) -> Method:
+    """The advantage is a rollout's effect on pass@k of its group, not on its own reward (section
+    2.4).
+
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        k: attempts of which one must be correct (our choice; the paper runs several).
+        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
+        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
+    """
+    # The paper keeps clip-higher and the token mean of DAPO (section 2.1).
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=PassAtK(k),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
+    )
+
+
 @component
 class PassAtK:
     """Mean advantage of the random k-subsets with this rollout; a subset's reward is its maximum.
@@ -44,32 +70,6 @@ class PassAtK:
         j = torch.arange(self.k)
         probabilities = (wrong[:, None] - j).clamp(min=0) / (n[:, None] - j).clamp(min=1)
         return torch.where(j < k[:, None], probabilities, torch.ones_like(probabilities)).prod(1)
-
-
-def passk_training(
-    group_size: PositiveInt = 8,
-    k: PositiveInt = 4,
-    clip_low: NonNegative = 0.2,
-    clip_high: NonNegative = 0.28,
-) -> Method:
-    """The advantage is a rollout's effect on pass@k of its group, not on its own reward (section
-    2.4).
-
-    loss = mean over tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A).
-
-    Args:
-        group_size: rollouts per task (our choice).
-        k: attempts of which one must be correct (our choice; the paper runs several).
-        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
-        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
-    """
-    # The paper keeps clip-higher and the token mean of DAPO (section 2.1).
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=PassAtK(k),
-        loss=Clip(clip_low, clip_high),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -11,25 +11,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import DistilledDrafts
 
 
-@component
-class CorrectRolloutNLL(Loss):
-    """-log pi / p on correct rollouts, 0 on others, with p the share of correct ones of the group.
-
-    Under a mean over rollouts and their tokens, the sum is the mean over groups of equal size of
-    the mean NLL of their correct rollouts.
-
-    Args:
-        success_threshold: a rollout with a higher reward is correct.
-    """
-
-    success_threshold: NumberOrSchedule = 0.5
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        correct = (batch.reward > self.success_threshold).to(pi.logp)
-        share = group_ops.mean(correct, batch.group).clamp(min=1e-9)
-        return -pi.logp * (correct / share)[batch.rollout, None]
-
-
 def pdr(
     group_size: PositiveInt = 8,
     drafts: PositiveInt = 4,
@@ -57,6 +38,25 @@ def pdr(
         sampler=DistilledDrafts(group_size, drafts=drafts, max_tokens=max_tokens, share=share),
         loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)) + sft_coef * CorrectRolloutNLL(),
     )
+
+
+@component
+class CorrectRolloutNLL(Loss):
+    """-log pi / p on correct rollouts, 0 on others, with p the share of correct ones of the group.
+
+    Under a mean over rollouts and their tokens, the sum is the mean over groups of equal size of
+    the mean NLL of their correct rollouts.
+
+    Args:
+        success_threshold: a rollout with a higher reward is correct.
+    """
+
+    success_threshold: NumberOrSchedule = 0.5
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        correct = (batch.reward > self.success_threshold).to(pi.logp)
+        share = group_ops.mean(correct, batch.group).clamp(min=1e-9)
+        return -pi.logp * (correct / share)[batch.rollout, None]
 
 
 PAPER = Paper(

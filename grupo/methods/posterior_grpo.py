@@ -14,6 +14,27 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def posterior_grpo(
+    group_size: PositiveInt = 8, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
+) -> Method:
+    """r = R_f + R_o + [R_o = 1] R_t: quality ranks the correct answers and cannot save a wrong one.
+
+    Reward terms: "format", "correct" (all tests pass) and "thinking", a reward model's score in [0,
+    1] of the reasoning alone. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_low: ratios are clipped below at 1 - clip_low (a third party's value).
+        clip_high: ratios are clipped above at 1 + clip_high (a third party's value).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(PosteriorReward(), Center(), ScaleByStd()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
+    )
+
+
 @component
 class PosteriorReward:
     """r = f + o + [o = 1] t: format, outcome, and quality of the reasoning.
@@ -38,27 +59,6 @@ class PosteriorReward:
             for name in (self.format_term, self.outcome_term, self.quality_term)
         )
         return f + o + (o >= 1) * t
-
-
-def posterior_grpo(
-    group_size: PositiveInt = 8, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.28
-) -> Method:
-    """r = R_f + R_o + [R_o = 1] R_t: quality ranks the correct answers and cannot save a wrong one.
-
-    Reward terms: "format", "correct" (all tests pass) and "thinking", a reward model's score in [0,
-    1] of the reasoning alone. A = (r - mean(r)) / std(r).
-
-    Args:
-        group_size: rollouts per task (our choice).
-        clip_low: ratios are clipped below at 1 - clip_low (a third party's value).
-        clip_high: ratios are clipped above at 1 + clip_high (a third party's value).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(PosteriorReward(), Center(), ScaleByStd()),
-        loss=Clip(clip_low, clip_high),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -18,6 +18,30 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def ppl_position(
+    group_size: PositiveInt = 8, perplexity_coef: NonNegative = 0.01, position_coef: Fraction = 0.1
+) -> Method:
+    """A' = A (1 - perplexity_coef w), then A' + sign(A') b, w the log-perplexity and b a late
+    bonus.
+
+    Neither changes a sign. perplexity_coef = position_coef = 0 is GRPO.
+
+    Args:
+        group_size: rollouts per task.
+        perplexity_coef: strength of the perplexity weight (our choice).
+        position_coef: size of the position bonus (our choice).
+    """
+    advantage = chain(
+        Center(), ScaleByStd(), PerplexityWeight(perplexity_coef), PositionBonus(position_coef)
+    )
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        loss=Clip(0.2, 0.2),
+        aggregation=token_mean,
+    )
+
+
 @component
 class PerplexityWeight:
     """x max(0, 1 - perplexity_coef w), w the log-perplexity standardised over the batch.
@@ -56,30 +80,6 @@ class PositionBonus:
             self.slope * (token_index(batch) / last - self.midpoint)
         )
         return A + A.sign() * bonus
-
-
-def ppl_position(
-    group_size: PositiveInt = 8, perplexity_coef: NonNegative = 0.01, position_coef: Fraction = 0.1
-) -> Method:
-    """A' = A (1 - perplexity_coef w), then A' + sign(A') b, w the log-perplexity and b a late
-    bonus.
-
-    Neither changes a sign. perplexity_coef = position_coef = 0 is GRPO.
-
-    Args:
-        group_size: rollouts per task.
-        perplexity_coef: strength of the perplexity weight (our choice).
-        position_coef: size of the position bonus (our choice).
-    """
-    advantage = chain(
-        Center(), ScaleByStd(), PerplexityWeight(perplexity_coef), PositionBonus(position_coef)
-    )
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=advantage,
-        loss=Clip(0.2, 0.2),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -27,6 +27,38 @@ from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
 
+def prime(
+    group_size: PositiveInt = 4,
+    log_ratio_scale: Positive = 0.05,
+    process_coef: NonNegative = 5.0,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """A_t = (r - mean of the others) + process_coef times the same of the implicit rewards to come.
+
+    The implicit reward of a token is log_ratio_scale (log pi_prm - log pi_ref), of a model "prm"
+    trained by `implicit_prm`. Groups of which less than 0.2 or more than 0.8 are correct are
+    replaced by others; rewards are 0 or 1. Four updates per step.
+
+    Args:
+        group_size: rollouts per task.
+        log_ratio_scale: factor of the log-ratio (beta in the paper) (authors' code: 0.05).
+        process_coef: weight of the implicit rewards (authors' code: 5.0).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    advantage = chain(
+        Center(group_ops.leave_one_out_mean), AddImplicitRewards(log_ratio_scale * process_coef)
+    )
+    return Method(
+        curriculum=DynamicSampling(ShuffledTasks(), 10),
+        sampler=GroupSampler(group_size),
+        filter=KeepAccuracyWithin(),
+        advantage=advantage,
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+    )
+
+
 @component
 class AddImplicitRewards:
     """x + sum over s >= t of gamma^(s - t) (r_s - mean over the others of their mean r).
@@ -82,38 +114,6 @@ class KeepAccuracyWithin:
 
     def _accuracy(self, group: Group) -> float:
         return sum(group.rewards) / len(group.rewards)
-
-
-def prime(
-    group_size: PositiveInt = 4,
-    log_ratio_scale: Positive = 0.05,
-    process_coef: NonNegative = 5.0,
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """A_t = (r - mean of the others) + process_coef times the same of the implicit rewards to come.
-
-    The implicit reward of a token is log_ratio_scale (log pi_prm - log pi_ref), of a model "prm"
-    trained by `implicit_prm`. Groups of which less than 0.2 or more than 0.8 are correct are
-    replaced by others; rewards are 0 or 1. Four updates per step.
-
-    Args:
-        group_size: rollouts per task.
-        log_ratio_scale: factor of the log-ratio (beta in the paper) (authors' code: 0.05).
-        process_coef: weight of the implicit rewards (authors' code: 5.0).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    advantage = chain(
-        Center(group_ops.leave_one_out_mean), AddImplicitRewards(log_ratio_scale * process_coef)
-    )
-    return Method(
-        curriculum=DynamicSampling(ShuffledTasks(), 10),
-        sampler=GroupSampler(group_size),
-        filter=KeepAccuracyWithin(),
-        advantage=advantage,
-        loss=Clip(clip_eps, clip_eps),
-        aggregation=token_mean,
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

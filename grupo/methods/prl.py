@@ -16,32 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class SubtractFutureKL:
-    """x - S_e / inverse_kl_coef for all tokens of a step that ends with token e.
-
-    S_e = sum_(s >= e) (log pi_old - log pi_ref); a step has step_length tokens, the last one fewer.
-
-    Args:
-        inverse_kl_coef: inverse weight of the KL (eta in the paper).
-        step_length: length of a step, in tokens.
-    """
-
-    inverse_kl_coef: Positive
-    step_length: PositiveInt
-
-    requires = Requires(signals=("logp@ref",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        drift = to_token_table(batch.old_logp - batch.signals["logp@ref"], batch)
-        S = discounted_sum(drift, 1.0)
-        t = torch.arange(S.shape[1]).expand_as(S)
-        end = (t // self.step_length + 1) * self.step_length - 1
-        last = batch.lengths[:, None].long() - 1
-        A = x[:, None] - S.gather(1, torch.minimum(end, last).clamp(min=0)) / self.inverse_kl_coef
-        return from_token_table(A, batch)
-
-
 def prl(
     group_size: PositiveInt = 5,
     inverse_kl_coef: Positive = 200.0,
@@ -67,6 +41,32 @@ def prl(
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )
+
+
+@component
+class SubtractFutureKL:
+    """x - S_e / inverse_kl_coef for all tokens of a step that ends with token e.
+
+    S_e = sum_(s >= e) (log pi_old - log pi_ref); a step has step_length tokens, the last one fewer.
+
+    Args:
+        inverse_kl_coef: inverse weight of the KL (eta in the paper).
+        step_length: length of a step, in tokens.
+    """
+
+    inverse_kl_coef: Positive
+    step_length: PositiveInt
+
+    requires = Requires(signals=("logp@ref",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        drift = to_token_table(batch.old_logp - batch.signals["logp@ref"], batch)
+        S = discounted_sum(drift, 1.0)
+        t = torch.arange(S.shape[1]).expand_as(S)
+        end = (t // self.step_length + 1) * self.step_length - 1
+        last = batch.lengths[:, None].long() - 1
+        A = x[:, None] - S.gather(1, torch.minimum(end, last).clamp(min=0)) / self.inverse_kl_coef
+        return from_token_table(A, batch)
 
 
 PAPER = Paper(

@@ -25,35 +25,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class ClippedProcessReward:
-    """x at the last token, and process_coef d_k at the end of step k of K.
-
-    c_k = min(p_k - score_threshold, 0) of the score p_k; d_k = c_k - c_(k+1), d_(K-1) = c_(K-1),
-    d_K = 0. The return from step k on is c_k, however many steps follow.
-
-    Args:
-        score_threshold: score from which a step has no penalty (eta in the paper).
-        process_coef: weight of the process reward.
-    """
-
-    score_threshold: NumberOrSchedule
-    process_coef: NumberOrSchedule
-
-    # index of each token's step, from 0, and that step's score on all its tokens
-    requires = Requires(signals=("step/index", "step/prm"))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        steps = with_steps_as_turns(batch)
-        exists = turn_mask(steps)
-        score = label_per_turn(batch.signals["step/prm"], steps)
-        c = score.sub(self.score_threshold).clamp(max=0)
-        c = c.where(exists & (shift_left(exists.double()) > 0), 0.0)  # 0 in the last step
-        return at_last_token(x, batch) + at_turn_ends(
-            self.process_coef * (c - shift_left(c)), steps
-        )
-
-
 def prm_clip_delta(
     group_size: PositiveInt = 1,
     score_threshold: NonNegative = 0.5,
@@ -85,6 +56,35 @@ def prm_clip_delta(
         aggregation=token_mean,
         updates=Updates(epochs=3),
     )
+
+
+@component
+class ClippedProcessReward:
+    """x at the last token, and process_coef d_k at the end of step k of K.
+
+    c_k = min(p_k - score_threshold, 0) of the score p_k; d_k = c_k - c_(k+1), d_(K-1) = c_(K-1),
+    d_K = 0. The return from step k on is c_k, however many steps follow.
+
+    Args:
+        score_threshold: score from which a step has no penalty (eta in the paper).
+        process_coef: weight of the process reward.
+    """
+
+    score_threshold: NumberOrSchedule
+    process_coef: NumberOrSchedule
+
+    # index of each token's step, from 0, and that step's score on all its tokens
+    requires = Requires(signals=("step/index", "step/prm"))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        steps = with_steps_as_turns(batch)
+        exists = turn_mask(steps)
+        score = label_per_turn(batch.signals["step/prm"], steps)
+        c = score.sub(self.score_threshold).clamp(max=0)
+        c = c.where(exists & (shift_left(exists.double()) > 0), 0.0)  # 0 in the last step
+        return at_last_token(x, batch) + at_turn_ends(
+            self.process_coef * (c - shift_left(c)), steps
+        )
 
 
 PAPER = Paper(

@@ -13,6 +13,22 @@ from grupo.rewards import PerRolloutReward
 from grupo.rollouts.samplers import GroupSampler
 
 
+def prompt_echo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
+    """A = (r - mean(r)) / std(r) with r = minus the cross-entropy of the prompt.
+
+    Reward terms: "echo", r. Actions are denoising steps.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(UseRewardTerm("echo"), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps),
+    )
+
+
 def mean_prompt_logp(logp: Sequence[float]) -> float:
     """r = 1 / T sum_t log p(c_t | image, question, c_<t), over the tokens of the prompt alone."""
     return sum(logp) / len(logp)
@@ -33,22 +49,6 @@ class PromptLikelihood(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> float:
         return mean_prompt_logp(self.logp_fn(task, rollout))
-
-
-def prompt_echo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r) with r = minus the cross-entropy of the prompt.
-
-    Reward terms: "echo", r. Actions are denoising steps.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(UseRewardTerm("echo"), Center(), ScaleByStd()),
-        loss=Clip(clip_eps, clip_eps),
-    )
 
 
 PAPER = Paper(

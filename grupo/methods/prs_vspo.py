@@ -15,12 +15,44 @@ from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Provides, Requires
-from grupo.core.rng import make_rng
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
+from grupo.util.rng import make_rng
+
+
+def prs_vspo(
+    group_size: PositiveInt = 5,
+    reward_max: float = 1.0,
+    max_resample_rounds: PositiveInt = 10,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
+) -> Method:
+    """GRPO whose groups of equal rewards are replaced by new groups of tasks drawn by their value.
+
+    V = (reward_max - mean(r)) std(r) over the latest group of a task, and
+    A = (r - mean(r)) / std(r) / n
+    for a task with n groups in the batch.
+    loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3.
+
+    Args:
+        group_size: rollouts per task.
+        reward_max: the largest reward that a rollout can have.
+        max_resample_rounds: most rounds of generation in a step (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
+    """
+    return Method(
+        curriculum=ValueRefill(ShuffledTasks(), reward_max, max_resample_rounds),
+        sampler=GroupSampler(group_size),
+        filter=InformativeCopies(),
+        advantage=chain(Center(), ScaleByStd(), DivideByCopies()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+    )
+
 
 COPIES = "copies"
 
@@ -126,37 +158,6 @@ class DivideByCopies:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x / batch.reward_terms[COPIES].clamp(min=1.0)
-
-
-def prs_vspo(
-    group_size: PositiveInt = 5,
-    reward_max: float = 1.0,
-    max_resample_rounds: PositiveInt = 10,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.001,
-) -> Method:
-    """GRPO whose groups of equal rewards are replaced by new groups of tasks drawn by their value.
-
-    V = (reward_max - mean(r)) std(r) over the latest group of a task, and
-    A = (r - mean(r)) / std(r) / n
-    for a task with n groups in the batch.
-    loss = mean over answers of mean over tokens of
-      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3.
-
-    Args:
-        group_size: rollouts per task.
-        reward_max: the largest reward that a rollout can have.
-        max_resample_rounds: most rounds of generation in a step (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
-    """
-    return Method(
-        curriculum=ValueRefill(ShuffledTasks(), reward_max, max_resample_rounds),
-        sampler=GroupSampler(group_size),
-        filter=InformativeCopies(),
-        advantage=chain(Center(), ScaleByStd(), DivideByCopies()),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-    )
 
 
 PAPER = Paper(

@@ -13,28 +13,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import FirstTurnTree
 
 
-@component
-class PlanReward:
-    """correct + plan_coef mean(correct | same plan) + format_coef format.
-
-    Rollouts share a plan if they share their first turn.
-
-    Args:
-        plan_coef: weight of the plan's accuracy.
-        format_coef: weight of the format.
-    """
-
-    plan_coef: NumberOrSchedule
-    format_coef: NumberOrSchedule
-
-    requires = Requires(reward_terms=("correct", "format", "first_turn"))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        correct = batch.reward_terms["correct"]
-        value = group_ops.mean(correct, ByRewardTerm("first_turn")(batch))
-        return correct + self.plan_coef * value + self.format_coef * batch.reward_terms["format"]
-
-
 def pta_grpo(
     num_plans: PositiveInt = 4,
     chains_per_plan: PositiveInt = 4,
@@ -57,6 +35,28 @@ def pta_grpo(
         sampler=FirstTurnTree(num_plans, chains_per_plan),
         advantage=chain(PlanReward(plan_coef, format_coef), Center(), ScaleByStd()),
     )
+
+
+@component
+class PlanReward:
+    """correct + plan_coef mean(correct | same plan) + format_coef format.
+
+    Rollouts share a plan if they share their first turn.
+
+    Args:
+        plan_coef: weight of the plan's accuracy.
+        format_coef: weight of the format.
+    """
+
+    plan_coef: NumberOrSchedule
+    format_coef: NumberOrSchedule
+
+    requires = Requires(reward_terms=("correct", "format", "first_turn"))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        correct = batch.reward_terms["correct"]
+        value = group_ops.mean(correct, ByRewardTerm("first_turn")(batch))
+        return correct + self.plan_coef * value + self.format_coef * batch.reward_terms["format"]
 
 
 PAPER = Paper(

@@ -19,30 +19,6 @@ from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class QuantileBaseline:
-    """(x - b) / (std(x) + eps), b the quantile of the group at quantile_level.
-
-    b = inf{v : F(v) >= quantile_level}: 0 for rewards 0 and 1 of which at most 1 - level are 1.
-
-    Args:
-        quantile_level: level of the quantile, in [0, 1].
-        eps: added to the denominator.
-    """
-
-    quantile_level: Fraction
-    eps: NumberOrSchedule = 1e-6
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        b = torch.zeros_like(x)
-        for label in batch.group.unique():
-            members = batch.group == label
-            # 1e-9 guards against rounding: 0.4 of 5 is 2
-            nth = ceil(self.quantile_level * int(members.sum()) - 1e-9)
-            b[members] = x[members].sort().values[max(nth, 1) - 1]
-        return (x - b) / (group_ops.std(x, batch.group) + self.eps)
-
-
 def qae(
     group_size: PositiveInt = 16,
     quantile_level: Fraction = 0.4,
@@ -72,6 +48,30 @@ def qae(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+@component
+class QuantileBaseline:
+    """(x - b) / (std(x) + eps), b the quantile of the group at quantile_level.
+
+    b = inf{v : F(v) >= quantile_level}: 0 for rewards 0 and 1 of which at most 1 - level are 1.
+
+    Args:
+        quantile_level: level of the quantile, in [0, 1].
+        eps: added to the denominator.
+    """
+
+    quantile_level: Fraction
+    eps: NumberOrSchedule = 1e-6
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        b = torch.zeros_like(x)
+        for label in batch.group.unique():
+            members = batch.group == label
+            # 1e-9 guards against rounding: 0.4 of 5 is 2
+            nth = ceil(self.quantile_level * int(members.sum()) - 1e-9)
+            b[members] = x[members].sort().values[max(nth, 1) - 1]
+        return (x - b) / (group_ops.std(x, batch.group) + self.eps)
 
 
 PAPER = Paper(

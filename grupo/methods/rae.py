@@ -16,6 +16,24 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def rae(group_size: PositiveInt = 1, decay: Probability = 0.95) -> Method:
+    """A = R - b, b <- decay b + (1 - decay) R: the moving mean of this task's returns (eq. 2).
+
+    loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task
+    is one role of one game.
+
+    Args:
+        group_size: rollouts per task.
+        decay: decay of the moving average, per rollout (authors' code: 0.95).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=SubtractMovingMean(decay),
+        loss=Reinforce(),
+        aggregation=token_sum,
+    )
+
+
 @component
 class MovingMean(TaskFold):
     """b <- decay b + (1 - decay) r for every rollout of a task, from 0.
@@ -61,24 +79,6 @@ class SubtractMovingMean:
             now = ScoredGroup(0, tuple(x[members].tolist()))
             (b[members],) = fold(batch.history[label].state(fold), now)
         return x - b
-
-
-def rae(group_size: PositiveInt = 1, decay: Probability = 0.95) -> Method:
-    """A = R - b, b <- decay b + (1 - decay) R: the moving mean of this task's returns (eq. 2).
-
-    loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task
-    is one role of one game.
-
-    Args:
-        group_size: rollouts per task.
-        decay: decay of the moving average, per rollout (authors' code: 0.95).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=SubtractMovingMean(decay),
-        loss=Reinforce(),
-        aggregation=token_sum,
-    )
 
 
 PAPER = Paper(

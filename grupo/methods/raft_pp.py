@@ -16,21 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-def keep_top_reward(groups: Sequence[Group]) -> Sequence[Group]:
-    """Keeps the rollouts with the greatest reward of each group, if that is above 0."""
-    best = [
-        replace(group, rollouts=tuple(r for r in group.rollouts if r.reward == max(group.rewards)))
-        for group in groups
-        if max(group.rewards, default=0.0) > 0
-    ]
-    return [group for group in best if group.rollouts]
-
-
-def constant_one(x: Tensor, batch: Batch) -> Tensor:
-    """Advantage 1 for every rollout."""
-    return torch.ones_like(x)
-
-
 def raft_pp(
     group_size: PositiveInt = 4, clip_low: NonNegative = 0.2, clip_high: NonNegative = 0.2
 ) -> Method:
@@ -54,6 +39,21 @@ def raft_pp(
         loss=Clip(clip_low, clip_high),
         updates=Updates(minibatches=4),
     )
+
+
+def keep_top_reward(groups: Sequence[Group]) -> Sequence[Group]:
+    """Keeps the rollouts with the greatest reward of each group, if that is above 0."""
+    best = [
+        replace(group, rollouts=tuple(r for r in group.rollouts if r.reward == max(group.rewards)))
+        for group in groups
+        if max(group.rewards, default=0.0) > 0
+    ]
+    return [group for group in best if group.rollouts]
+
+
+def constant_one(x: Tensor, batch: Batch) -> Tensor:
+    """Advantage 1 for every rollout."""
+    return torch.ones_like(x)
 
 
 PAPER = Paper(

@@ -18,6 +18,30 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def rank_grpo(
+    group_size: PositiveInt = 8,
+    clip_low: NonNegative = 0.06,
+    clip_high: NonNegative = 0.08,
+    kl_coef: NonNegative = 1e-3,
+) -> Method:
+    """A = (R - mean) / std per rank over the group; an item's ratio is its geometric mean.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        clip_low: ratios are clipped below at 1 - clip_low (authors' code: 0.06).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.08).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
+    """
+    # The authors' other reward: .replace(advantage=RankAdvantage(discounted_future_hits)).
+    loss = Clip(clip_low, clip_high, turn) + kl_coef * KL()
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=RankAdvantage(),
+        loss=loss,
+        aggregation=token_mean,
+    )
+
+
 def own_hits(hits: Tensor) -> Tensor:
     """R_k = h_k (`exp_inf` in the authors' code)."""
     return hits
@@ -49,30 +73,6 @@ class RankAdvantage:
         R = self.reward_fn(hits.reshape(len(x), K)).flatten()  # missing items are no hits
         rank = (batch.group[:, None] * K + torch.arange(K)).flatten()
         return ((R - group_ops.mean(R, rank)) / (group_ops.std(R, rank) + 1e-4))[item]
-
-
-def rank_grpo(
-    group_size: PositiveInt = 8,
-    clip_low: NonNegative = 0.06,
-    clip_high: NonNegative = 0.08,
-    kl_coef: NonNegative = 1e-3,
-) -> Method:
-    """A = (R - mean) / std per rank over the group; an item's ratio is its geometric mean.
-
-    Args:
-        group_size: rollouts per task (authors' code: 8).
-        clip_low: ratios are clipped below at 1 - clip_low (authors' code: 0.06).
-        clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.08).
-        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
-    """
-    # The authors' other reward: .replace(advantage=RankAdvantage(discounted_future_hits)).
-    loss = Clip(clip_low, clip_high, turn) + kl_coef * KL()
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=RankAdvantage(),
-        loss=loss,
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -16,23 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class AdvantageRegression(Loss):
-    """(A - (rho - mean rho) / std rho)^2, rho a rollout's log-ratio; std is 1 if all are equal."""
-
-    requires = Requires(coupled_rows=True)
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        rho = rollout_log_ratio(pi, batch)
-        g = batch.group
-        centred = rho - group_ops.mean(rho, g)
-        var = group_ops.mean(centred**2, g)
-        std = torch.where(var > 1e-12, var, 1.0).sqrt()
-        return broadcast_to_tokens(
-            (mean_per_rollout(batch.advantage, batch) - centred / std) ** 2, batch
-        )
-
-
 def reg_grpo(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method:
     """loss = mean over answers of (A_i - Ahat_i)^2 + kl_coef k3, Ahat = (rho - mean(rho)) /
     std(rho).
@@ -50,6 +33,23 @@ def reg_grpo(group_size: PositiveInt = 8, kl_coef: NonNegative = 0.04) -> Method
         loss=AdvantageRegression() + kl_coef * KL(),
         aggregation=group_mean,
     )
+
+
+@component
+class AdvantageRegression(Loss):
+    """(A - (rho - mean rho) / std rho)^2, rho a rollout's log-ratio; std is 1 if all are equal."""
+
+    requires = Requires(coupled_rows=True)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        rho = rollout_log_ratio(pi, batch)
+        g = batch.group
+        centred = rho - group_ops.mean(rho, g)
+        var = group_ops.mean(centred**2, g)
+        std = torch.where(var > 1e-12, var, 1.0).sqrt()
+        return broadcast_to_tokens(
+            (mean_per_rollout(batch.advantage, batch) - centred / std) ** 2, batch
+        )
 
 
 PAPER = Paper(

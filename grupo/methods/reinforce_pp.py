@@ -22,27 +22,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class ReturnMinusKL:
-    """G_t = r_t + gamma G_(t+1), with -kl_coef (log old - log ref) per token, the reward at the
-    last.
-
-    Args:
-        kl_coef: weight of the KL in the reward.
-        gamma: discount per token.
-    """
-
-    kl_coef: NumberOrSchedule
-    gamma: Fraction = 1.0
-
-    requires = Requires(signals=("logp@ref",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        k1 = divergences.k1(batch.old_logp, batch.signals["logp@ref"])
-        reward = at_last_token(x.to(batch.reward), batch) - self.kl_coef * k1
-        return from_token_table(discounted_sum(to_token_table(reward, batch), self.gamma), batch)
-
-
 def reinforce_pp(
     group_size: PositiveInt = 1, kl_coef: NonNegative = 0.01, clip_eps: NonNegative = 0.2
 ) -> Method:
@@ -65,6 +44,27 @@ def reinforce_pp(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+@component
+class ReturnMinusKL:
+    """G_t = r_t + gamma G_(t+1), with -kl_coef (log old - log ref) per token, the reward at the
+    last.
+
+    Args:
+        kl_coef: weight of the KL in the reward.
+        gamma: discount per token.
+    """
+
+    kl_coef: NumberOrSchedule
+    gamma: Fraction = 1.0
+
+    requires = Requires(signals=("logp@ref",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        k1 = divergences.k1(batch.old_logp, batch.signals["logp@ref"])
+        reward = at_last_token(x.to(batch.reward), batch) - self.kl_coef * k1
+        return from_token_table(discounted_sum(to_token_table(reward, batch), self.gamma), batch)
 
 
 PAPER = Paper(

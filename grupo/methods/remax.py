@@ -15,6 +15,25 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
 
 
+def remax(group_size: PositiveInt = 1, kl_coef: NonNegative = 0.0) -> Method:
+    """A = r - r(greedy answer to the same prompt), for every token of the answer.
+
+    loss = mean over answers of sum over tokens of -A log pi (algorithm 1). kl_coef log(old / ref)
+    of the whole answer is subtracted from its reward first.
+
+    Args:
+        group_size: rollouts per task.
+        kl_coef: weight of the KL in the reward (algorithm 1 has none).
+    """
+    baseline = SubtractRewardTerm("greedy")
+    return Method(
+        sampler=WithGreedyBaseline(GroupSampler(group_size)),
+        advantage=chain(KLInReward(kl_coef), baseline) if kl_coef else baseline,
+        loss=Reinforce(),
+        aggregation=token_sum,
+    )
+
+
 @component
 class SubtractRewardTerm:
     """x - a component of the reward.
@@ -34,25 +53,6 @@ class SubtractRewardTerm:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x - batch.reward_terms[self.reward_term].to(x)
-
-
-def remax(group_size: PositiveInt = 1, kl_coef: NonNegative = 0.0) -> Method:
-    """A = r - r(greedy answer to the same prompt), for every token of the answer.
-
-    loss = mean over answers of sum over tokens of -A log pi (algorithm 1). kl_coef log(old / ref)
-    of the whole answer is subtracted from its reward first.
-
-    Args:
-        group_size: rollouts per task.
-        kl_coef: weight of the KL in the reward (algorithm 1 has none).
-    """
-    baseline = SubtractRewardTerm("greedy")
-    return Method(
-        sampler=WithGreedyBaseline(GroupSampler(group_size)),
-        advantage=chain(KLInReward(kl_coef), baseline) if kl_coef else baseline,
-        loss=Reinforce(),
-        aggregation=token_sum,
-    )
 
 
 PAPER = Paper(

@@ -35,6 +35,49 @@ from grupo.rollouts.curricula import Curriculum, CurriculumRequest, ShuffledTask
 from grupo.rollouts.samplers import GroupSampler
 
 
+def remix(
+    group_size: PositiveInt = 8,
+    old_share: Annotated[float, Interval(ge=0, lt=1)] = 0.4,
+    passes: PositiveInt = 2,
+    window: RolloutSteps = 2,
+    reincarnation_step: RolloutSteps = 50,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
+    entropy_coef: NonNegative = 0.001,
+    buffer_capacity: PositiveInt = 4096,
+) -> Method:
+    """GRPO on old and new rollouts in the first T steps, then on new ones with a new reference.
+
+    loss = -min(r A, clip(r, c - clip_eps, c + clip_eps) A)
+    + kl_coef (w k3(pi || base) + (1 - w) k3(pi || pi_k)) - entropy_coef H
+    with r = pi / pi_(k-i), c = pi_k / pi_(k-i), and w falling from 1 to 0.5 between steps 50 and
+    91. In the first T steps a share old_share of the batch was sampled i <= window steps ago, and
+    the step samples as many fewer tasks and makes `passes` updates on the batch. Then base becomes
+    pi_T, all rollouts are new, and a step makes one update.
+
+    Args:
+        group_size: rollouts per task.
+        old_share: p, the share of old rollouts (paper: 0.4).
+        passes: m, the updates on the same batch (paper: 2).
+        window: N, rollout steps of which old rollouts are drawn (paper: 2).
+        reincarnation_step: T, rollout steps of the first phase (paper: 50; 100 with PPO).
+        clip_eps: half the width of the clip (our choice).
+        kl_coef: beta, weight of the KL term (our choice).
+        entropy_coef: c, weight of the entropy (our choice).
+        buffer_capacity: rollouts that are kept (our choice).
+    """
+    T = reincarnation_step
+    kl = kl_coef * ConvexKL(ReferenceWeight())
+    return Method(
+        curriculum=PartOfTasks(ShuffledTasks(), StepSwitch(T, 1 - old_share, 1.0)),
+        sampler=GroupSampler(group_size),
+        loss=ClipWithin(CentredOnCurrent(clip_eps)) + kl + (-entropy_coef) * Entropy(),
+        updates=Passes(StepSwitch(T, passes, 1)),
+        reference=ReferenceUpdate(1.0, every=T, until=T),
+        replay=MixedReplay(StepSwitch(T, old_share, 0.0), window, buffer_capacity),
+    )
+
+
 @component
 class CentredOnCurrent:
     """c - eps and c + eps with c = pi_k / pi_old, pi_k the policy at the start of the step (eq. 3).
@@ -151,49 +194,6 @@ class Passes:
 
     def __call__(self, batch: Batch, rng: Random) -> Iterator[Batch]:
         return Updates(epochs=round(self.passes))(batch, rng)
-
-
-def remix(
-    group_size: PositiveInt = 8,
-    old_share: Annotated[float, Interval(ge=0, lt=1)] = 0.4,
-    passes: PositiveInt = 2,
-    window: RolloutSteps = 2,
-    reincarnation_step: RolloutSteps = 50,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.001,
-    entropy_coef: NonNegative = 0.001,
-    buffer_capacity: PositiveInt = 4096,
-) -> Method:
-    """GRPO on old and new rollouts in the first T steps, then on new ones with a new reference.
-
-    loss = -min(r A, clip(r, c - clip_eps, c + clip_eps) A)
-    + kl_coef (w k3(pi || base) + (1 - w) k3(pi || pi_k)) - entropy_coef H
-    with r = pi / pi_(k-i), c = pi_k / pi_(k-i), and w falling from 1 to 0.5 between steps 50 and
-    91. In the first T steps a share old_share of the batch was sampled i <= window steps ago, and
-    the step samples as many fewer tasks and makes `passes` updates on the batch. Then base becomes
-    pi_T, all rollouts are new, and a step makes one update.
-
-    Args:
-        group_size: rollouts per task.
-        old_share: p, the share of old rollouts (paper: 0.4).
-        passes: m, the updates on the same batch (paper: 2).
-        window: N, rollout steps of which old rollouts are drawn (paper: 2).
-        reincarnation_step: T, rollout steps of the first phase (paper: 50; 100 with PPO).
-        clip_eps: half the width of the clip (our choice).
-        kl_coef: beta, weight of the KL term (our choice).
-        entropy_coef: c, weight of the entropy (our choice).
-        buffer_capacity: rollouts that are kept (our choice).
-    """
-    T = reincarnation_step
-    kl = kl_coef * ConvexKL(ReferenceWeight())
-    return Method(
-        curriculum=PartOfTasks(ShuffledTasks(), StepSwitch(T, 1 - old_share, 1.0)),
-        sampler=GroupSampler(group_size),
-        loss=ClipWithin(CentredOnCurrent(clip_eps)) + kl + (-entropy_coef) * Entropy(),
-        updates=Passes(StepSwitch(T, passes, 1)),
-        reference=ReferenceUpdate(1.0, every=T, until=T),
-        replay=MixedReplay(StepSwitch(T, old_share, 0.0), window, buffer_capacity),
-    )
 
 
 PAPER = Paper(

@@ -15,6 +15,24 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def rft(group_size: PositiveInt = 8) -> Method:
+    """loss = mean over the tokens of correct rollouts of -log pi: rejection-sampling fine-tuning.
+
+    It is the policy gradient of a reward of 1 or 0 without a baseline, divided by the fraction that
+    is correct.
+
+    Args:
+        group_size: rollouts per task (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=KeepCorrect(),
+        advantage=unit_advantage,
+        loss=NLL(),
+        aggregation=token_mean,
+    )
+
+
 @component
 class KeepCorrect:
     """Keeps rollouts with reward_term above success_threshold; groups without one are dropped.
@@ -39,24 +57,6 @@ class KeepCorrect:
         return tuple(
             r for r in group.rollouts if r.reward_terms[self.reward_term] > self.success_threshold
         )
-
-
-def rft(group_size: PositiveInt = 8) -> Method:
-    """loss = mean over the tokens of correct rollouts of -log pi: rejection-sampling fine-tuning.
-
-    It is the policy gradient of a reward of 1 or 0 without a baseline, divided by the fraction that
-    is correct.
-
-    Args:
-        group_size: rollouts per task (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        filter=KeepCorrect(),
-        advantage=unit_advantage,
-        loss=NLL(),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

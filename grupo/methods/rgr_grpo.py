@@ -9,8 +9,6 @@ from grupo.rollouts.samplers.kept_answers import best_replaces_worst
 from grupo.rollouts.samplers.refinement import FailedItems
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
-MEETS_ALL = 0.999  # a weighted mean of ones may be rounded
-
 
 def rgr_grpo(
     group_size: PositiveInt = 8,
@@ -40,6 +38,9 @@ def rgr_grpo(
         sampler=Rescue(GroupSampler(group_size), (attempt,), AllIncorrect(MEETS_ALL)),
         loss=SelectByContext(Clip(clip_eps, clip_eps), PolicyShaping(shaping_constant)),
     )
+
+
+MEETS_ALL = 0.999  # a weighted mean of ones may be rounded
 
 
 PAPER = Paper(

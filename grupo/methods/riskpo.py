@@ -15,6 +15,37 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def riskpo(
+    group_size: PositiveInt = 5,
+    bundle_size: PositiveInt = 5,
+    quantile_low: PositiveFraction = 0.2,
+    quantile_high: PositiveFraction = 0.9,
+    cvar_weight: NonNegative = 1.5,
+) -> Method:
+    """A <= 0 on bundles of the i-th rollouts of bundle_size tasks; 0 above the high quantile.
+
+    The quantiles q, Q are those of the first batch, then move by 0.1 (level - mean(S < q)) a step.
+
+    A step makes 2 updates, one on each of 2 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' code: 5).
+        bundle_size: tasks per bundle (authors' code: 5).
+        quantile_low: level of the low quantile (authors' code: 0.2).
+        quantile_high: level of the high quantile (authors' code: 0.9).
+        cvar_weight: weight of the lower tail (authors' code: 1.5).
+    """
+    advantage = MixedRiskAdvantage(
+        bundle_size, (quantile_low, quantile_high), cvar_weight, *PREVIOUS_QUANTILES
+    )
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        updates=Updates(minibatches=2),
+    )
+
+
 PREVIOUS_QUANTILES = (
     LastValue("quantile/low", -inf),
     LastValue("quantile/high", -inf),
@@ -58,36 +89,6 @@ class MixedRiskAdvantage:
                 self.quantile_levels, (self.quantile_low, self.quantile_high), strict=True
             )
         ]
-
-
-def riskpo(
-    group_size: PositiveInt = 5,
-    bundle_size: PositiveInt = 5,
-    quantile_low: PositiveFraction = 0.2,
-    quantile_high: PositiveFraction = 0.9,
-    cvar_weight: NonNegative = 1.5,
-) -> Method:
-    """A <= 0 on bundles of the i-th rollouts of bundle_size tasks; 0 above the high quantile.
-
-    The quantiles q, Q are those of the first batch, then move by 0.1 (level - mean(S < q)) a step.
-
-    A step makes 2 updates, one on each of 2 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' code: 5).
-        bundle_size: tasks per bundle (authors' code: 5).
-        quantile_low: level of the low quantile (authors' code: 0.2).
-        quantile_high: level of the high quantile (authors' code: 0.9).
-        cvar_weight: weight of the lower tail (authors' code: 1.5).
-    """
-    advantage = MixedRiskAdvantage(
-        bundle_size, (quantile_low, quantile_high), cvar_weight, *PREVIOUS_QUANTILES
-    )
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=advantage,
-        updates=Updates(minibatches=2),
-    )
 
 
 PAPER = Paper(

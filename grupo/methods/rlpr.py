@@ -18,8 +18,41 @@ from grupo.core.types import Group
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def rlpr(
+    group_size: PositiveInt = 8,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.27,
+    min_std: NonNegative = 0.05,
+) -> Method:
+    """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= min_std.
+
+    p is the mean probability of the reference answer's tokens after the reasoning, p0 without it.
+
+    A step makes 4 updates, one on each of 4 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        clip_low: ratios are clipped below at 1 - clip_low (authors' script: 0.2).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' script: 0.27).
+        min_std: smallest standard deviation of a group (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=KeepMinStd(min_std),
+        advantage=chain(DebiasedProbability(), Center(), ScaleByStd()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+    )
+
+
 WITH_REASONING = "answer_probability"
+
+
 WITHOUT_REASONING = "answer_probability_alone"
+
+
 REQUIRES_PROBABILITIES = Requires(reward_terms=(WITH_REASONING, WITHOUT_REASONING))
 
 
@@ -55,34 +88,6 @@ class KeepMinStd:
             min(1.0, max(0.0, r.reward_terms[WITH_REASONING] - r.reward_terms[WITHOUT_REASONING]))
             for r in group.rollouts
         ]
-
-
-def rlpr(
-    group_size: PositiveInt = 8,
-    clip_low: NonNegative = 0.2,
-    clip_high: NonNegative = 0.27,
-    min_std: NonNegative = 0.05,
-) -> Method:
-    """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= min_std.
-
-    p is the mean probability of the reference answer's tokens after the reasoning, p0 without it.
-
-    A step makes 4 updates, one on each of 4 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        clip_low: ratios are clipped below at 1 - clip_low (authors' script: 0.2).
-        clip_high: ratios are clipped above at 1 + clip_high (authors' script: 0.27).
-        min_std: smallest standard deviation of a group (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        filter=KeepMinStd(min_std),
-        advantage=chain(DebiasedProbability(), Center(), ScaleByStd()),
-        loss=Clip(clip_low, clip_high),
-        aggregation=token_mean,
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

@@ -14,33 +14,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class SearchReward:
-    """w (x - short_penalty / n) + (1 - w) e, w = outcome_weight, n the length, e the effort in [0,
-    1].
-
-    Args:
-        short_penalty: penalty of an answer of one token.
-        outcome_weight: weight of the outcome against the effort.
-        reward_term: reward term of the effort, scored without regard to the answer.
-    """
-
-    short_penalty: NumberOrSchedule = 1000.0
-    outcome_weight: Fraction = 0.8
-    reward_term: str = "effort"
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(reward_terms=(self.reward_term,))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        outcome = x - self.short_penalty / batch.lengths.clamp(min=1)
-        return (
-            self.outcome_weight * outcome
-            + (1 - self.outcome_weight) * batch.reward_terms[self.reward_term]
-        )
-
-
 def rlsp(
     group_size: PositiveInt = 8,
     clip_eps: NonNegative = 0.2,
@@ -69,6 +42,33 @@ def rlsp(
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         updates=Updates(minibatches=4),
     )
+
+
+@component
+class SearchReward:
+    """w (x - short_penalty / n) + (1 - w) e, w = outcome_weight, n the length, e the effort in [0,
+    1].
+
+    Args:
+        short_penalty: penalty of an answer of one token.
+        outcome_weight: weight of the outcome against the effort.
+        reward_term: reward term of the effort, scored without regard to the answer.
+    """
+
+    short_penalty: NumberOrSchedule = 1000.0
+    outcome_weight: Fraction = 0.8
+    reward_term: str = "effort"
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        outcome = x - self.short_penalty / batch.lengths.clamp(min=1)
+        return (
+            self.outcome_weight * outcome
+            + (1 - self.outcome_weight) * batch.reward_terms[self.reward_term]
+        )
 
 
 PAPER = Paper(

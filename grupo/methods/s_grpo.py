@@ -12,29 +12,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import EarlyExits
 
 
-@component
-class DecayingReward:
-    """x / 2^(n - 1) for the n-th correct rollout of the group, ordered by "exit_index".
-
-    A rollout is correct where its reward is above 0.
-
-    >>> import torch
-    >>> from grupo.testing.batches import make_batch
-    >>> batch = make_batch(group=[0, 0, 0], reward_terms={"exit_index": [0.0, 1.0, 2.0]})
-    >>> DecayingReward()(torch.tensor([1.0, 0.0, 1.0]), batch).tolist()
-    [1.0, 0.0, 0.5]
-    """
-
-    requires = Requires(reward_terms=("exit_index",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        index = batch.reward_terms["exit_index"]
-        group = batch.group
-        earlier = (group[:, None] == group) & (index[:, None] >= index)
-        n = (earlier & (x > 0)).sum(1).clamp(min=1)
-        return x / 2.0 ** (n - 1)
-
-
 def s_grpo(num_exits: PositiveInt = 7, think_end: str = "</think>") -> Method:
     """A = r - mean(r), r = 1, 1/2, 1/4 ... for the first, second, third correct exit of one
     reasoning path.
@@ -56,6 +33,29 @@ def s_grpo(num_exits: PositiveInt = 7, think_end: str = "</think>") -> Method:
         sampler=EarlyExits(num_exits, think_end=think_end),
         advantage=chain(DecayingReward(), Center()),
     )
+
+
+@component
+class DecayingReward:
+    """x / 2^(n - 1) for the n-th correct rollout of the group, ordered by "exit_index".
+
+    A rollout is correct where its reward is above 0.
+
+    >>> import torch
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0, 0], reward_terms={"exit_index": [0.0, 1.0, 2.0]})
+    >>> DecayingReward()(torch.tensor([1.0, 0.0, 1.0]), batch).tolist()
+    [1.0, 0.0, 0.5]
+    """
+
+    requires = Requires(reward_terms=("exit_index",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        index = batch.reward_terms["exit_index"]
+        group = batch.group
+        earlier = (group[:, None] == group) & (index[:, None] >= index)
+        n = (earlier & (x > 0)).sum(1).clamp(min=1)
+        return x / 2.0 ** (n - 1)
 
 
 PAPER = Paper(

@@ -22,6 +22,28 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def salt(
+    group_size: PositiveInt = 8, history_turns: PositiveInt = 3, clip_eps: NonNegative = 0.2
+) -> Method:
+    """A_step = mean of the GRPO advantages of the rollouts that share the step.
+
+    A step is an edge of the graph of a task's rollouts: from one state by one action to the next.
+
+    Args:
+        group_size: rollouts per task.
+        history_turns: earlier steps that must agree for a step to be shared (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    advantage = chain(Center(), ScaleByStd(), SharedStepMean(history_turns))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
+    )
+
+
 NO_LABEL = float("-inf")  # label before the first turn and after the last
 
 
@@ -56,27 +78,6 @@ class SharedStepMean:
         return combine_labels(
             *(shift_right(edge, k, NO_LABEL) for k in range(self.history_turns + 1))
         )
-
-
-def salt(
-    group_size: PositiveInt = 8, history_turns: PositiveInt = 3, clip_eps: NonNegative = 0.2
-) -> Method:
-    """A_step = mean of the GRPO advantages of the rollouts that share the step.
-
-    A step is an edge of the graph of a task's rollouts: from one state by one action to the next.
-
-    Args:
-        group_size: rollouts per task.
-        history_turns: earlier steps that must agree for a step to be shared (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    advantage = chain(Center(), ScaleByStd(), SharedStepMean(history_turns))
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=advantage,
-        loss=Clip(clip_eps, clip_eps),
-        aggregation=token_mean,
-    )
 
 
 PAPER = Paper(

@@ -16,30 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class SoftGateLoss(Loss):
-    """-A sigmoid(tau (r - 1)) 4 / tau, tau depending on the sign of A.
-
-    Its gradient is that of r A, times 1 at r = 1 and less the further r is from it.
-
-    Args:
-        positive_temperature: tau where A > 0.
-        negative_temperature: tau elsewhere.
-        ratio: importance ratio; per token by default, `ratios.sequence` for that of the row.
-    """
-
-    positive_temperature: Positive = 1.0
-    negative_temperature: Positive = 1.05
-    ratio: Callable[[Signals, Batch], Tensor] = ratios.token
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r = self.ratio(pi, batch)
-        A = batch.advantage
-        tau = torch.full_like(A, self.negative_temperature)
-        tau = tau.masked_fill(A > 0, self.positive_temperature)
-        return -A * torch.sigmoid(tau * (r - 1)) * 4 / tau
-
-
 def sapo(
     group_size: PositiveInt = 8,
     positive_temperature: Positive = 1.0,
@@ -62,6 +38,30 @@ def sapo(
         loss=SoftGateLoss(positive_temperature, negative_temperature),
         updates=Updates(minibatches=4),
     )
+
+
+@component
+class SoftGateLoss(Loss):
+    """-A sigmoid(tau (r - 1)) 4 / tau, tau depending on the sign of A.
+
+    Its gradient is that of r A, times 1 at r = 1 and less the further r is from it.
+
+    Args:
+        positive_temperature: tau where A > 0.
+        negative_temperature: tau elsewhere.
+        ratio: importance ratio; per token by default, `ratios.sequence` for that of the row.
+    """
+
+    positive_temperature: Positive = 1.0
+    negative_temperature: Positive = 1.05
+    ratio: Callable[[Signals, Batch], Tensor] = ratios.token
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        r = self.ratio(pi, batch)
+        A = batch.advantage
+        tau = torch.full_like(A, self.negative_temperature)
+        tau = tau.masked_fill(A > 0, self.positive_temperature)
+        return -A * torch.sigmoid(tau * (r - 1)) * 4 / tau
 
 
 PAPER = Paper(

@@ -15,6 +15,20 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def seed_grpo(group_size: PositiveInt = 8, uncertainty_coef: NonNegative = 0.5) -> Method:
+    """A = (r - mean(r)) f(uncertainty_coef SE / log G), SE the semantic entropy of the answers.
+
+    Args:
+        group_size: rollouts per task.
+        uncertainty_coef: weight of the semantic entropy (alpha in the paper) (our choice).
+    """
+    # Others: .replace(advantage=chain(Center(), ScaleByCertainty(1.0, exponential))).
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByCertainty(uncertainty_coef)),
+    )
+
+
 def linear(u: Tensor) -> Tensor:
     """max(1 - u, 0)."""
     return (1 - u).clamp(min=0)
@@ -48,20 +62,6 @@ class ScaleByCertainty:
         G = group_ops.count(x, batch.group)
         SE = group_ops.entropy(batch.reward_terms["cluster"], batch.group)
         return x * self.scale_fn(self.uncertainty_coef * SE / G.clamp(min=2).log())
-
-
-def seed_grpo(group_size: PositiveInt = 8, uncertainty_coef: NonNegative = 0.5) -> Method:
-    """A = (r - mean(r)) f(uncertainty_coef SE / log G), SE the semantic entropy of the answers.
-
-    Args:
-        group_size: rollouts per task.
-        uncertainty_coef: weight of the semantic entropy (alpha in the paper) (our choice).
-    """
-    # Others: .replace(advantage=chain(Center(), ScaleByCertainty(1.0, exponential))).
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(Center(), ScaleByCertainty(uncertainty_coef)),
-    )
 
 
 PAPER = Paper(

@@ -10,11 +10,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-def soft_reward(judgement: str, probability: float) -> float:
-    """p for output "1" of the judge, 1 - p for "0", else 0; p is the probability of the output."""
-    return {"1": probability, "0": 1 - probability}.get(judgement.strip(), 0.0)
-
-
 def soft_verifier(group_size: PositiveInt = 1) -> Method:
     """A = (r - mean(r)) / std(r) over the batch, r = the judge's probability, by `soft_reward`.
 
@@ -31,6 +26,11 @@ def soft_verifier(group_size: PositiveInt = 1) -> Method:
         loss=Reinforce(),
         aggregation=token_sum,
     )
+
+
+def soft_reward(judgement: str, probability: float) -> float:
+    """p for output "1" of the judge, 1 - p for "0", else 0; p is the probability of the output."""
+    return {"1": probability, "0": 1 - probability}.get(judgement.strip(), 0.0)
 
 
 PAPER = Paper(

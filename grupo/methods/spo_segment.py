@@ -17,6 +17,38 @@ from grupo.method import Method
 from grupo.rollouts.samplers import AtUnlikelyItems, GroupSampler, PrefixValue
 
 
+def spo_segment(
+    group_size: PositiveInt = 8,
+    completions: PositiveInt = 9,
+    tokens_per_segment: PositiveInt = 5,
+    below: Fraction = 0.9,
+    clip_eps: NonNegative = 0.2,
+) -> Method:
+    """A = V(end) - V(beginning) of a segment, whitened; V is the mean reward of continuations.
+
+    A segment begins before the first of tokens_per_segment tokens with a probability below `below`,
+    and only such tokens are trained and enter the whitening. loss = mean over these of
+    -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
+
+    A step makes 16 updates: 2 epochs of 8 minibatches.
+
+    Args:
+        group_size: rollouts per task, which do not enter one another's advantages.
+        completions: continuations of each beginning (authors' code: 9).
+        tokens_per_segment: unlikely tokens of a segment (authors' code: 5).
+        below: probability of a token that is neither counted nor trained (authors' code: 0.9).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
+    """
+    at = AtUnlikelyItems(below, tokens_per_segment)
+    return Method(
+        sampler=PrefixValue(GroupSampler(group_size), at, completions),
+        advantage=chain(SegmentAdvantage(), WhitenUnlikely(below)),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=UnlikelyTokenMean(below),
+        updates=Updates(epochs=2, minibatches=8),
+    )
+
+
 @component
 class SegmentAdvantage:
     """A = V(end of the segment) - V(its beginning); the last segment ends with the reward x.
@@ -91,38 +123,6 @@ class UnlikelyTokenMean:
     def __call__(self, batch: Batch) -> PerAction:
         kept = unlikely(batch, self.below)
         return kept.to(batch.old_logp) / kept.sum().clamp(min=1)
-
-
-def spo_segment(
-    group_size: PositiveInt = 8,
-    completions: PositiveInt = 9,
-    tokens_per_segment: PositiveInt = 5,
-    below: Fraction = 0.9,
-    clip_eps: NonNegative = 0.2,
-) -> Method:
-    """A = V(end) - V(beginning) of a segment, whitened; V is the mean reward of continuations.
-
-    A segment begins before the first of tokens_per_segment tokens with a probability below `below`,
-    and only such tokens are trained and enter the whitening. loss = mean over these of
-    -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
-
-    A step makes 16 updates: 2 epochs of 8 minibatches.
-
-    Args:
-        group_size: rollouts per task, which do not enter one another's advantages.
-        completions: continuations of each beginning (authors' code: 9).
-        tokens_per_segment: unlikely tokens of a segment (authors' code: 5).
-        below: probability of a token that is neither counted nor trained (authors' code: 0.9).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
-    """
-    at = AtUnlikelyItems(below, tokens_per_segment)
-    return Method(
-        sampler=PrefixValue(GroupSampler(group_size), at, completions),
-        advantage=chain(SegmentAdvantage(), WhitenUnlikely(below)),
-        loss=Clip(clip_eps, clip_eps),
-        aggregation=UnlikelyTokenMean(below),
-        updates=Updates(epochs=2, minibatches=8),
-    )
 
 
 PAPER = Paper(

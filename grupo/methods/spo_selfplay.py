@@ -13,6 +13,22 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def spo_selfplay(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
+    """A = (r - mean(r)) / std(r), r = fraction of the other rollouts that are beaten.
+
+    Reward terms: "win_rate". No reward is learned: a fixed point is a minimax winner of the
+    preferences.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+    """
+    advantage = chain(UseRewardTerm("win_rate"), Center(), ScaleByStd())
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
+    )
+
+
 def win_rates(win_probs: Sequence[Sequence[float]]) -> list[float]:
     """r_i = 1 / (G - 1) sum over j != i of P(i beats j); 1/2 in a group of one."""
     n = len(win_probs)
@@ -37,22 +53,6 @@ class PreferenceWinRate:
         prob = {p: self.preference_fn(task, *(rollouts[i] for i in p)) for p in permutations(n, 2)}
         mean = [[(prob[i, j] + 1 - prob[j, i]) / 2 if i != j else 0.5 for j in n] for i in n]
         return win_rates(mean)
-
-
-def spo_selfplay(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r), r = fraction of the other rollouts that are beaten.
-
-    Reward terms: "win_rate". No reward is learned: a fixed point is a minimax winner of the
-    preferences.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-    """
-    advantage = chain(UseRewardTerm("win_rate"), Center(), ScaleByStd())
-    return Method(
-        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
-    )
 
 
 PAPER = Paper(

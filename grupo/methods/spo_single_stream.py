@@ -17,25 +17,6 @@ from grupo.rollouts.curricula import BetaCounts, UncertaintyWeighted, beta_mean
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class SubtractBetaMean:
-    """r - v, v by `beta_mean` of the task's history.
-
-    Args:
-        decay: factor on the counts of the Beta at each new reward.
-    """
-
-    decay: Probability
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(task_folds=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        values = [beta_mean(history, self.decay) for history in batch.history]
-        return x - x.new_tensor(values)[batch.group]
-
-
 def spo_single_stream(
     group_size: PositiveInt = 1,
     decay: Probability = 0.875,
@@ -61,6 +42,25 @@ def spo_single_stream(
         aggregation=token_mean,
         updates=Updates(minibatches=8),
     )
+
+
+@component
+class SubtractBetaMean:
+    """r - v, v by `beta_mean` of the task's history.
+
+    Args:
+        decay: factor on the counts of the Beta at each new reward.
+    """
+
+    decay: Probability
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(task_folds=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        values = [beta_mean(history, self.decay) for history in batch.history]
+        return x - x.new_tensor(values)[batch.group]
 
 
 PAPER = Paper(

@@ -16,28 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 
-@component
-class SignedCorrectness:
-    """1 where reward_term is above success_threshold, -1 elsewhere.
-
-    Args:
-        reward_term: name of the reward term that is read.
-        success_threshold: a rollout is correct where its reward term is above this.
-    """
-
-    reward_term: str = "correct"
-    success_threshold: NumberOrSchedule = 0.5
-
-    @property
-    def requires(self) -> Requires:
-        return Requires(reward_terms=(self.reward_term,))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return torch.where(
-            batch.reward_terms[self.reward_term] > self.success_threshold, 1.0, -1.0
-        ).to(x)
-
-
 def srft(
     group_size: PositiveInt = 8, sft_coef: NonNegative = 0.5, rl_coef: NonNegative = 0.1
 ) -> Method:
@@ -61,6 +39,28 @@ def srft(
         aggregation=PerSourceMean(token_mean),
         updates=Updates(minibatches=2),
     )
+
+
+@component
+class SignedCorrectness:
+    """1 where reward_term is above success_threshold, -1 elsewhere.
+
+    Args:
+        reward_term: name of the reward term that is read.
+        success_threshold: a rollout is correct where its reward term is above this.
+    """
+
+    reward_term: str = "correct"
+    success_threshold: NumberOrSchedule = 0.5
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return torch.where(
+            batch.reward_terms[self.reward_term] > self.success_threshold, 1.0, -1.0
+        ).to(x)
 
 
 PAPER = Paper(

@@ -13,6 +13,39 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def srpo_reflection(
+    group_size: PositiveInt = 8,
+    corrected_reward: NonNegative = 0.5,
+    reflection_reward: NonNegative = 0.25,
+    brevity_coef: NonNegative = 0.1,
+) -> Method:
+    """GRPO on a reward of the first answer, its format, the effect of the reflection, and the
+    length.
+
+    Reward terms: "first" and "correct" (the first and the last answer are correct), "format",
+    "reflection" (a reflection and a second answer exist), "first_length" in tokens, 0 without a
+    second.
+
+    A step makes 4 updates, one on each of 4 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' OpenRLHF script: 8, config.yaml: 5).
+        corrected_reward: reward of a corrected answer (paper: 0.5).
+        reflection_reward: reward of a reflection (paper: 0.25).
+        brevity_coef: weight of the length (alpha in the release).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(
+            ReflectionReward(corrected_reward, reflection_reward, brevity_coef),
+            Center(),
+            ScaleByStd(),
+        ),
+        updates=Updates(minibatches=4),
+    )
+
+
 REWARD_TERMS = ("first", "correct", "format", "reflection", "first_length")
 
 
@@ -45,38 +78,6 @@ class ReflectionReward:
         brevity = torch.where(s > 0, torch.exp(-(u**2)), 0.0)
         reflection = (effect + self.reflection_reward) * (reflects > 0.5)
         return (form + first) / 2 + reflection + self.brevity_coef * brevity
-
-
-def srpo_reflection(
-    group_size: PositiveInt = 8,
-    corrected_reward: NonNegative = 0.5,
-    reflection_reward: NonNegative = 0.25,
-    brevity_coef: NonNegative = 0.1,
-) -> Method:
-    """GRPO on a reward of the first answer, its format, the effect of the reflection, and the
-    length.
-
-    Reward terms: "first" and "correct" (the first and the last answer are correct), "format",
-    "reflection" (a reflection and a second answer exist), "first_length" in tokens, 0 without a
-    second.
-
-    A step makes 4 updates, one on each of 4 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' OpenRLHF script: 8, config.yaml: 5).
-        corrected_reward: reward of a corrected answer (paper: 0.5).
-        reflection_reward: reward of a reflection (paper: 0.25).
-        brevity_coef: weight of the length (alpha in the release).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(
-            ReflectionReward(corrected_reward, reflection_reward, brevity_coef),
-            Center(),
-            ScaleByStd(),
-        ),
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

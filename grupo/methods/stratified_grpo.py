@@ -19,24 +19,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class BlendAdvantages:
-    """weight x first + (1 - weight) x second, of two advantage estimators.
-
-    Args:
-        weight: weight of the first.
-        first: advantage estimator.
-        second: advantage estimator.
-    """
-
-    weight: NumberOrSchedule
-    first: AdvantageEstimator
-    second: AdvantageEstimator
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return self.weight * self.first(x, batch) + (1 - self.weight) * self.second(x, batch)
-
-
 def stratified_grpo(
     group_size: PositiveInt = 8, stratum_weight: NonNegative = 0.8, stratum_term: str = "tool_calls"
 ) -> Method:
@@ -57,6 +39,24 @@ def stratified_grpo(
             stratum_weight, GroupedBy(z_score, ByRewardTerm(stratum_term)), z_score
         ),
     )
+
+
+@component
+class BlendAdvantages:
+    """weight x first + (1 - weight) x second, of two advantage estimators.
+
+    Args:
+        weight: weight of the first.
+        first: advantage estimator.
+        second: advantage estimator.
+    """
+
+    weight: NumberOrSchedule
+    first: AdvantageEstimator
+    second: AdvantageEstimator
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return self.weight * self.first(x, batch) + (1 - self.weight) * self.second(x, batch)
 
 
 PAPER = Paper(

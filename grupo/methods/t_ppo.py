@@ -19,6 +19,42 @@ from grupo.rollouts.curricula import ShuffledTasks, UnfinishedFirst
 from grupo.rollouts.samplers import WindowSampler
 
 
+def t_ppo(
+    group_size: PositiveInt = 8,
+    gae_lambda: Fraction = 0.95,
+    clip_low: NonNegative = 0.2,
+    clip_high: NonNegative = 0.28,
+    window: Tokens = 8192,
+    max_length: PositiveInt = 24576,
+    value_head: FeatureHead = VALUE_HEAD,
+) -> Method:
+    """The policy is trained on all answers by EGAE, the value function on finished ones by the
+    outcome.
+
+    An answer gets at most `window` tokens a step; if it is cut there, the next step continues it.
+    With gamma = 1 the last TD error of a cut answer is 0. The policy loss is the mean over the
+    tokens of this step's windows, so that each token is trained on once; the value loss runs over
+    all tokens of a finished answer.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        gae_lambda: lambda of GAE (our choice).
+        clip_low: ratios are clipped below at 1 - clip_low (our choice).
+        clip_high: ratios are clipped above at 1 + clip_high (our choice).
+        window: tokens of an answer per step, at most max_length (our choice).
+        max_length: tokens of an answer in all steps together (our choice).
+        value_head: linear on detached features, on shared ones, or on a model of its own.
+    """
+    policy_loss = WhereLoss(Clip(clip_low, clip_high), GeneratedInThisStep())
+    return Method(
+        curriculum=UnfinishedFirst(ShuffledTasks()),
+        sampler=WindowSampler(group_size, window, max_length),
+        advantage=ExtendedGAE(gae_lambda=gae_lambda, value_head=value_head),
+        loss=policy_loss + FinishedValueLoss(),
+        aggregation=WindowTokenMean(),
+    )
+
+
 @component
 class GeneratedInThisStep:
     """Mask of the actions that were generated in this step's window, (N, T)."""
@@ -59,42 +95,6 @@ class FinishedValueLoss(Loss):
             OutcomeValueLoss()(pi, batch)
             * (batch.reward_terms[self.reward_term] == 0)[batch.rollout, None]
         )
-
-
-def t_ppo(
-    group_size: PositiveInt = 8,
-    gae_lambda: Fraction = 0.95,
-    clip_low: NonNegative = 0.2,
-    clip_high: NonNegative = 0.28,
-    window: Tokens = 8192,
-    max_length: PositiveInt = 24576,
-    value_head: FeatureHead = VALUE_HEAD,
-) -> Method:
-    """The policy is trained on all answers by EGAE, the value function on finished ones by the
-    outcome.
-
-    An answer gets at most `window` tokens a step; if it is cut there, the next step continues it.
-    With gamma = 1 the last TD error of a cut answer is 0. The policy loss is the mean over the
-    tokens of this step's windows, so that each token is trained on once; the value loss runs over
-    all tokens of a finished answer.
-
-    Args:
-        group_size: rollouts per task (our choice).
-        gae_lambda: lambda of GAE (our choice).
-        clip_low: ratios are clipped below at 1 - clip_low (our choice).
-        clip_high: ratios are clipped above at 1 + clip_high (our choice).
-        window: tokens of an answer per step, at most max_length (our choice).
-        max_length: tokens of an answer in all steps together (our choice).
-        value_head: linear on detached features, on shared ones, or on a model of its own.
-    """
-    policy_loss = WhereLoss(Clip(clip_low, clip_high), GeneratedInThisStep())
-    return Method(
-        curriculum=UnfinishedFirst(ShuffledTasks()),
-        sampler=WindowSampler(group_size, window, max_length),
-        advantage=ExtendedGAE(gae_lambda=gae_lambda, value_head=value_head),
-        loss=policy_loss + FinishedValueLoss(),
-        aggregation=WindowTokenMean(),
-    )
 
 
 PAPER = Paper(

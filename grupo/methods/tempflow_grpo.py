@@ -16,23 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import SingleStepBranching
 
 
-@component
-class ScaleByNoise:
-    """x s / mean(s), s the noise of an action's step, its mean over the actions of the group.
-
-    PPO's clipped loss is proportional to the advantage, so this weights the loss of each action and
-    leaves the KL as it is.
-    """
-
-    requires = Requires(signals=("step/std",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        s = batch.signals["step/std"][batch.mask]
-        group = batch.row_group[:, None].expand_as(batch.mask)[batch.mask]
-        weight = scatter_tokens(s / group_ops.mean(s, group).clamp(min=1e-12), batch)
-        return broadcast_to_tokens(x, batch) * weight.to(x)
-
-
 def tempflow_grpo(
     branches_per_step: PositiveInt = 6,
     branch_steps: tuple[NonNegativeInt, ...] = (),
@@ -65,6 +48,23 @@ def tempflow_grpo(
         loss=Clip(clip_eps, clip_eps) + kl_coef * ReverseKL(),
         updates=Updates(minibatches=2),
     )
+
+
+@component
+class ScaleByNoise:
+    """x s / mean(s), s the noise of an action's step, its mean over the actions of the group.
+
+    PPO's clipped loss is proportional to the advantage, so this weights the loss of each action and
+    leaves the KL as it is.
+    """
+
+    requires = Requires(signals=("step/std",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        s = batch.signals["step/std"][batch.mask]
+        group = batch.row_group[:, None].expand_as(batch.mask)[batch.mask]
+        weight = scatter_tokens(s / group_ops.mean(s, group).clamp(min=1e-12), batch)
+        return broadcast_to_tokens(x, batch) * weight.to(x)
 
 
 PAPER = Paper(

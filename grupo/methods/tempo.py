@@ -14,6 +14,15 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def tempo(group_size: PositiveInt = 8) -> Method:
+    """The group-relative advantage of the rollout plus the token's change of value, over one std.
+
+    Args:
+        group_size: rollouts per task (our choice).
+    """
+    return Method(sampler=GroupSampler(group_size), advantage=PrefixTreeAdvantage())
+
+
 def prefix_tree_paths(batch: Batch, items: Tensor) -> list[list[int]]:
     """The nodes of the prefix tree that each row passes, starting at the root."""
     nodes = {}
@@ -49,15 +58,6 @@ class PrefixTreeAdvantage:
         for row, path in enumerate(paths):
             A[row, batch.mask[row]] += V[path].diff()
         return A / (group_ops.std(x, batch.group)[batch.rollout, None] + 1e-6)
-
-
-def tempo(group_size: PositiveInt = 8) -> Method:
-    """The group-relative advantage of the rollout plus the token's change of value, over one std.
-
-    Args:
-        group_size: rollouts per task (our choice).
-    """
-    return Method(sampler=GroupSampler(group_size), advantage=PrefixTreeAdvantage())
 
 
 PAPER = Paper(

@@ -16,30 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import GroupSampler
 
-REWARD_TERMS = ("mode", "correct", "leak")
-
-
-@component
-class EffortModeReward:
-    """r = o + length_coefs[mode] b +- 1/2, minus if the answer leaks reasoning (eq. 1 to 5).
-
-    b is 1/2 for the shortest of the group to -1/2 for the longest, at most 0 for wrong answers.
-    "mode" is 0, 1, 2 ...; "correct" and "leak" are yes above 1/2.
-
-    Args:
-        length_coefs: weight of b in each mode.
-    """
-
-    length_coefs: tuple[NumberOrSchedule, ...]
-
-    # `mode` is an index of `length_coefs`
-    requires = Requires(reward_terms=REWARD_TERMS, bounded_rewards=("mode",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        mode, o, leak = (batch.reward_terms[name] for name in REWARD_TERMS)
-        b = length_reward(o > 0.5, batch)
-        return o + value_for_label(self.length_coefs, mode) * b + 0.5 - (leak > 0.5).to(o)
-
 
 def thinkdial(
     group_size: PositiveInt = 16,
@@ -65,6 +41,31 @@ def thinkdial(
         loss=Clip(0.2, 0.28),
         aggregation=token_mean,
     )
+
+
+REWARD_TERMS = ("mode", "correct", "leak")
+
+
+@component
+class EffortModeReward:
+    """r = o + length_coefs[mode] b +- 1/2, minus if the answer leaks reasoning (eq. 1 to 5).
+
+    b is 1/2 for the shortest of the group to -1/2 for the longest, at most 0 for wrong answers.
+    "mode" is 0, 1, 2 ...; "correct" and "leak" are yes above 1/2.
+
+    Args:
+        length_coefs: weight of b in each mode.
+    """
+
+    length_coefs: tuple[NumberOrSchedule, ...]
+
+    # `mode` is an index of `length_coefs`
+    requires = Requires(reward_terms=REWARD_TERMS, bounded_rewards=("mode",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        mode, o, leak = (batch.reward_terms[name] for name in REWARD_TERMS)
+        b = length_reward(o > 0.5, batch)
+        return o + value_for_label(self.length_coefs, mode) * b + 0.5 - (leak > 0.5).to(o)
 
 
 PAPER = Paper(

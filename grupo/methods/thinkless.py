@@ -13,6 +13,39 @@ from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
+
+def thinkless(
+    group_size: PositiveInt = 8,
+    control_coef: NonNegative = 0.001,
+    thinking_reward: NonNegative = 0.5,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.001,
+) -> Method:
+    """loss = control_coef mean of l over first tokens + mean of l over all others; A = r - mean(r).
+
+    l is PPO's clipped loss. Reward terms: "correct", and "think", 1 if the first token chooses to
+    think. r = 1 correct without thinking, thinking_reward correct with thinking, -1 wrong or
+    malformed.
+
+    A step makes 2 updates, one on each of 2 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        control_coef: weight of the first tokens (alpha in the paper) (authors' script: 0.001).
+        thinking_reward: reward of a correct answer with thinking (authors' code: 0.5).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
+    """
+    # In a resumed run of the release thinking_reward was 0.8.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(ShortThinkingReward(thinking_reward), Center()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        aggregation=ControlTokenMean(control_coef),
+        updates=Updates(minibatches=2),
+    )
+
+
 REWARD_TERMS = ("correct", "think")
 
 
@@ -50,38 +83,6 @@ class ControlTokenMean:
         others = batch.mask & ~control
         first = control.to(batch.old_logp) * self.control_coef / control.sum().clamp(min=1)
         return first + others.to(first) / others.sum().clamp(min=1)
-
-
-def thinkless(
-    group_size: PositiveInt = 8,
-    control_coef: NonNegative = 0.001,
-    thinking_reward: NonNegative = 0.5,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.001,
-) -> Method:
-    """loss = control_coef mean of l over first tokens + mean of l over all others; A = r - mean(r).
-
-    l is PPO's clipped loss. Reward terms: "correct", and "think", 1 if the first token chooses to
-    think. r = 1 correct without thinking, thinking_reward correct with thinking, -1 wrong or
-    malformed.
-
-    A step makes 2 updates, one on each of 2 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-        control_coef: weight of the first tokens (alpha in the paper) (authors' script: 0.001).
-        thinking_reward: reward of a correct answer with thinking (authors' code: 0.5).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy.
-    """
-    # In a resumed run of the release thinking_reward was 0.8.
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(ShortThinkingReward(thinking_reward), Center()),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-        aggregation=ControlTokenMean(control_coef),
-        updates=Updates(minibatches=2),
-    )
 
 
 PAPER = Paper(

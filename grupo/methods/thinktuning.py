@@ -19,8 +19,48 @@ from grupo.core.schedules import Linear
 from grupo.method import Method
 from grupo.rollouts.samplers import TeacherFeedback
 
+
+def thinktuning(
+    group_size: PositiveInt = 5,
+    first_share: Fraction = 0.1,
+    last_share: Fraction = 0.01,
+    clip_eps: NonNegative = 0.2,
+    dual_clip: Positive = 3.0,
+    gamma_low: NumberOrSchedule = -0.001,
+    gamma_high: NumberOrSchedule = 0.001,
+) -> Method:
+    """PPO's dual clip on the policy's tokens, -A p / (sg(p) + gamma(A)) on those of a teacher.
+
+    A teacher's feedback is appended to a share of the answers before they are scored.
+    A = (r - mean(r)) / std(r). Ratios are taken to the policy at the start of the step, and the
+    mean is over all tokens.
+
+    A step has 4 updates, each on a minibatch.
+
+    Args:
+        group_size: rollouts per task (authors' script: 5).
+        first_share: share of answers with feedback at the start (authors' script: 0.1).
+        last_share: the same at the end of the run (authors' script: 0.01).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        dual_clip: largest ratio that counts where A < 0 (authors' code: 3).
+        gamma_low: added to p at A = -4 (authors' code: -0.001 for all A).
+        gamma_high: added to p at A = 4.
+    """
+    clip = Clip(clip_eps, clip_eps, CappedRatio(dual_clip))
+    return Method(
+        sampler=TeacherFeedback(group_size, share=Linear(first_share, last_share)),
+        loss=RatioToCurrent(TeacherTokens(clip, gamma_low, gamma_high)),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+    )
+
+
 LARGEST_ADVANTAGE = 4.0  # gamma is constant beyond
+
+
 SMALLEST = 1e-30  # denominator: in float32, p may be 0, and the gradient of 0 / 0 is NaN
+
+
 RARE = 0.01  # probability below which a token with A < 0 is clipped as usual
 
 
@@ -65,41 +105,6 @@ class TeacherTokens(Loss):
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
         return self.loss.metrics(pi, batch)
-
-
-def thinktuning(
-    group_size: PositiveInt = 5,
-    first_share: Fraction = 0.1,
-    last_share: Fraction = 0.01,
-    clip_eps: NonNegative = 0.2,
-    dual_clip: Positive = 3.0,
-    gamma_low: NumberOrSchedule = -0.001,
-    gamma_high: NumberOrSchedule = 0.001,
-) -> Method:
-    """PPO's dual clip on the policy's tokens, -A p / (sg(p) + gamma(A)) on those of a teacher.
-
-    A teacher's feedback is appended to a share of the answers before they are scored.
-    A = (r - mean(r)) / std(r). Ratios are taken to the policy at the start of the step, and the
-    mean is over all tokens.
-
-    A step has 4 updates, each on a minibatch.
-
-    Args:
-        group_size: rollouts per task (authors' script: 5).
-        first_share: share of answers with feedback at the start (authors' script: 0.1).
-        last_share: the same at the end of the run (authors' script: 0.01).
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        dual_clip: largest ratio that counts where A < 0 (authors' code: 3).
-        gamma_low: added to p at A = -4 (authors' code: -0.001 for all A).
-        gamma_high: added to p at A = 4.
-    """
-    clip = Clip(clip_eps, clip_eps, CappedRatio(dual_clip))
-    return Method(
-        sampler=TeacherFeedback(group_size, share=Linear(first_share, last_share)),
-        loss=RatioToCurrent(TeacherTokens(clip, gamma_low, gamma_high)),
-        aggregation=token_mean,
-        updates=Updates(minibatches=4),
-    )
 
 
 PAPER = Paper(

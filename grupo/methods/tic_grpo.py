@@ -16,6 +16,23 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def tic_grpo(group_size: PositiveInt = 8, clip_high: NonNegative = 0.2) -> Method:
+    """loss = mean over rollouts of -min(w, 1 + clip_high) A, w = prod_t r_t.
+
+    w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios that
+    at the old one. A = (x - mean(x)) / std(x) with x = r / length, the length-corrected reward.
+
+    Args:
+        group_size: rollouts per task.
+        clip_high: w is at most 1 + clip_high (our choice).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(per_token, Center(), ScaleByStd()),
+        loss=UpperClip(clip_high),
+    )
+
+
 def per_token(x: Tensor, batch: Batch) -> Tensor:
     """r / L, (R,): the reward of each rollout divided by its number of actions."""
     return x / batch.lengths.clamp(min=1)
@@ -43,23 +60,6 @@ class UpperClip(Loss):
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
         clipped = ratios.product(pi, batch) > 1 + self.clip_high
         return {"clip_frac/high": torch.broadcast_to(clipped, batch.mask.shape).to(batch.advantage)}
-
-
-def tic_grpo(group_size: PositiveInt = 8, clip_high: NonNegative = 0.2) -> Method:
-    """loss = mean over rollouts of -min(w, 1 + clip_high) A, w = prod_t r_t.
-
-    w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios that
-    at the old one. A = (x - mean(x)) / std(x) with x = r / length, the length-corrected reward.
-
-    Args:
-        group_size: rollouts per task.
-        clip_high: w is at most 1 + clip_high (our choice).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(per_token, Center(), ScaleByStd()),
-        loss=UpperClip(clip_high),
-    )
 
 
 PAPER = Paper(

@@ -6,39 +6,14 @@ from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, ScaleByStd, c
 from grupo.algo.advantages.reward_shaping import value_for_label
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupPart, SplitGroup
+from grupo.util.errors import ConfigError
 
 INSTRUCTIONS = ("\n\nReason briefly.", "\n\nReason at medium length.", "\n\nReason at length.")
-
-
-@component
-class LevelLengthPenalty:
-    """x (1 - length_coefs[level] min(1, L / max_length)): short wrong answers earn nothing.
-
-    Args:
-        max_length: length limit of an answer, in tokens.
-        length_coefs: length penalty of each level.
-        level_term: reward term with the level that the prompt states.
-    """
-
-    max_length: PositiveInt
-    length_coefs: tuple[NumberOrSchedule, ...]
-    level_term: str = "level"
-
-    @property
-    def requires(self) -> Requires:
-        # the level is an index of `length_coefs`
-        return Requires(reward_terms=(self.level_term,), bounded_rewards=(self.level_term,))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        length = (batch.lengths / self.max_length).clamp(max=1)
-        coef = value_for_label(self.length_coefs, batch.reward_terms[self.level_term])
-        return x * (1 - coef * length)
 
 
 def tldr(
@@ -69,6 +44,31 @@ def tldr(
         sampler=SplitGroup(group_size, parts=levels, reward_term="level"),
         advantage=chain(LevelLengthPenalty(max_length, length_coefs), per_level),
     )
+
+
+@component
+class LevelLengthPenalty:
+    """x (1 - length_coefs[level] min(1, L / max_length)): short wrong answers earn nothing.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        length_coefs: length penalty of each level.
+        level_term: reward term with the level that the prompt states.
+    """
+
+    max_length: PositiveInt
+    length_coefs: tuple[NumberOrSchedule, ...]
+    level_term: str = "level"
+
+    @property
+    def requires(self) -> Requires:
+        # the level is an index of `length_coefs`
+        return Requires(reward_terms=(self.level_term,), bounded_rewards=(self.level_term,))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        length = (batch.lengths / self.max_length).clamp(max=1)
+        coef = value_for_label(self.length_coefs, batch.reward_terms[self.level_term])
+        return x * (1 - coef * length)
 
 
 PAPER = Paper(

@@ -14,6 +14,25 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
+    """loss = mean over rollouts of -sg(w) (r - baseline) log pi(rollout), w = 1 for good ones.
+
+    For r < baseline w = min(pi(rollout) / old(rollout), 1): rollouts that have become unlikely are
+    not lowered further.
+
+    Args:
+        group_size: rollouts per task.
+        baseline: a greater one raises the weight of bad rollouts.
+    """
+    # There is no comparison within groups.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=SubtractConstant(baseline),
+        loss=WeightedReinforce(TaperedRatio()),
+        aggregation=token_sum,
+    )
+
+
 @component
 class SubtractConstant:
     """x - baseline, a constant.
@@ -35,25 +54,6 @@ class TaperedRatio:
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         w = ratios.product(pi, batch).clamp(max=1.0)
         return torch.where(batch.advantage >= 0, 1.0, w)
-
-
-def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
-    """loss = mean over rollouts of -sg(w) (r - baseline) log pi(rollout), w = 1 for good ones.
-
-    For r < baseline w = min(pi(rollout) / old(rollout), 1): rollouts that have become unlikely are
-    not lowered further.
-
-    Args:
-        group_size: rollouts per task.
-        baseline: a greater one raises the weight of bad rollouts.
-    """
-    # There is no comparison within groups.
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=SubtractConstant(baseline),
-        loss=WeightedReinforce(TaperedRatio()),
-        aggregation=token_sum,
-    )
 
 
 PAPER = Paper(

@@ -21,33 +21,6 @@ from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.samplers import SegmentTree
 
 
-@component
-class AncestorAdvantage:
-    """Mean over ancestors of x - mean(x of their leaves), weighted by leaves^leaf_exponent.
-
-    The ancestors of a leaf are its group and the nodes it shares.
-
-    Args:
-        leaf_exponent: exponent of the number of leaves in the weights.
-    """
-
-    leaf_exponent: NumberOrSchedule = 0.0
-
-    requires = Requires(signals=("step/node",))
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        token_rollout = rollout_and_turn(batch)[0]
-        R = len(x)
-        node = combine_labels(batch.group[token_rollout], batch.signals["step/node"][batch.mask])
-        roots = torch.stack([torch.arange(R), batch.group])
-        edges = torch.stack([token_rollout, node + R]).unique(dim=1)
-        leaf, node = torch.cat([roots, edges], 1)
-        n = group_ops.count(x[leaf], node)
-        weight = n**self.leaf_exponent * ((n > 1) | (node < R))
-        deviation = weight * (x[leaf] - group_ops.mean(x[leaf], node))
-        return group_ops.sum(deviation, leaf)[:R] / group_ops.sum(weight, leaf)[:R]
-
-
 def treepo(
     group_size: PositiveInt = 16,
     segment_tokens: PositiveInt = 512,
@@ -76,6 +49,33 @@ def treepo(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+@component
+class AncestorAdvantage:
+    """Mean over ancestors of x - mean(x of their leaves), weighted by leaves^leaf_exponent.
+
+    The ancestors of a leaf are its group and the nodes it shares.
+
+    Args:
+        leaf_exponent: exponent of the number of leaves in the weights.
+    """
+
+    leaf_exponent: NumberOrSchedule = 0.0
+
+    requires = Requires(signals=("step/node",))
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        token_rollout = rollout_and_turn(batch)[0]
+        R = len(x)
+        node = combine_labels(batch.group[token_rollout], batch.signals["step/node"][batch.mask])
+        roots = torch.stack([torch.arange(R), batch.group])
+        edges = torch.stack([token_rollout, node + R]).unique(dim=1)
+        leaf, node = torch.cat([roots, edges], 1)
+        n = group_ops.count(x[leaf], node)
+        weight = n**self.leaf_exponent * ((n > 1) | (node < R))
+        deviation = weight * (x[leaf] - group_ops.mean(x[leaf], node))
+        return group_ops.sum(deviation, leaf)[:R] / group_ops.sum(weight, leaf)[:R]
 
 
 PAPER = Paper(

@@ -15,6 +15,31 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def trust_grpo(
+    group_size: PositiveInt = 8,
+    thinking_coef: NonNegative = 0.3,
+    clip_eps: NonNegative = 0.2,
+    kl_coef: NonNegative = 0.04,
+) -> Method:
+    """r = a + gamma thinking_coef e^(-s / S) t at step s of S; gamma < 1 where wrong rollouts score
+    higher.
+
+    Reward terms: "correct", a, and "thinking", t. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        thinking_coef: weight of the judge's score at the start.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.04).
+    """
+    reward = TrustWeightedReward(Exponential(thinking_coef))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(reward, Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+    )
+
+
 @component
 class TrustWeightedReward:
     """r = a + gamma thinking_coef t, gamma = exp(min(0, mean t of correct - mean t of wrong)).
@@ -41,31 +66,6 @@ class TrustWeightedReward:
         has_correct = group_ops.max(a, g) >= 0.5  # else there is no gap
         trust = (gap.clamp(max=0) * has_correct).exp()
         return a + trust * self.thinking_coef * t
-
-
-def trust_grpo(
-    group_size: PositiveInt = 8,
-    thinking_coef: NonNegative = 0.3,
-    clip_eps: NonNegative = 0.2,
-    kl_coef: NonNegative = 0.04,
-) -> Method:
-    """r = a + gamma thinking_coef e^(-s / S) t at step s of S; gamma < 1 where wrong rollouts score
-    higher.
-
-    Reward terms: "correct", a, and "thinking", t. A = (r - mean(r)) / std(r).
-
-    Args:
-        group_size: rollouts per task (authors' code: 8).
-        thinking_coef: weight of the judge's score at the start.
-        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
-        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.04).
-    """
-    reward = TrustWeightedReward(Exponential(thinking_coef))
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=chain(reward, Center(), ScaleByStd()),
-        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-    )
 
 
 PAPER = Paper(

@@ -14,20 +14,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class KeepFirst:
-    """Keeps the first num_kept rollouts of each group, whatever their rewards.
-
-    Args:
-        num_kept: rollouts of a group that are trained on.
-    """
-
-    num_kept: PositiveInt
-
-    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        return [replace(group, rollouts=group.rollouts[: self.num_kept]) for group in groups]
-
-
 def ttrl(
     group_size: PositiveInt = 64, num_kept: PositiveInt = 32, clip_eps: NonNegative = 0.2
 ) -> Method:
@@ -50,6 +36,20 @@ def ttrl(
         loss=Clip(clip_eps, clip_eps),
         updates=Updates(minibatches=8),
     )
+
+
+@component
+class KeepFirst:
+    """Keeps the first num_kept rollouts of each group, whatever their rewards.
+
+    Args:
+        num_kept: rollouts of a group that are trained on.
+    """
+
+    num_kept: PositiveInt
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        return [replace(group, rollouts=group.rollouts[: self.num_kept]) for group in groups]
 
 
 PAPER = Paper(

@@ -14,32 +14,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class DisagreementWeighted:
-    """Weight of `aggregation` x (1 + (max_weight - 1) D), D the group's disagreement at the
-    position.
-
-    D is scaled to [0, 1] within the group.
-
-    Args:
-        max_weight: weight at the largest disagreement.
-        aggregation: aggregation that is weighted.
-    """
-
-    max_weight: NumberOrSchedule
-    aggregation: Aggregation = token_mean
-
-    requires = Requires(signals=("disagreement",))
-
-    def __call__(self, batch: Batch) -> PerAction:
-        D = batch.signals["disagreement"].double()
-        largest = group_ops.max(row_max(D, batch)[:, 0], batch.row_group)[:, None]
-        smallest = -group_ops.max(row_max(-D, batch)[:, 0], batch.row_group)[:, None]
-        scaled = (D - smallest) / (largest - smallest).clamp(min=1e-8)
-        focus = 1 + (self.max_weight - 1) * scaled.masked_fill(~batch.mask, 0.0)
-        return self.aggregation(batch) * focus.to(batch.old_logp)
-
-
 def tw_grpo(
     group_size: PositiveInt = 8,
     max_weight: NonNegative = 1.4,
@@ -68,6 +42,32 @@ def tw_grpo(
         loss=Clip(clip_low, clip_high),
         aggregation=DisagreementWeighted(max_weight),
     )
+
+
+@component
+class DisagreementWeighted:
+    """Weight of `aggregation` x (1 + (max_weight - 1) D), D the group's disagreement at the
+    position.
+
+    D is scaled to [0, 1] within the group.
+
+    Args:
+        max_weight: weight at the largest disagreement.
+        aggregation: aggregation that is weighted.
+    """
+
+    max_weight: NumberOrSchedule
+    aggregation: Aggregation = token_mean
+
+    requires = Requires(signals=("disagreement",))
+
+    def __call__(self, batch: Batch) -> PerAction:
+        D = batch.signals["disagreement"].double()
+        largest = group_ops.max(row_max(D, batch)[:, 0], batch.row_group)[:, None]
+        smallest = -group_ops.max(row_max(-D, batch)[:, 0], batch.row_group)[:, None]
+        scaled = (D - smallest) / (largest - smallest).clamp(min=1e-8)
+        focus = 1 + (self.max_weight - 1) * scaled.masked_fill(~batch.mask, 0.0)
+        return self.aggregation(batch) * focus.to(batch.old_logp)
 
 
 PAPER = Paper(

@@ -15,24 +15,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class UnlikelinessReward:
-    """r (1 - rank_coef rank / G), rank 0 for the least likely rollout of the group.
-
-    Likelihood is the mean log-probability of a rollout's tokens when sampled; equal ones share
-    their mean rank.
-
-    Args:
-        rank_coef: weight of the rank.
-    """
-
-    rank_coef: Fraction
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        rank = group_ops.rank(MeanSignal()(x, batch), batch.group)
-        return x * (1 - self.rank_coef * rank / group_ops.count(x, batch.group))
-
-
 def unlikeliness(
     group_size: PositiveInt = 32,
     rank_coef: Fraction = 0.25,
@@ -59,6 +41,24 @@ def unlikeliness(
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         updates=Updates(epochs),
     )
+
+
+@component
+class UnlikelinessReward:
+    """r (1 - rank_coef rank / G), rank 0 for the least likely rollout of the group.
+
+    Likelihood is the mean log-probability of a rollout's tokens when sampled; equal ones share
+    their mean rank.
+
+    Args:
+        rank_coef: weight of the rank.
+    """
+
+    rank_coef: Fraction
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        rank = group_ops.rank(MeanSignal()(x, batch), batch.group)
+        return x * (1 - self.rank_coef * rank / group_ops.count(x, batch.group))
 
 
 PAPER = Paper(

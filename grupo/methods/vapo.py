@@ -15,26 +15,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
-@component
-class CorrectNLL(Loss):
-    """-log pi on the tokens of correct rollouts, scaled to a mean over those tokens.
-
-    Args:
-        reward_term: reward term that is above 1/2 for a correct rollout.
-    """
-
-    reward_term: str = "correct"
-
-    @property
-    def requires(self) -> Requires:
-        # counts the tokens of correct rollouts in the minibatch
-        return Requires(whole_batch=True, reward_terms=(self.reward_term,), coupled_rows=True)
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        correct = (batch.reward_terms[self.reward_term] > 0.5)[batch.rollout, None] & batch.mask
-        return -pi.logp * correct * (batch.mask.sum() / correct.sum().clamp(min=1)).to(pi.logp)
-
-
 def vapo(
     group_size: PositiveInt = 16,
     lambda_length_scale: Positive = 0.05,
@@ -63,6 +43,26 @@ def vapo(
         aggregation=token_mean,
         updates=Updates(minibatches=16),
     )
+
+
+@component
+class CorrectNLL(Loss):
+    """-log pi on the tokens of correct rollouts, scaled to a mean over those tokens.
+
+    Args:
+        reward_term: reward term that is above 1/2 for a correct rollout.
+    """
+
+    reward_term: str = "correct"
+
+    @property
+    def requires(self) -> Requires:
+        # counts the tokens of correct rollouts in the minibatch
+        return Requires(whole_batch=True, reward_terms=(self.reward_term,), coupled_rows=True)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        correct = (batch.reward_terms[self.reward_term] > 0.5)[batch.rollout, None] & batch.mask
+        return -pi.logp * correct * (batch.mask.sum() / correct.sum().clamp(min=1)).to(pi.logp)
 
 
 PAPER = Paper(

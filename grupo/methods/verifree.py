@@ -16,6 +16,23 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def verifree(group_size: PositiveInt = 8) -> Method:
+    """Gradient of E[pi(answer | question, reasoning)]: A log pi(reasoning) + R log pi(answer).
+
+    loss = mean over rollouts of -sum_t A_t log pi(a_t), A by `ReasoningThenAnswerAdvantage`. A
+    rollout is sampled reasoning and the recited reference answer in place of the policy's own.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+    """
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=ReasoningThenAnswerAdvantage(),
+        loss=Reinforce(),
+        aggregation=token_sum,
+    )
+
+
 @component
 class ReasoningThenAnswerAdvantage:
     """R_i - mean of the others on sampled tokens, R_i on the recited reference answer.
@@ -38,23 +55,6 @@ class ReasoningThenAnswerAdvantage:
         A = R - group_ops.leave_one_out_mean(R, batch.group)
         sampled = sampled_mask(batch)
         return torch.where(sampled, A[batch.rollout, None], R[batch.rollout, None]) * batch.mask
-
-
-def verifree(group_size: PositiveInt = 8) -> Method:
-    """Gradient of E[pi(answer | question, reasoning)]: A log pi(reasoning) + R log pi(answer).
-
-    loss = mean over rollouts of -sum_t A_t log pi(a_t), A by `ReasoningThenAnswerAdvantage`. A
-    rollout is sampled reasoning and the recited reference answer in place of the policy's own.
-
-    Args:
-        group_size: rollouts per task (authors' script: 8).
-    """
-    return Method(
-        sampler=GroupSampler(group_size),
-        advantage=ReasoningThenAnswerAdvantage(),
-        loss=Reinforce(),
-        aggregation=token_sum,
-    )
 
 
 PAPER = Paper(

@@ -17,6 +17,31 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
 
+def vespo(
+    group_size: PositiveInt = 8,
+    positive_params: tuple[NonNegative, NonNegative] = (2.0, 3.0),
+    negative_params: tuple[NonNegative, NonNegative] = (3.0, 2.0),
+) -> Method:
+    """loss = mean over all tokens of -sg(phi(w)) A log pi, phi(w) = w^k e^(decay (1 - w)).
+
+    w = pi(answer) / old(answer), not normalised by length. A = (r - mean(r)) / std(r).
+
+    A step makes 8 updates, one on each of 8 minibatches.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        positive_params: k and decay where A >= 0 (authors' code: (2.0, 3.0)).
+        negative_params: k and decay where A < 0 (authors' code: (3.0, 2.0)).
+    """
+    # Form and constants are those of the authors' scripts, which average over tokens.
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(GammaKernel(positive_params, negative_params)),
+        aggregation=token_mean,
+        updates=Updates(minibatches=8),
+    )
+
+
 @component
 class GammaKernel:
     """w^k e^(decay (1 - w)) of the product w of the row's ratios: 1 at w = 1, 0 at 0 and infinity.
@@ -41,31 +66,6 @@ class GammaKernel:
             for p, n in zip(self.positive_params, self.negative_params, strict=True)
         )
         return (decay + k * w.log() - decay * w).exp()
-
-
-def vespo(
-    group_size: PositiveInt = 8,
-    positive_params: tuple[NonNegative, NonNegative] = (2.0, 3.0),
-    negative_params: tuple[NonNegative, NonNegative] = (3.0, 2.0),
-) -> Method:
-    """loss = mean over all tokens of -sg(phi(w)) A log pi, phi(w) = w^k e^(decay (1 - w)).
-
-    w = pi(answer) / old(answer), not normalised by length. A = (r - mean(r)) / std(r).
-
-    A step makes 8 updates, one on each of 8 minibatches.
-
-    Args:
-        group_size: rollouts per task (authors' code: 8).
-        positive_params: k and decay where A >= 0 (authors' code: (2.0, 3.0)).
-        negative_params: k and decay where A < 0 (authors' code: (3.0, 2.0)).
-    """
-    # Form and constants are those of the authors' scripts, which average over tokens.
-    return Method(
-        sampler=GroupSampler(group_size),
-        loss=WeightedReinforce(GammaKernel(positive_params, negative_params)),
-        aggregation=token_mean,
-        updates=Updates(minibatches=8),
-    )
 
 
 PAPER = Paper(

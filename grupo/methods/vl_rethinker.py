@@ -16,24 +16,6 @@ from grupo.method import Method
 from grupo.rollouts.samplers import ForcedRethinking, GroupSampler
 
 
-@component
-class RethoughtSuccesses:
-    """Mask of rollouts that rethink and have a positive advantage, (N, T).
-
-    >>> from grupo.testing.batches import make_batch
-    >>> terms = {"rethought": [1.0, 1.0, 0.0]}
-    >>> batch = make_batch([0, 0, 0], advantage=[1.0, -1.0, 1.0], reward_terms=terms)
-    >>> RethoughtSuccesses()(batch).tolist()
-    [[True], [False], [False]]
-    """
-
-    requires = Requires(reward_terms=("rethought",))
-
-    def __call__(self, batch: Batch) -> Tensor:
-        rethought = batch.reward_terms["rethought"][batch.rollout, None] > 0
-        return rethought & (batch.advantage > 0)
-
-
 def vl_rethinker(
     group_size: PositiveInt = 8,
     capacity: PositiveInt = 2048,
@@ -65,6 +47,24 @@ def vl_rethinker(
         updates=Updates(minibatches=4),
         replay=FillFromBuffer(capacity, alpha),
     )
+
+
+@component
+class RethoughtSuccesses:
+    """Mask of rollouts that rethink and have a positive advantage, (N, T).
+
+    >>> from grupo.testing.batches import make_batch
+    >>> terms = {"rethought": [1.0, 1.0, 0.0]}
+    >>> batch = make_batch([0, 0, 0], advantage=[1.0, -1.0, 1.0], reward_terms=terms)
+    >>> RethoughtSuccesses()(batch).tolist()
+    [[True], [False], [False]]
+    """
+
+    requires = Requires(reward_terms=("rethought",))
+
+    def __call__(self, batch: Batch) -> Tensor:
+        rethought = batch.reward_terms["rethought"][batch.rollout, None] > 0
+        return rethought & (batch.advantage > 0)
 
 
 PAPER = Paper(

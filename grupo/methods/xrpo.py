@@ -15,27 +15,6 @@ from grupo.rollouts.curricula import Curriculum, ShuffledTasks, UncertaintyAlloc
 from grupo.rollouts.samplers import Attempt, GroupSampler, Rescue, Sampler, SolvedExamples
 
 
-@component
-class NoveltyBonus:
-    """A + min(max(novelty_coef (1 - exp(s - mean s)), 0), max_bonus_fraction A) where A > 0.
-
-    s is the mean log-probability of a rollout's tokens when sampled, compared within the group.
-
-    Args:
-        novelty_coef: weight of the novelty.
-        max_bonus_fraction: largest bonus, as a fraction of A.
-    """
-
-    novelty_coef: NumberOrSchedule
-    max_bonus_fraction: NonNegative
-
-    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        s = MeanSignal()(x, batch)
-        novelty = (s - group_ops.mean(s, batch.group)).exp()
-        bonus = (self.novelty_coef * (1 - novelty)).clamp(min=0)
-        return x + torch.min(bonus, self.max_bonus_fraction * x.clamp(min=0))
-
-
 def xrpo(
     group_size: PositiveInt = 8,
     novelty_coef: NonNegative = 2.5,
@@ -68,6 +47,27 @@ def xrpo(
         sampler=sampler,
         advantage=chain(Center(), ScaleByStd(), NoveltyBonus(novelty_coef, max_bonus_fraction)),
     )
+
+
+@component
+class NoveltyBonus:
+    """A + min(max(novelty_coef (1 - exp(s - mean s)), 0), max_bonus_fraction A) where A > 0.
+
+    s is the mean log-probability of a rollout's tokens when sampled, compared within the group.
+
+    Args:
+        novelty_coef: weight of the novelty.
+        max_bonus_fraction: largest bonus, as a fraction of A.
+    """
+
+    novelty_coef: NumberOrSchedule
+    max_bonus_fraction: NonNegative
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        s = MeanSignal()(x, batch)
+        novelty = (s - group_ops.mean(s, batch.group)).exp()
+        bonus = (self.novelty_coef * (1 - novelty)).clamp(min=0)
+        return x + torch.min(bonus, self.max_bonus_fraction * x.clamp(min=0))
 
 
 PAPER = Paper(

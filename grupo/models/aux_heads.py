@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from grupo.core.aux_heads import AuxHead, DeepHead, ExportedHead, LearnedScalar, OwnModelHead
-from grupo.core.errors import ConfigError, suggest
+from grupo.util.errors import ConfigError, suggest
 
 HEADS_FILE = "auxiliary_heads.safetensors"  # of an exported folder
 

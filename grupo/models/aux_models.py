@@ -7,7 +7,6 @@ from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.sharded_tensors import whole
 from grupo.core.signal_names import CURRENT, SAMPLER, split_name, temperature_of
 from grupo.core.types import Group, Observation, Rollout
 from grupo.models.base import AuxModel, AuxModels, PromptOverride, Reprompter
@@ -20,6 +19,7 @@ from grupo.models.signal_models import (
     TemperatureScaled,
     WeightsSwapped,
 )
+from grupo.util.sharded_tensors import whole
 
 
 class SupportsAuxModels(Protocol[S_co]):

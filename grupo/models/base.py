@@ -13,11 +13,11 @@ from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, SignalModel
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.sharded_tensors import whole
 from grupo.core.signal_names import CURRENT, SAMPLER
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.models.weight_sync import WeightSync
+from grupo.util.sharded_tensors import whole
 
 BUILTIN_MODELS = ("ref", SAMPLER, CURRENT)  # models that every policy can be compared with
 

@@ -8,9 +8,7 @@ from random import Random
 from typing import Any
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import TokenLogprobs
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.reply_record import RecordingBatcher, ReplyBatcher, ReplyRecord
@@ -19,6 +17,8 @@ from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.context import context_tokens, open_response_tokens
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.text_choice import draw_text
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key, make_rng
 
 
 @dataclass(frozen=True)

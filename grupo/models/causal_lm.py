@@ -12,12 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.device_copies import to_device
 from grupo.core.dtypes import DTYPES, FULL_PRECISION, DtypeName
-from grupo.core.errors import ConfigError
-from grupo.core.in_memory import MissingObject
-from grupo.core.loader_errors import loader_errors
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import (
@@ -67,6 +62,11 @@ from grupo.models.weight_sync import (
     ServerWeights,
     SharedWeights,
 )
+from grupo.util.device_copies import to_device
+from grupo.util.errors import ConfigError
+from grupo.util.in_memory import MissingObject
+from grupo.util.loader_errors import loader_errors
+from grupo.util.optional_deps import optional_dependency
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh

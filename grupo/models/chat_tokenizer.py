@@ -8,10 +8,10 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import media_of
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.rollout_cache import RolloutCache
+from grupo.util.errors import ConfigError
 
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length

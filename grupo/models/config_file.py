@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import check_depth, read_limited
-from grupo.core.limits import LORA_RANK, MODEL_LAYERS
-from grupo.core.user_paths import parse_path
 from grupo.models.model_folder import model_folder
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import check_depth, read_limited
+from grupo.util.limits import LORA_RANK, MODEL_LAYERS
+from grupo.util.user_paths import parse_path
 
 
 def check_model_name(model: str) -> None:
@@ -15,7 +15,7 @@ def check_model_name(model: str) -> None:
 
     >>> check_model_name(300 * "x")
     Traceback (most recent call last):
-    grupo.core.errors.ConfigError: model: ...
+    grupo.util.errors.ConfigError: model: ...
     """
     try:
         parse_path(model)

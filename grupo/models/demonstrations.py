@@ -4,9 +4,9 @@ import hashlib
 import json
 
 from grupo.core.demonstration import Answer, Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.types import Message, Observation, Response, Rollout
 from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.util.errors import ConfigError
 
 SOURCE = "demonstration"
 

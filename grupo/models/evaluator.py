@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.core.device_copies import to_device
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.inference.local import LocalEngine
@@ -27,6 +26,7 @@ from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.engine_memory import engine_limits
 from grupo.models.prompt_logprobs import HiddenStateReader, PromptLogprobEngine
+from grupo.util.device_copies import to_device
 
 
 class Evaluator(HiddenStateReader, Protocol):

@@ -13,7 +13,6 @@ from grupo.core.aux_heads import AuxHead, LearnedScalar
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import check_field, component
 from grupo.core.dtypes import DtypeName
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import is_comparison, split_name
@@ -32,6 +31,7 @@ from grupo.models.flow_matching.weight_sync import CopiedFlowWeights, SharedFlow
 from grupo.models.loading import Lora
 from grupo.models.signal_models import DistributionModel, scatter_to_batch
 from grupo.models.trainable import TrainablePolicy
+from grupo.util.errors import ConfigError
 
 
 @component

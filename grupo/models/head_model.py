@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from grupo.core.aux_heads import ExportedHead, LinearHead
 from grupo.core.dtypes import DtypeName
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout
 from grupo.inference.base import Request, generate_all
 from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import load_exported_head
 from grupo.models.causal_lm import CausalLM
 from grupo.models.context import context_tokens
+from grupo.util.errors import ConfigError
 
 
 class HeadModel:

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.core.errors import ConfigError
-from grupo.core.in_memory import InMemory
 from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_vocabulary, disable_dropout, load
 from grupo.models.quantization import Nf4
+from grupo.util.errors import ConfigError
+from grupo.util.in_memory import InMemory
 
 # fields of peft's configuration that make adapters other than plain LoRA
 UNSUPPORTED_LORA_FIELDS = (

@@ -22,13 +22,13 @@ from transformers import (
 
 from grupo.core.component import component
 from grupo.core.dtypes import DTYPES
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import PositiveFloat, PositiveInt
-from grupo.core.user_paths import shell_path
 from grupo.models.model_folder import model_folder
 from grupo.models.quantization import Nf4, keep_weights_unpacked
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.weight_files import check_no_pickle
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.user_paths import shell_path
 
 BFLOAT16_WARNING = (
     "This processor has no instructions for bfloat16: it computes in float32, faster."

@@ -10,9 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import SignalModel
-from grupo.core.loader_errors import loader_errors
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import (
@@ -42,6 +40,8 @@ from grupo.models.signal_models import scatter_to_batch
 from grupo.models.token_statistics import TOKEN_SIGNALS, TokenDistributions, token_signals
 from grupo.models.trainable import TrainablePolicy
 from grupo.models.weight_sync import CopiedWeights, LMWeightSync, SharedWeights
+from grupo.util.errors import ConfigError
+from grupo.util.loader_errors import loader_errors
 
 
 @component

@@ -5,11 +5,11 @@ from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 from grupo.core.component import component
-from grupo.core.loader_errors import loader_errors
 from grupo.kernels.llama.structure import is_llama
 from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_model_exists, context_length_of, load_config
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.util.loader_errors import loader_errors
 
 
 @component

@@ -1,9 +1,9 @@
 """Several policies that are trained together, each on the rollouts of its role."""
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.models.base import PolicySpec
 from grupo.models.multi_policy import LoadedMultiPolicy
+from grupo.util.errors import ConfigError
 
 
 @component

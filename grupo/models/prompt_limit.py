@@ -4,7 +4,6 @@ from typing import Any
 
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from grupo.core.loader_errors import loader_errors
 from grupo.core.validation import PromptLimit, check_context_room
 from grupo.models import loading, masked_diffusion
 from grupo.models.causal_lm import CausalLM, language_model_limit, make_chat_tokenizer
@@ -19,6 +18,7 @@ from grupo.models.multimodal.processor_loading import load_processor
 from grupo.models.multimodal.tokenizer import MultimodalTokenizer
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.vision_lm import VisionLM
+from grupo.util.loader_errors import loader_errors
 
 
 def read_prompt_limit(policy: object) -> PromptLimit | None:

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from grupo.core.component import component
-from grupo.core.optional_deps import optional_dependency
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.util.optional_deps import optional_dependency
 
 
 @component

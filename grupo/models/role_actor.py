@@ -7,9 +7,9 @@ from random import Random
 
 from grupo.core.demonstration import Demonstration
 from grupo.core.interfaces import Actor, TokenLogprobs
-from grupo.core.rng import derive_key
 from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.reply_record import ReplyRecord, ResumableActor
+from grupo.util.rng import derive_key
 
 DEFAULT_ROLE = ""  # role of rollouts that no other policy acts in
 

@@ -11,11 +11,11 @@ from transformers import PreTrainedModel
 
 from grupo.core.component import component
 from grupo.core.dtypes import DTYPES
-from grupo.core.errors import ConfigError
-from grupo.core.sharded_tensors import whole
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.kernels.lm_head import LMHead
 from grupo.models.evaluator import Evaluator
+from grupo.util.errors import ConfigError
+from grupo.util.sharded_tensors import whole
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
-from grupo.core.device_copies import to_device
 from grupo.models.base import REPROMPTED_PREFIX
+from grupo.util.device_copies import to_device
 
 Weights = Mapping[str, Tensor]
 

@@ -14,7 +14,6 @@ from transformers import PreTrainedTokenizerBase
 
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
 from grupo.inference import soft_tokens
 from grupo.inference.base import Engine, StopConditions
@@ -30,6 +29,7 @@ from grupo.models.context import context_tokens
 from grupo.models.evaluator import PaddedEvaluator
 from grupo.models.signal_models import scatter_to_batch
 from grupo.models.token_statistics import TokenDistributions, logits_per_chunk_of
+from grupo.util.errors import ConfigError
 
 SOFT_SIGNALS = ("logp", "entropy")
 

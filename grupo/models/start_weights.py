@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.models.loading import Lora, add_adapters
 from grupo.storage import safetensors
 from grupo.storage.atomic_files import sha256_of
+from grupo.util.errors import ConfigError
 
 
 @component

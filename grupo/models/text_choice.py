@@ -6,7 +6,7 @@ from math import isclose, log
 from random import Random
 from typing import NamedTuple
 
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 Tokens = tuple[int, ...]
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from grupo.core.dtypes import FULL_PRECISION
-from grupo.core.errors import ConfigError
-from grupo.core.sharded_tensors import sharded_like
 from grupo.core.types import Rollout
 from grupo.core.validation import PromptLimit
 from grupo.inference.batcher import BatchHandler
 from grupo.inference.counting_batcher import CountingBatcher, ReplyT, RequestT
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.util.errors import ConfigError
+from grupo.util.sharded_tensors import sharded_like
 
 
 class Saveable(Protocol):

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Rollout
 from grupo.models import loading
@@ -23,6 +22,7 @@ from grupo.models.multimodal.processor import MediaProcessor
 from grupo.models.multimodal.processor_loading import ProcessorFiles, load_processor
 from grupo.models.multimodal.tokenizer import MultimodalTokenizer
 from grupo.models.trainable import Saveable
+from grupo.util.errors import ConfigError
 
 PROJECTOR_NAMES = "projector", "connector", "merger", "aligner"  # in names of their modules
 

@@ -8,7 +8,7 @@ from typing import Any
 from transformers.utils.hub import cached_file
 from transformers.utils.peft_utils import find_adapter_config_file
 
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 SAFETENSORS = (".safetensors", ".safetensors.index.json")
 SAFE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")

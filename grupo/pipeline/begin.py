@@ -8,7 +8,6 @@ from typing import Any
 from torch import Tensor
 
 from grupo.core.component import component_fields
-from grupo.core.rng import derive_key
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.models.start_weights import StartWeights
@@ -33,6 +32,7 @@ from grupo.tasks.in_memory import as_task_source
 from grupo.training.load_run import load_checkpoint, policy_of
 from grupo.training.run_dir import MERGED, RunFolder
 from grupo.training.start_from import started_policy, with_model
+from grupo.util.rng import derive_key
 
 SEEDS = 10**9  # seeds of later rounds are below
 

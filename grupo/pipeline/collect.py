@@ -8,9 +8,7 @@ from typing import Any
 
 from grupo.config.success import named_criterion
 from grupo.core.answer_use import untrained_answers
-from grupo.core.exit_codes import EXIT_FAILED, CommandError
 from grupo.core.media import Media
-from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
@@ -19,6 +17,8 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
 from grupo.rollouts.samplers import GroupSampler, Sampler
 from grupo.training.callbacks import Callback
+from grupo.util.exit_codes import EXIT_FAILED, CommandError
+from grupo.util.rng import derive_key
 
 COLLECTION_FILE = "tasks.jsonl"
 ROLLOUTS_AT_ONCE = 512  # whole groups, at least one

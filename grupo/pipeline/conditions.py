@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from grupo.core.component import component
-from grupo.core.exit_codes import EXIT_FAILED, CommandError
 from grupo.rollouts.eval_scores import metric_value
+from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 class ConditionFailedError(CommandError):

@@ -10,8 +10,6 @@ from typing import Any
 
 from grupo.config.validate import check_tasks
 from grupo.config.validate_tasks import load_tasks
-from grupo.core.errors import ConfigError
-from grupo.core.rng import seed_torch
 from grupo.core.types import Task
 from grupo.distributed.base import Ranks
 from grupo.models.base import Policy
@@ -31,6 +29,8 @@ from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
 from grupo.training.share_servers import share_servers
+from grupo.util.errors import ConfigError
+from grupo.util.rng import seed_torch
 
 
 @dataclass(frozen=True)

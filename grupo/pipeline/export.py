@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component_fields, is_component
-from grupo.core.errors import ConfigError
 from grupo.pipeline.data_stage import new_data_file
 from grupo.recipe import Recipe
 from grupo.storage.checkpoint import load_verified
 from grupo.training.callbacks import Callback
 from grupo.training.load_run import policy_of
 from grupo.training.run_dir import RunFolder
+from grupo.util.errors import ConfigError
 
 MODEL = "model"  # the folder that an export stage writes
 STAGE_PREFIX = "stage:"  # "stage:exported" is the folder that the stage `exported` wrote

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.importing import import_object
-from grupo.core.user_paths import is_recipe_file
+from grupo.config.recipe_files import load_recipe_file, recipe_from_data
+from grupo.config.recipe_files.read import line_of, read_data
+from grupo.config.recipe_files.values import TYPE, make_component
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.pipeline import Pipeline
 from grupo.pipeline.stages import CollectStage, ExportStage, PipelineStage, Stage, SurveyStage
 from grupo.recipe import Recipe
-from grupo.recipe_files import load_recipe_file, recipe_from_data
-from grupo.recipe_files.read import line_of, read_data
-from grupo.recipe_files.values import TYPE, make_component
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.importing import import_object
+from grupo.util.user_paths import is_recipe_file
 
 STAGES = "stages"
 KINDS = {kind.__name__: kind for kind in (Stage, SurveyStage, CollectStage, ExportStage)}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 Weights = Mapping[str, Tensor]
 # merges tensors of one name, in float32, with weights that sum to 1

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import PositiveInt
 from grupo.pipeline.export import MODEL, exported_stages
 from grupo.pipeline.merge import Merged
@@ -14,6 +13,7 @@ from grupo.pipeline.sources import stage_sources
 from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
 from grupo.recipe import Recipe
 from grupo.storage.pipeline_dirs import stage_path
+from grupo.util.errors import ConfigError, suggest
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 ALLOWED_NAMES = "letters, digits, _ and -, at most 64, and no field of a recipe"

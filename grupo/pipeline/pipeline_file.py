@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from grupo.core.component import to_code
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, objects_in_memory, to_data
 from grupo.core.unwritable import describe
 from grupo.pipeline.pipeline import Pipeline
 from grupo.storage.pipeline_dirs import PIPELINE, pipeline_json, read_pipeline_data
+from grupo.util.errors import ConfigError
 
 
 def pipeline_text(pipeline: Pipeline) -> str:

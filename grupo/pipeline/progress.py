@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.pipeline.conditions import ConditionFailedError, describe_value
 from grupo.pipeline.data_stage import read_data_file
 from grupo.pipeline.merge import Merged
@@ -17,6 +16,7 @@ from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.base import TaskSource
 from grupo.training.load_run import LAST, load_checkpoint
 from grupo.training.run_dir import RunFolder
+from grupo.util.errors import ConfigError
 
 
 @dataclass

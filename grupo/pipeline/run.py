@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from grupo.core.errors import ConfigError
-from grupo.core.user_paths import no_run_message
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.start import started_ranks
@@ -26,6 +24,8 @@ from grupo.storage.lock import Lock
 from grupo.storage.pipeline_dirs import PIPELINE, SUMMARY, is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.run_dir import LOCK, RECIPE, RunFolder, unused_folder
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import no_run_message
 
 CallbackOfFolder = Callable[[Path], Callback]  # the callback of a stage, from its folder
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from grupo.core.component import component, component_fields, is_component, walk
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import NonNegativeInt
 from grupo.core.types import Task
 from grupo.pipeline.collect import COLLECTION_FILE
@@ -17,6 +16,7 @@ from grupo.tasks.base import TaskSource
 from grupo.tasks.in_memory import as_task_source
 from grupo.tasks.selected import Selection
 from grupo.tasks.split import split_tasks
+from grupo.util.errors import ConfigError
 
 
 @runtime_checkable

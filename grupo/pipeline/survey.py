@@ -6,9 +6,9 @@ from typing import Any
 
 from grupo.config.success import named_criterion
 from grupo.distributed.base import Ranks
+from grupo.evidence.survey import survey_tasks, write_survey
 from grupo.pipeline.data_stage import new_data_file, sampled_policy
 from grupo.recipe import Recipe
-from grupo.survey import survey_tasks, write_survey
 from grupo.training.callbacks import Callback
 
 SURVEY_FILE = "survey.parquet"

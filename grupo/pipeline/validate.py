@@ -6,7 +6,6 @@ from typing import Any
 
 from grupo.config.validate import check_recipe
 from grupo.config.validate_tasks import load_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
 from grupo.core.unwritable import describe
@@ -20,6 +19,7 @@ from grupo.pipeline.stages import ExportStage, PipelineStage
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
 from grupo.tasks import split_tasks
+from grupo.util.errors import ConfigError
 
 
 def check_pipeline(pipeline: Pipeline) -> None:

@@ -7,7 +7,6 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 
-from grupo.core.user_paths import relative_path
 from grupo.report.checks import (
     gradient_direction,
     integrity,
@@ -22,6 +21,7 @@ from grupo.report.checks.finding import Check, Finding
 from grupo.report.checks.load_run import load_run
 from grupo.report.checks.run_data import RunData
 from grupo.report.escape import literal
+from grupo.util.user_paths import relative_path
 
 CHECKS: tuple[Check, ...] = (
     integrity.torn_journal,

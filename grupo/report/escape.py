@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from grupo.core.terminal_text import escape_controls
+from grupo.util.terminal_text import escape_controls
 
 
 def literal(text: str, style: str = "") -> Text:

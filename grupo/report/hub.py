@@ -13,8 +13,8 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import validate_repo_id
 
-from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import CommandError
+from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import CommandError
 
 # the errors of the HTTP library, which depends on the version of huggingface_hub
 _HTTP_ERRORS = (OSError, *cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__))

@@ -8,9 +8,9 @@ from jaxtyping import UInt8
 from torch import Tensor
 from torch.nn.functional import pad
 
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.types import Rollout
 from grupo.rewards.image_shapes import rollout_image
+from grupo.util.optional_deps import optional_dependency
 
 
 def save_image_grid(rows: Sequence[Sequence[Rollout]], file: Path, scale: int = 4) -> None:

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from grupo.core import html
 from grupo.recipe import Recipe
 from grupo.report.progress_line import Progress, progress_line
 from grupo.report.step_line import active_alarms, step_summary
 from grupo.report.tables import eval_rows
 from grupo.rollouts.evaluate import EvalResult
+from grupo.util import html
 
 UPDATE_INTERVAL = 0.5  # seconds between updates of the output
 TIMING_WINDOW = 10  # steps whose mean time gives the estimate of the remaining time

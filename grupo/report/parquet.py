@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from grupo.core.errors import ConfigError
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.rollouts import RolloutFilter
 from grupo.storage.media_files import FIELDS, file_name, references_in
 from grupo.storage.media_files import FOLDER as MEDIA
+from grupo.util.errors import ConfigError
 
 BATCH_ROWS = 4096  # rows in memory at once
 REWARD_TERM_PREFIX = "reward/"  # before the name of a reward term, as in the metrics

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.optional_deps import optional_dependency
 from grupo.report.read_run import (
     Record,
     check_run_folder,
@@ -14,6 +12,8 @@ from grupo.report.read_run import (
     read_summary,
 )
 from grupo.rollouts.eval_scores import scores_by_step
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.optional_deps import optional_dependency
 
 FORMATS = (".png", ".svg", ".pdf")
 # distinguishable with colour blindness

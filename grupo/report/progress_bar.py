@@ -12,12 +12,12 @@ from rich.live import Live as Display
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from grupo.core.console import LinesOfThreads
 from grupo.recipe import Recipe
 from grupo.report.escape import literal
 from grupo.report.progress_line import MAX_COLUMNS, Progress, progress_line
 from grupo.report.step_line import active_alarms, step_summary
 from grupo.rollouts.evaluate import EvalResult
+from grupo.util.console import LinesOfThreads
 
 PRINT_INTERVAL = 5.0  # seconds between plain lines: the log of a day stays readable
 TIMING_WINDOW = 10  # steps whose mean time gives the estimate of the remaining time

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError
-from grupo.core.user_paths import no_run_message
 from grupo.storage import strict_json
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import no_run_message
 
 Record = Mapping[str, Any]
 CRASH_FILE = "crash.json"  # exit code and last output line of a compared run's crashed process

@@ -13,11 +13,11 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
-from grupo.core.errors import ConfigError
 from grupo.report.escape import literal
 from grupo.report.read_run import Record, read_rollouts
 from grupo.report.step_line import format_number
 from grupo.storage.media_files import FOLDER, file_name, is_reference
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.success import named_criterion
-from grupo.core.errors import ConfigError
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.report import run_html
@@ -16,6 +15,7 @@ from grupo.report.rollouts import RolloutFilter, select_rollouts
 from grupo.report.step_line import count
 from grupo.training.load_run import load_policy
 from grupo.training.run_dir import RunFolder
+from grupo.util.errors import ConfigError
 
 
 class Run:

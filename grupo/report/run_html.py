@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.core import html
 from grupo.core.boxes import find_boxes
 from grupo.core.media import open_picture
 from grupo.report.doctor import examine
@@ -17,6 +16,7 @@ from grupo.report.rollouts import RolloutFilter, chat_text, select_rollouts
 from grupo.report.step_line import count, format_duration, step_summary
 from grupo.report.tables import eval_rows
 from grupo.storage.media_files import data_url, references_in
+from grupo.util import html
 
 SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
 MAX_BOXES = 50  # drawn on one picture

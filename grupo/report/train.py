@@ -5,7 +5,6 @@
 
 from pathlib import Path
 
-from grupo.core.console import out
 from grupo.recipe import Recipe
 from grupo.report.notebook_display import NotebookDisplay
 from grupo.report.progress_bar import ProgressDisplay
@@ -13,6 +12,7 @@ from grupo.report.run import Run
 from grupo.training.callbacks import Callback, CallbackList, NullCallback
 from grupo.training.run_dir import unused_folder
 from grupo.training.trainer import create_trainer, reopen_trainer
+from grupo.util.console import out
 
 
 def progress_display() -> Callback:

@@ -4,7 +4,6 @@ A reward scores all rollouts of a group at once: `reward(task, rollouts)` return
 `as_reward` adapts functions of other signatures.
 """
 
-from grupo.core.renderers import FormulaRenderer, SvgRenderer
 from grupo.rewards.above_reference import AboveReference
 from grupo.rewards.base import (
     AnswerError,
@@ -103,6 +102,7 @@ from grupo.rewards.time_spans import TimeSpanFormat, TimeSpanIoU
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 from grupo.rewards.video_mask_quality import VideoMaskQuality
 from grupo.rewards.video_masks import ColourPropagator, VideoSegmentation
+from grupo.tasks.renderers import FormulaRenderer, SvgRenderer
 
 __all__ = [
     "AboveReference",

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
+from grupo.util.errors import ConfigError
 
 # The value of one rollout: a number; a mapping with the number as "score" beside further numbers or
 # sequences; or None, if the reward does not apply to the rollout.

@@ -9,12 +9,12 @@ from math import dist
 
 from grupo.core.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image, media_of, open_picture
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import box_similarity, center_hit, iou
 from grupo.rewards.extract_answer import Extractor, whole_text
+from grupo.util.errors import ConfigError
 
 ALLOWED_BOX = "[left, top, right, bottom] with left < right and top < bottom"
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from grupo.core.component import component, walk
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import FiniteSeconds, NonEmptyString
 from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, Reward, SelfTimedReward
 from grupo.rewards.reward_function import ImportedReward, as_reward
+from grupo.util.errors import ConfigError, suggest
 
 
 @component

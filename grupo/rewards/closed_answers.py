@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json
 from grupo.core.ranges import NonEmptyString, NonNegativeFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.extract_answer import Extractor, final_answer
 from grupo.rewards.math_text import strip_delimiters
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
 
 MAX_CHARS = 2_000  # of an answer that is an option or a number
 MAX_SOLUTION_CHARS = 100_000

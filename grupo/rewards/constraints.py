@@ -10,9 +10,9 @@ import unicodedata
 from collections.abc import Callable
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import NonEmptyString, NonNegativeInt, PositiveInt
 from grupo.rewards.text_counts import BLANK_LINE, WORD, Counter, CountOf, has_word
+from grupo.util.errors import ConfigError
 
 Constraint = Callable[[str], bool]
 

@@ -13,9 +13,9 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, Reward
+from grupo.util.rng import make_rng
 
 
 @component

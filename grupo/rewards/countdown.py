@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.extract_answer import Extractor, final_answer
+from grupo.util.errors import ConfigError
 
 MAX_CHARS = 200
 SIGNS: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {

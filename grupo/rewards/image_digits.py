@@ -9,11 +9,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.image_shapes import rollout_image
 from grupo.tasks.digit_captions import parse_digit
+from grupo.util.errors import ConfigError
 
 
 class Classifier(Protocol):

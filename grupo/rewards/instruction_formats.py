@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.json_text import parse_json
 from grupo.core.types import Task
 from grupo.rewards import constraints as c
 from grupo.rewards import text_counts as counts
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.json_text import parse_json
 
 Arguments = Mapping[str, Any]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.dtypes import DtypeName
-from grupo.core.event_loop import run_on_main_thread
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import RewardValue, SelfTimedReward
+from grupo.util.event_loop import run_on_main_thread
 
 
 @component

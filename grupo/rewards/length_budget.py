@@ -6,10 +6,10 @@ Train Long, Think Short (arXiv:2508.08940), section 3.
 from collections.abc import Sequence
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.tasks.length_budget import BUDGET
+from grupo.util.errors import ConfigError
 
 
 class _BudgetReward(PerRolloutReward):

@@ -5,12 +5,12 @@ from functools import cache
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_on_main_thread
 from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.rewards.base import RewardValue, SelfTimedReward, reference_text
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_on_main_thread
 
 
 @component

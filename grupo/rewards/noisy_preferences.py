@@ -8,11 +8,11 @@ from random import Random
 from statistics import fmean
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 Compare = Callable[[Task, Rollout, Rollout], float]
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole
+from grupo.util.errors import ConfigError
 
 NUMBER = re.compile(r"\d{1,4}")
 NO_PERMUTATION = -1.0

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import AnswerError, PerRolloutReward
 from grupo.rewards.extract_answer import Extractor, whole_text
@@ -20,6 +19,7 @@ from grupo.rewards.reasoning_gym_guards import (
     char_limit,
 )
 from grupo.tasks.reasoning_gym import GymSettings, create_gym_dataset
+from grupo.util.errors import ConfigError
 
 ROUNDING_ERROR = 1e-6  # of a verifier that adds up fractions
 

@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import UInt8
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import NonNegativeFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.extract_answer import Extractor, whole_text
+from grupo.util.errors import ConfigError
 
 Pixels = UInt8[np.ndarray, "H W 3"]
 Renderer = Callable[[str], Pixels | None]
@@ -50,7 +50,7 @@ class RenderSimilarity(PerRolloutReward):
         extract: Finds the code in the rollout's text.
 
     >>> from grupo.core.types import Response
-    >>> from grupo.core.renderers import SvgRenderer
+    >>> from grupo.tasks.renderers import SvgRenderer
     >>> texts = ('<svg><rect width="2" height="4"/></svg>', "<svg>")
     >>> rollouts = [Rollout((("?", Response((), (), text=text)),)) for text in texts]
     >>> task = Task("k", "?", '<svg><rect width="4" height="4"/></svg>')

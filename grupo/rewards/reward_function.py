@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.importing import import_function
-from grupo.core.in_memory import MissingObject
 from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, SelfTimedReward
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
+from grupo.util.errors import ConfigError
+from grupo.util.importing import import_function
+from grupo.util.in_memory import MissingObject
 
 VERL_PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
 # the signature; a parameter name that identifies it; all parameter names, where they are fixed; the

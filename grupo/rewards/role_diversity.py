@@ -8,11 +8,11 @@ from itertools import pairwise
 from statistics import fmean, mean
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
+from grupo.util.errors import ConfigError
 
 TextMeasure = Callable[[str], float]  # a number in [0, 1]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from grupo.core.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import NonEmptyString, PositiveFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
 from grupo.rewards.boxes import points_distance, reference_box
 from grupo.rewards.extract_answer import THOUGHTS_THEN_ANSWER
+from grupo.util.errors import ConfigError
 
 JSON_OBJECT = re.compile(r"{[^}]+}")
 POINT_KEYS = ("points_1", "points_2")

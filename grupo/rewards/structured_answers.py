@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json
 from grupo.core.ranges import NonEmptyString
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.closed_answers import parse_number
 from grupo.rewards.extract_answer import Extractor, final_answer
 from grupo.rewards.math_text import strip_delimiters
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
 
 MAX_CHARS = 20_000
 CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n?(.*?)```", re.DOTALL)

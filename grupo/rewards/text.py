@@ -8,10 +8,10 @@ import re
 from functools import lru_cache
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole, whole_text
+from grupo.util.errors import ConfigError
 
 
 @component

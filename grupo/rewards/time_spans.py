@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.extract_answer import Extractor, InsideTag
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
 
 TimeSpan = tuple[float, float]  # start and end in seconds
 KEYS = ("start_time", "end_time")

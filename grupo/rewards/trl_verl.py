@@ -7,10 +7,10 @@ from itertools import chain
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.media import Image, open_picture
 from grupo.core.types import Message, Observation, Rollout, Task, prefill_text, turn_text
 from grupo.rewards.base import PerRolloutReward, RewardValue
+from grupo.util.errors import ConfigError, suggest
 
 # TRL passes these as arguments of their own, so a column of the same name is left out
 NON_COLUMN_NAMES = (

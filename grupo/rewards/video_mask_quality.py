@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Bool
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import NonNegativeFloat
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
@@ -23,6 +22,7 @@ from grupo.rewards.video_masks import (
     parse_segmentation,
     video_of,
 )
+from grupo.util.errors import ConfigError
 
 Mask = Bool[np.ndarray, "H W"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grupo.core.bm25 import Bm25
 from grupo.core.prompt_text import prompt_as_text
 from grupo.core.types import Rollout, SolvedTask, Task
+from grupo.util.bm25 import Bm25
 
 MAX_SOLVED_TASKS = 1024  # the task that was solved longest ago is dropped first
 SUCCESS_THRESHOLD = 0.5  # a rollout with a higher reward is correct

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
 from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
+from grupo.util.errors import ConfigError, suggest
 
 EvalScores = Mapping[str, Mapping[str, Any]]  # scores of each evaluation, by its label
 PREFIX = "eval/"  # of metrics, as loggers name them

@@ -10,7 +10,6 @@ import numpy as np
 
 from grupo.core.answer_use import untrained_answers
 from grupo.core.component import component
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_response
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -18,6 +17,7 @@ from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_
 from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.eval_scores import pass_ks
 from grupo.rollouts.samplers import GroupSampler, Sampler
+from grupo.util.event_loop import run_coroutine
 
 
 class HasActor(Protocol):

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
-from grupo.core.errors import ConfigError
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.util.errors import ConfigError
 
 
 @dataclass(eq=False)

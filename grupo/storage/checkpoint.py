@@ -27,8 +27,6 @@ from uuid import uuid4
 from safetensors import SafetensorError
 from torch import Tensor
 
-from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import EXIT_CORRUPT, EXIT_STOPPED, CommandError
 from grupo.core.media import Media
 from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.atomic_files import (
@@ -42,6 +40,8 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import FOLDER, MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call
+from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import EXIT_CORRUPT, EXIT_STOPPED, CommandError
 
 _ADVICE = {
     errno.ENOSPC: " Free space on this disk, then resume.",

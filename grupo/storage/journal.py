@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import fsync_dir
 from grupo.storage.line_sums import LINES_PER_BLOCK, LineSums
 from grupo.storage.media_files import FOLDER, MediaFiles
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
+from grupo.util.errors import ConfigError
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 _STEP = re.compile(rb'\{"step": (\d{1,18})[,}]')

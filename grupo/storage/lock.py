@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 from weakref import WeakSet, finalize
 
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 
 class Lock:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json, read_limited
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json, read_limited
 
 PIPELINE = "pipeline.json"
 RECIPE = "recipe.json"  # of a run

@@ -8,8 +8,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from grupo.core.errors import ConfigError
-from grupo.core.sharded_tensors import whole
+from grupo.util.errors import ConfigError
+from grupo.util.sharded_tensors import whole
 
 DTYPES = {
     torch.float64: "F64",

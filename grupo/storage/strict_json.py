@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json
-from grupo.core.limits import JSON_DEPTH
 from grupo.core.media import Media
 from grupo.storage.media_files import is_reference, reference
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
+from grupo.util.limits import JSON_DEPTH
 
 _TAG = "$float"  # {"$float": "NaN"} encodes a float that JSON lacks
 

@@ -1,6 +1,5 @@
 """Task sources, and the split of their tasks into training and evaluation tasks."""
 
-from grupo.core.importing import import_function
 from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.columns import Columns
 from grupo.tasks.countdown import CountdownTasks
@@ -29,6 +28,7 @@ from grupo.tasks.repeated import Repeated
 from grupo.tasks.selected import Between, Highest, Lowest, Selected, ThinnedAbove
 from grupo.tasks.split import EvalShare, TrainingTasks, check_disjoint, split_tasks
 from grupo.tasks.stitched_goals import StitchedGoals
+from grupo.util.importing import import_function
 
 __all__ = [
     "CODE",

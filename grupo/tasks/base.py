@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, overload
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Media
 from grupo.core.types import Observation, Task
+from grupo.util.errors import ConfigError
 
 KEY_BYTES = 16  # of a hash; its text has two letters for each
 

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import UInt8
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.media import Video
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.scenes import COLOURS, SHAPES, noise_pixels, shape_mask
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 FRAME_SIZE = 16  # pixels along a frame
 HALF = 8  # pixels of a half's height

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.json_text import check_depth, check_unicode, parse_json
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import task_key
 from grupo.tasks.conversations import MESSAGES, TEXT, conversation_prompt, parse_messages
 from grupo.tasks.media_rows import with_media
 from grupo.tasks.preference_rows import with_shared_prompt
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.json_text import check_depth, check_unicode, parse_json
 
 
 @component

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.demonstration import Answer, Demonstration
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.json_text import parse_json
 from grupo.core.types import Message, Observation, Task
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.json_text import parse_json
 
 MESSAGES = "messages"
 COMPLETION = "completion"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from grupo.core.component import check_field, component
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.util.rng import make_rng
 
 ANSWER = "answer "  # precedes the expression
 BACK = "back"  # the search leaves a dead end

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
-from grupo.core.user_paths import parse_path
 from grupo.tasks.columns import Columns
 from grupo.tasks.table_tasks import TableTasks
 from grupo.tasks.tables import FILE_TABLES, Table, is_hub_name, load_dataset_table
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.loader_errors import loader_errors
+from grupo.util.user_paths import parse_path
 
 
 @component

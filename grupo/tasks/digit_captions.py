@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Task
 from grupo.tasks.base import task_key
+from grupo.util.errors import ConfigError, suggest
 
 DIGIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

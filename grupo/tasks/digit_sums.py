@@ -5,9 +5,9 @@ from string import ascii_lowercase
 
 from grupo.core.component import check_field, component
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.util.rng import make_rng
 
 ANSWER = "is "  # precedes the answer
 TOTAL = "T"  # precedes a running total, which thus is no word of its own: a hint may contain it

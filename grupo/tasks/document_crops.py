@@ -12,13 +12,13 @@ from jaxtyping import UInt8
 
 from grupo.core.component import check_field, component
 from grupo.core.media import Image
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import PositiveInt
-from grupo.core.renderers import FormulaRenderer, SvgRenderer
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.tasks.renderers import FormulaRenderer, SvgRenderer
 from grupo.tasks.scenes import IMAGE_SIZE, noise_pixels, picture_prompt
+from grupo.util.optional_deps import optional_dependency
+from grupo.util.rng import make_rng
 
 LETTERS = "ACEHKTXZ"
 FORMULAS = (r"\frac{{{}}}{{{}}}", "{}^{{{}}}", "{}_{{{}}}", "{}+{}")

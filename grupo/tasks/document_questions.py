@@ -6,9 +6,9 @@ from random import Random
 
 from grupo.core.component import check_field, component
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.util.rng import make_rng
 
 NAMES = """
 anchor apron arrow badge basket bell bench bottle bowl bridge broom bucket button candle carpet

@@ -12,12 +12,12 @@ from jaxtyping import UInt8
 
 from grupo.core.component import check_field, component
 from grupo.core.media import Image
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.scenes import noise_pixels, picture_prompt
+from grupo.util.optional_deps import optional_dependency
+from grupo.util.rng import make_rng
 
 SHAPES = ("rectangle", "triangle", "corner")
 QUESTION = "What is the area of the figure?"

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from grupo.core.errors import ConfigError
-from grupo.core.in_memory import InMemory, MissingObject
 from grupo.core.types import Task
 from grupo.tasks.base import TaskSource
 from grupo.tasks.columns import Columns
 from grupo.tasks.table_tasks import TableTasks
 from grupo.tasks.tables.memory import library_type, table_in_memory
+from grupo.util.errors import ConfigError
+from grupo.util.in_memory import InMemory, MissingObject
 
 NAME = "tasks"  # of the table, in locations and messages
 MAX_COLUMNS_SHOWN = 8

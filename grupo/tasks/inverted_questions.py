@@ -11,13 +11,13 @@ from string import ascii_uppercase
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.prompt_text import append_text
 from grupo.core.ranges import NonEmptyString, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.in_memory import as_task_source
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 AUXILIARIES = ("did", "does", "do", "is", "are", "was", "were")
 

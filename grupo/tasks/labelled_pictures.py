@@ -11,14 +11,14 @@ import numpy as np
 from jaxtyping import UInt8
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image
 from grupo.core.ranges import NonEmptyString, NonNegativeInt, PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.picture_puzzles import centred_square, picture_files, resized, scikit_digits
 from grupo.tasks.scenes import noise_pixels, picture_prompt
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 DIGIT_LABELS = (
     *("zero", "one", "two", "three", "four"),

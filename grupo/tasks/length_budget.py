@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.prompt_text import append_text
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
+from grupo.util.errors import ConfigError
 
 BUDGET = "budget"  # column of the budget, in tokens
 SENTENCE = "\n\nUse exactly {budget} tokens."

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json
 from grupo.core.media import Media
 from grupo.core.media_values import KINDS, as_media
 from grupo.core.types import Message
 from grupo.tasks.conversations import MESSAGES
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {  # by kind; the first that a row has is used
     "image": ("images", "image"),

@@ -8,11 +8,11 @@ from typing import Annotated
 from annotated_types import Interval
 
 from grupo.core.component import check_field, component
-from grupo.core.limits import GENERATED_TASKS
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource
 from grupo.tasks.in_memory import as_task_source
+from grupo.util.limits import GENERATED_TASKS
+from grupo.util.rng import make_rng
 
 
 @component

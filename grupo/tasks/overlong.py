@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.core.validation import DemonstrationLimit, PromptLimit
 from grupo.tasks.base import LazyTasks
 from grupo.tasks.split import TrainingTasks
+from grupo.util.errors import ConfigError
 
 MAX_LISTED = 5  # prompts that a message names
 MAX_GENERATED = 2000  # generated tasks that are measured; of other sources, all are

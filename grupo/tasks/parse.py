@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.python_text import parse_expression
-from grupo.core.user_paths import parse_path
 from grupo.tasks.base import TaskSource
 from grupo.tasks.columns import Columns
 from grupo.tasks.dataset import DatasetTasks
 from grupo.tasks.mixture import TaskMixture
 from grupo.tasks.python import FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.python_text import parse_expression
+from grupo.util.user_paths import parse_path
 
 EXAMPLES = (
     "rg:chain_sum(min_terms=2,max_terms=3)",

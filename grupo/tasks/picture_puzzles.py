@@ -14,15 +14,15 @@ import numpy as np
 from jaxtyping import UInt8
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image
 from grupo.core.media_values import as_media
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonEmptyString, PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.scenes import noise_pixels, picture_prompt
+from grupo.util.errors import ConfigError
+from grupo.util.optional_deps import optional_dependency
+from grupo.util.rng import make_rng
 
 Pixels = UInt8[np.ndarray, "H W 3"]
 ROTATION_QUESTION = "By how many degrees is the picture turned to the left?"

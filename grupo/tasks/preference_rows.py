@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.core.validation import describe_task
 from grupo.tasks.conversations import completed_turns, parse_tools
+from grupo.util.errors import ConfigError
 
 CHOSEN, REJECTED, LABEL, TOOLS = "chosen", "rejected", "label", "tools"
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from grupo.core.component import check_field, component
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.util.rng import make_rng
 
 PRODUCTS = ("chairs", "tables", "shelves", "lamps", "doors", "boats")
 RESOURCES = (("hours of work", "hours"), ("boards of oak", "boards"), ("litres of paint", "litres"))

@@ -6,13 +6,13 @@ from itertools import permutations
 from random import Random
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.prior_prompt import PriorStyle
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 EQUATION = re.compile(r"[A-Z0-9]+(?:[+-][A-Z0-9]+)*=[A-Z0-9]+")
 MAX_LETTERS = 6  # 10! / 4! = 151,200 assignments

@@ -6,13 +6,13 @@ from itertools import islice
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.importing import import_function
-from grupo.core.limits import TASK_ROWS
-from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
 from grupo.tasks.columns import Columns, task_from_row
 from grupo.tasks.tables import check_row_count
+from grupo.util.errors import ConfigError
+from grupo.util.importing import import_function
+from grupo.util.limits import TASK_ROWS
+from grupo.util.loader_errors import loader_errors
 
 
 @component

@@ -5,11 +5,11 @@ from dataclasses import fields
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.limits import GENERATED_TASKS, GYM_SETTING
-from grupo.core.loader_errors import loader_errors
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.limits import GENERATED_TASKS, GYM_SETTING
+from grupo.util.loader_errors import loader_errors
 
 GymSettings = tuple[tuple[str, Any], ...]
 

@@ -18,7 +18,6 @@ from grupo.core.boxes import box_text
 from grupo.core.component import check_field, component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.scenes import (
@@ -30,6 +29,7 @@ from grupo.tasks.scenes import (
     picture_prompt,
     shape_mask,
 )
+from grupo.util.rng import make_rng
 
 MAX_THINGS = 4
 GRID = 4  # pixels; small models learn few coordinates faster

@@ -16,9 +16,9 @@ from jaxtyping import Bool, UInt8
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.util.rng import make_rng
 
 IMAGE_SIZE = 32  # pixels along a picture
 QUARTER = 16  # pixels along a quarter

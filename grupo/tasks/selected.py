@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.types import Task
-from grupo.core.user_paths import parse_path
 from grupo.tasks.base import LazyTasks, TaskSource
 from grupo.tasks.in_memory import as_task_source
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.user_paths import parse_path
 
 KEY = "key"  # column of the keys of tasks
 

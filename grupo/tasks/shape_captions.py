@@ -7,10 +7,10 @@ from functools import cache
 from itertools import product
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import task_key
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 COUNTS = {"a": 1, "two": 2, "three": 3}
 COLOURS = ("red", "green", "blue", "yellow")

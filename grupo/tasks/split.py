@@ -10,13 +10,13 @@ from typing import Any, cast
 import numpy as np
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import FractionBelowOne, PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSequence, TaskSource
 from grupo.tasks.in_memory import as_task_source
 from grupo.tasks.table_tasks import TableTasks, task_keys
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 
 @component

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from annotated_types import Interval
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.limits import GENERATED_TASKS
 from grupo.core.paper import Paper, Source
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.in_memory import as_task_source
+from grupo.util.errors import ConfigError
+from grupo.util.limits import GENERATED_TASKS
+from grupo.util.rng import make_rng
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.tasks.base import KEY_BYTES, TaskSequence
 from grupo.tasks.columns import Columns, task_from_row
 from grupo.tasks.tables import Table
+from grupo.util.errors import ConfigError
 
 
 class TableTasks(TaskSequence):

@@ -28,10 +28,10 @@ from grupo.core.batch import Batch, SignalDict
 from grupo.core.component import walk
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.numbers import NumberOrSchedule
-from grupo.core.rng import make_rng
 from grupo.core.schedules import resolve_schedules
 from grupo.method import Method
 from grupo.testing.batches import TablePolicy, rich_batch
+from grupo.util.rng import make_rng
 
 TOLERANCE = 1e-12  # largest difference between equal gradients, whose entries are below 10
 SEEDS = (0, 1)  # of the batches

@@ -13,7 +13,6 @@ import torch
 from grupo.core.batch import SignalDict
 from grupo.core.component import is_component, walk
 from grupo.core.controllers import Controller
-from grupo.core.errors import MissingSignalError
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.core.units import ROLLOUT_STEPS, UPDATES, intervals_without_unit
 from grupo.method import Method
@@ -44,6 +43,7 @@ from grupo.testing.property_helpers import (
     with_reward_as_advantage,
     without_rollouts,
 )
+from grupo.util.errors import MissingSignalError
 
 MethodProperty = Callable[[Method], None]
 DYNAMIC_TYPES = (Schedule, Controller)

@@ -7,7 +7,6 @@ from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.core.units import RolloutSteps
 from grupo.envs import RewardTerm, SingleTurn
@@ -22,6 +21,7 @@ from grupo.toy.tokenizers import phrase_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.trainer import create_trainer
+from grupo.util.errors import ConfigError
 
 
 @component

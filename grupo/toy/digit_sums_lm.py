@@ -6,7 +6,6 @@ from random import Random
 
 from grupo.core.component import component
 from grupo.core.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 from grupo.core.units import RolloutSteps
 from grupo.envs import RewardTerm, SingleTurn
@@ -27,6 +26,7 @@ from grupo.toy.model_dir import model_dir_of
 from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.util.rng import make_rng
 
 LAST_DIGIT = SingleTurn((RewardTerm("correct", ExactMatch(AfterMarker(ANSWER))),))
 

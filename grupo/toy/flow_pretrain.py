@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.core.rng import make_rng, seed_torch
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.training.callbacks import Callback, NullCallback
+from grupo.util.rng import make_rng, seed_torch
 
 
 @runtime_checkable

@@ -7,7 +7,6 @@ from transformers import BertConfig, BertForMaskedLM
 from transformers.utils import logging
 
 from grupo.core.component import component
-from grupo.core.rng import make_rng, seed_torch
 from grupo.core.types import Task
 from grupo.core.units import RolloutSteps
 from grupo.envs import RewardTerm, SingleTurn
@@ -19,6 +18,7 @@ from grupo.rewards import ExactMatch
 from grupo.toy.model_dir import model_dir_of
 from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import END_TOKEN, phrase_tokenizer
+from grupo.util.rng import make_rng, seed_torch
 
 REVERSAL_ENV = SingleTurn((RewardTerm("correct", ExactMatch()),))
 

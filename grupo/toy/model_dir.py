@@ -8,7 +8,7 @@ from types import FunctionType, ModuleType
 
 from grupo.core.module_code import code_of, module_names
 from grupo.core.serialization import to_data
-from grupo.core.user_paths import models_dir
+from grupo.util.user_paths import models_dir
 
 EXAMPLES = ("grupo.tasks.", "grupo.toy.")  # packages with the code of examples
 

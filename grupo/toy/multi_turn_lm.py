@@ -9,6 +9,7 @@ import torch
 
 from grupo.algo.advantages import identity
 from grupo.algo.losses import NLL
+from grupo.algo.optimizers.decay import all_parameters
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, EnvSpec
@@ -16,7 +17,6 @@ from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
-from grupo.optimizers.decay import all_parameters
 from grupo.recipe import Adam, Recipe, TaskSource
 from grupo.toy.model_dir import model_dir_of
 from grupo.toy.tokenizers import END_TOKEN, word_tokenizer

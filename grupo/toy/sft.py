@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from grupo.algo.optimizers.decay import all_parameters
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Task
 from grupo.envs import SingleTurn
 from grupo.methods.sft import sft
 from grupo.models.base import PolicySpec
-from grupo.optimizers.decay import all_parameters
 from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import DemonstrationSampler

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.tasks.digit_sums import ANSWER, START
 from grupo.toy.digit_sums_lm import SolutionsWithMistakes
+from grupo.util.rng import make_rng
 
 THINKING = START.strip()  # the first token of an answer with a thought
 NO_THINKING = "="  # the first token of an answer without

@@ -7,13 +7,13 @@ from itertools import islice, product
 from random import Random
 
 from grupo.core.component import component
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Observation, Task
 from grupo.envs import GameEnv, MultiTurn, RewardTerm, StepResult
 from grupo.envs.tools import Toolbox
 from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, Tool, ToolCallError, parse_calls
 from grupo.rewards import AfterMarker, ExactMatch
 from grupo.toy.multi_turn_lm import ToyMultiTurnLM
+from grupo.util.rng import derive_key, make_rng
 
 UNCLOSED_CALL_ERROR = f"error: malformed: a call ends with {CLOSE_TAG}"
 

@@ -6,8 +6,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from grupo.core.component import component
-from grupo.core.rng import seed_torch
 from grupo.toy.tokenizers import END_TOKEN
+from grupo.util.rng import seed_torch
 
 
 @component

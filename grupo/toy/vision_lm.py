@@ -20,12 +20,12 @@ from transformers import (
 )
 
 from grupo.core.component import component
-from grupo.core.rng import make_rng, seed_torch
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.toy.model_dir import model_dir_of
 from grupo.toy.picture_examples import PictureExample, PictureExamples, SceneExamples
 from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
 from grupo.training.callbacks import Callback, NullCallback
+from grupo.util.rng import make_rng, seed_torch
 
 IMAGE_TOKEN = "<image>"
 ROLE_PREFIXES = ("user: ", "assistant: ")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from re import findall
 
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
+from grupo.util.rng import derive_key
 
 ANSWER_PREFIX = "#### "  # precedes the answer
 

@@ -3,12 +3,12 @@
 from importlib import metadata
 
 from grupo.core.component import walk
-from grupo.core.errors import ConfigError
 from grupo.distributed.agreement import check_same_values
 from grupo.distributed.base import Ranks
 from grupo.inference.vllm import Vllm
 from grupo.recipe import Recipe
 from grupo.training.recipe_file import RecipeFile
+from grupo.util.errors import ConfigError
 
 
 def check_ranks(recipe: Recipe, ranks: Ranks) -> None:

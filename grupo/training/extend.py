@@ -7,7 +7,6 @@ from pathlib import Path
 from grupo.config.staleness import generation_schedule
 from grupo.config.validate import check_recipe
 from grupo.core.component import component_fields, to_code, walk
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint
@@ -18,6 +17,7 @@ from grupo.training.recipe_file import EarlierRecipe, RecipeFile
 from grupo.training.resumable import check_resumable
 from grupo.training.run_dir import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
 from grupo.training.stopping import StopInputs, stop_reason
+from grupo.util.errors import ConfigError
 
 CHANGEABLE = (
     "max_steps",

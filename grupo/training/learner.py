@@ -10,6 +10,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from grupo.algo.optimizers.averaging import averaged_weights, optimizer_parameters
+from grupo.algo.optimizers.update import optimizer_step
 from grupo.config.staleness import generation_schedule
 from grupo.config.success import named_criterion
 from grupo.config.supervised import column_sampler, length_limit, scored_sampler
@@ -18,9 +20,7 @@ from grupo.config.validate_rewards import check_observed_rewards
 from grupo.config.validate_tasks import check_first_observation, load_tasks, task_notes
 from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.dtypes import logp_rounding
-from grupo.core.rng import derive_key, make_rng, seed_torch
 from grupo.core.schedules import resolve_schedules
-from grupo.core.timing import Stopwatch
 from grupo.core.types import Task
 from grupo.core.usage import count_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
@@ -33,8 +33,6 @@ from grupo.distributed.exchange import (
 )
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
-from grupo.optimizers.averaging import averaged_weights, optimizer_parameters
-from grupo.optimizers.update import optimizer_step
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
@@ -58,6 +56,8 @@ from grupo.training.stopping import measured_kl
 from grupo.training.teacher_forcing import demonstration_scores
 from grupo.training.token_records import Trace
 from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
+from grupo.util.rng import derive_key, make_rng, seed_torch
+from grupo.util.timing import Stopwatch
 
 Metrics = dict[str, float]
 Result = TypeVar("Result")

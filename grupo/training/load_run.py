@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from grupo.core.errors import ConfigError, suggest
 from grupo.models.aux_heads import load_head_weights
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
@@ -13,6 +12,7 @@ from grupo.storage import checkpoint, checkpoint_dirs, manifest
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.training.run_dir import CHECKPOINTS, RunFolder
+from grupo.util.errors import ConfigError, suggest
 
 LAST = "last"
 BEST = "best"

@@ -6,10 +6,10 @@ from typing import Protocol, runtime_checkable
 
 from grupo.core.batch import Batch
 from grupo.core.component import walk
-from grupo.core.timing import Stopwatch
 from grupo.core.types import PRUNED, Group, Rollout
 from grupo.method import Method
 from grupo.training.collect import CollectedGroups
+from grupo.util.timing import Stopwatch
 
 
 def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:

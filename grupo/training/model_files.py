@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from grupo.core.component import component, component_fields, is_component, walk
-from grupo.core.errors import ConfigError
 from grupo.models.gguf.cache import gguf_digest, is_gguf
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError
 
 
 @component

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from grupo.core.out_of_memory import is_out_of_memory
+from grupo.util.out_of_memory import is_out_of_memory
 
 Result = TypeVar("Result")
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
-from grupo.core.device_copies import to_device
+from grupo.util.device_copies import to_device
 
 
 @dataclass

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component, to_code
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json, read_limited
 from grupo.core.serialization import from_data, to_data
 from grupo.core.unwritable import describe
 from grupo.recipe import Recipe
 from grupo.training.model_files import ModelFile
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json, read_limited
 
 
 @component

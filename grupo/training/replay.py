@@ -16,7 +16,6 @@ from grupo.algo.replay_rules import (
     no_replay,
 )
 from grupo.core.batch import Batch
-from grupo.core.rng import make_rng
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
@@ -24,6 +23,7 @@ from grupo.rollouts.replay_buffer import ReplayBuffer, Rows, StoredRollout
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collate import response_spans
 from grupo.training.collect import CollectedGroups
+from grupo.util.rng import make_rng
 
 Collate = Callable[[CollectedGroups], Batch]
 Measure = Callable[[Batch], Batch]

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from grupo.core.component import walk
-from grupo.core.errors import ConfigError
-from grupo.core.in_memory import MissingObject
 from grupo.core.serialization import objects_in_memory
 from grupo.models.loaded import LoadedModel
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError
+from grupo.util.in_memory import MissingObject
 
 
 def not_resumable_note(recipe: Recipe) -> str:

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import objects_in_memory
-from grupo.core.user_paths import shell_path
 from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal, JournalMark
@@ -28,6 +26,8 @@ from grupo.training.run_dir import (
 )
 from grupo.training.run_summary import run_summary
 from grupo.training.step_clock import CLOCK, read_clock
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import shell_path
 
 NOT_RESUMABLE = "not resumable: it used objects in memory"
 OnBytes = Callable[[int], None]

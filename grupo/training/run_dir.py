@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
-from grupo.core.errors import ConfigError
-from grupo.core.user_paths import no_run_message, shell_path
 from grupo.recipe import Recipe
 from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_segments
 from grupo.storage import checkpoint, strict_json
@@ -29,6 +27,8 @@ from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.storage.safetensors import gather_for_writer
 from grupo.training.model_files import ModelFile, model_files
 from grupo.training.recipe_file import EarlierRecipe, RecipeFile, read_recipe_file
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import no_run_message, shell_path
 
 LOCK = "lock"
 RECIPE = "recipe.json"

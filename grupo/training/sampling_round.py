@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from grupo.core.event_loop import running_rollout_loop
 from grupo.core.interfaces import Actor, Env, EnvWithLostReplies
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import Sampler
 from grupo.training.slow_calls import slow_calls
 from grupo.training.unfinished_groups import GroupRecord, StepLimit, UnfinishedGroup
+from grupo.util.event_loop import running_rollout_loop
 
 
 class SamplingRound:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock, Thread
 
-from grupo.core.console import print_error
 from grupo.core.types import Task
+from grupo.util.console import print_error
 
 PATIENCE = 60.0  # seconds before the first message about a call; each later one takes twice as long
 

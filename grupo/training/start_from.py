@@ -7,7 +7,6 @@ from typing import Any
 
 from grupo.config.overrides import apply_overrides
 from grupo.core.component import component_fields
-from grupo.core.errors import ConfigError
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_model_name, reads_media
@@ -20,6 +19,7 @@ from grupo.recipe import Recipe
 from grupo.storage.atomic_files import sha256_of
 from grupo.training.load_run import LAST, find_checkpoint
 from grupo.training.run_dir import RECIPE, RunFolder
+from grupo.util.errors import ConfigError
 
 ADAPTER_CONFIG = "adapter_config.json"
 WEIGHTS = "weights.safetensors"

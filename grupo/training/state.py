@@ -7,16 +7,14 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from grupo.algo.optimizers.averaging import AveragingOptimizer, averaged_weights
+from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.core.controllers import GROUP_REWARD
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.sharded_tensors import sharded_like
 from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_weights, load_head_weights
 from grupo.models.base import AuxModels, Policy
-from grupo.optimizers.averaging import AveragingOptimizer, averaged_weights
-from grupo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.rollouts.eval_scores import step_label
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
@@ -26,6 +24,8 @@ from grupo.storage.checkpoint import Checkpoint
 from grupo.training.async_rollouts import AsyncRolloutQueue
 from grupo.training.stopping import StopInputs
 from grupo.training.unfinished_groups import UnfinishedGroup, restored_groups
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.sharded_tensors import sharded_like
 
 
 class State:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from grupo.config.staleness import generation_schedule
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Task
 from grupo.core.usage import count_usage
 from grupo.distributed.base import Ranks
@@ -16,6 +15,7 @@ from grupo.training.async_rollouts import GenerateStep, PendingStep, StepStart
 from grupo.training.collect import collect_groups
 from grupo.training.state import State
 from grupo.training.unfinished_groups import StepLimit, step_key
+from grupo.util.event_loop import run_coroutine
 
 
 def make_step_generator(

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.recipe import EarlyStopping, Recipe
 from grupo.rollouts.eval_scores import (
     EvalScores,
@@ -16,6 +15,7 @@ from grupo.rollouts.eval_scores import (
     scores_by_step,
 )
 from grupo.storage.checkpoint import Checkpoint
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

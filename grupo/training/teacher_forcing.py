@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import EnvSpec, open_env
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Ranks
@@ -13,6 +12,7 @@ from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.samplers import GivenAnswerSampler
 from grupo.training.collate import collate
 from grupo.training.update import evaluate_all
+from grupo.util.event_loop import run_coroutine
 
 TASKS_AT_ONCE = 64  # whose batch is in memory
 

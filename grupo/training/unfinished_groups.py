@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from grupo.core.interfaces import Actor
-from grupo.core.rng import derive_key
 from grupo.core.types import Observation, RewardResult, Rollout, SolvedTask, Task
 from grupo.inference.reply_record import RecordedReply, ReplyRecord, ResumableActor
 from grupo.storage import rollout_json
+from grupo.util.rng import derive_key
 
 T = TypeVar("T")
 

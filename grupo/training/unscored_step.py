@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from grupo.core.exit_codes import EXIT_FAILED, CommandError
 from grupo.core.types import PRUNED, Group
+from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 class UnscoredStepError(CommandError, RuntimeError):

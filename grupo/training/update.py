@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, SignalDict, Signals
-from grupo.core.device_copies import to_device
 from grupo.core.interfaces import SignalModel
 from grupo.core.signal_names import CURRENT, GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
@@ -17,6 +16,7 @@ from grupo.distributed.exchange import collective_passes, out_of_memory_on_all
 from grupo.method import Method
 from grupo.training.policy_device import PassResult, WeightedBatch, read_results
 from grupo.training.update_metrics import TokenHook, UpdateMetrics
+from grupo.util.device_copies import to_device
 
 
 def no_hook(batch: Batch, signals: Mapping[str, Tensor]) -> None:

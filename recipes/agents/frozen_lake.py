@@ -5,10 +5,10 @@ grupo train recipes/agents/frozen_lake.py:RECIPE
 """
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
-from grupo.core.user_paths import models_dir
 from grupo.envs import MultiTurn
 from grupo.envs.games import FrozenLake, FrozenLakeTasks
 from grupo.methods.gigpo import gigpo
+from grupo.util.user_paths import models_dir
 
 RECIPE = Recipe(
     policy=CausalLM(

@@ -7,8 +7,8 @@ from grid_demonstrations import MOVES, GridWalks, next_action
 from toy_training import sft_recipe, train_toy_model
 
 from grupo import CausalLM, Cosine, Warmup
-from grupo.core.user_paths import models_dir
 from grupo.envs.games import MiniGridTasks
+from grupo.util.user_paths import models_dir
 
 MODEL_DIR = models_dir() / "grid-base-model"
 POLICY = CausalLM(str(MODEL_DIR / "start"), max_new_tokens=4, tokens_per_microbatch=8192)

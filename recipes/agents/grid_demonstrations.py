@@ -6,9 +6,9 @@ from typing import Any
 
 from grupo import Task
 from grupo.core.component import component
-from grupo.core.rng import make_rng
 from grupo.envs.games.minigrid import MiniGrid, MiniGridTasks
 from grupo.toy.tokenizers import END_TOKEN
+from grupo.util.rng import make_rng
 
 MOVES = ("left", "right", "forward")
 State = tuple[int, int, int]  # column, row, direction: right, down, left, up

@@ -5,10 +5,10 @@ grupo train recipes/agents/grids.py:RECIPE
 """
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
-from grupo.core.user_paths import models_dir
 from grupo.envs import MultiTurn
 from grupo.envs.games import MiniGrid, MiniGridTasks
 from grupo.methods.gigpo import gigpo
+from grupo.util.user_paths import models_dir
 
 ENV_ID = "MiniGrid-Empty-Random-5x5-v0"
 RECIPE = Recipe(

@@ -7,8 +7,8 @@ from lake_demonstrations import RandomWalks, next_move
 from toy_training import sft_recipe, train_toy_model
 
 from grupo import CausalLM
-from grupo.core.user_paths import models_dir
 from grupo.envs.games.frozen_lake import MOVES, FrozenLakeTasks
+from grupo.util.user_paths import models_dir
 
 MODEL_DIR = models_dir() / "lake-base-model"
 POLICY = CausalLM(str(MODEL_DIR / "start"), max_new_tokens=4, tokens_per_microbatch=8192)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from grupo import Task
 from grupo.core.component import component
-from grupo.core.rng import make_rng
 from grupo.envs.games.frozen_lake import FrozenLake, FrozenLakeTasks
 from grupo.toy.tokenizers import END_TOKEN
+from grupo.util.rng import make_rng
 
 MOVE_CHOICES = ("right", "down", "right", "down", "left", "up")  # two in three lead to the goal
 

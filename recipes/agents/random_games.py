@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from grupo import Task
 from grupo.core.component import component
-from grupo.core.rng import make_rng
 from grupo.toy.tokenizers import END_TOKEN
+from grupo.util.rng import make_rng
 
 SQUARES = "012345678"
 

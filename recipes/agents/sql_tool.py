@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
-from grupo.core.rng import make_rng
 from grupo.envs.tools import Sql
 from grupo.methods.grpo import grpo
 from grupo.toy.tool_use import ToolTaskFamily, ToolTasks, tool_env, tool_use_model
+from grupo.util.rng import make_rng
 
 DATABASE_PATH = Path(".grupo/atlas.db")
 SQL_TOOL = Sql(str(DATABASE_PATH))

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
 from grupo.algo.minibatches import SingleUpdate
-from grupo.core.user_paths import models_dir
 from grupo.envs import MultiplayerEnv
 from grupo.envs.games import TextArena, TextArenaTasks
 from grupo.envs.games.text_arena import Message
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.methods.mars_selfplay import mars_selfplay
+from grupo.util.user_paths import models_dir
 
 GAME = "TicTacToe-v0"
 PLAYER_SYMBOLS = "OX"  # of the first player, of the second

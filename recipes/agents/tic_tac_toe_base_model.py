@@ -8,7 +8,7 @@ from random_games import RandomGames
 from toy_training import sft_recipe, train_toy_model
 
 from grupo import CausalLM
-from grupo.core.user_paths import models_dir
+from grupo.util.user_paths import models_dir
 
 MODEL_DIR = models_dir() / "tic-tac-toe-base-model"
 POLICY = CausalLM(str(MODEL_DIR / "start"), max_new_tokens=2, tokens_per_microbatch=8192)

@@ -5,11 +5,11 @@ python recipes/agents/tool_base_model.py recipes/agents/sql_tool.py
 
 import sys
 
-from grupo.core.console import out
-from grupo.core.importing import import_object
 from grupo.report.progress_bar import ProgressDisplay
 from grupo.toy import ensure_trained
 from grupo.toy.tool_use import best_constant_accuracy
+from grupo.util.console import out
+from grupo.util.importing import import_object
 
 if __name__ == "__main__":
     path = sys.argv[1]

@@ -14,8 +14,8 @@ from grupo import (
     Task,
     Warmup,
 )
+from grupo.algo.optimizers.decay import all_parameters
 from grupo.methods.sft import sft
-from grupo.optimizers.decay import all_parameters
 from grupo.recipe import TaskSource
 from grupo.rewards import ExactMatch
 from grupo.rollouts.samplers import DemonstrationSampler

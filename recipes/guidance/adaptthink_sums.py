@@ -23,26 +23,31 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
-from grupo.claims.hard_sums import EVAL_SEED, TRAINING_SEED, hard_sums_recipe, trained_for_tokens
-from grupo.claims.paired_table import paired_table, signed
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
-from grupo.core.importing import load_module_file
-from grupo.core.statistics import student_t_mean
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.hard_sums import (
+    EVAL_SEED,
+    TRAINING_SEED,
+    hard_sums_recipe,
+    trained_for_tokens,
+)
+from grupo.evidence.claims.paired_table import paired_table, signed
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
+from grupo.evidence.survey import survey_tasks
 from grupo.method import Method
 from grupo.methods.adaptthink import adaptthink
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import HasActor
-from grupo.survey import survey_tasks
 from grupo.tasks import TaskMixture
 from grupo.tasks.digit_sums import DigitSums
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import LAST_DIGIT, SolutionsWithMistakes, ToyDigitSumsLM
 from grupo.toy.thinking_sums import NO_THINKING, THINKING, WithAndWithoutThinking
+from grupo.util.importing import load_module_file
+from grupo.util.statistics import student_t_mean
 
 SEEDS = 8
 GROUP_SIZE, MAX_TOKENS, LEARNING_RATE = 8, 200_000, 3e-4

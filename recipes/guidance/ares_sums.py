@@ -25,13 +25,12 @@ from statistics import fmean
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.window_entropy import KLOfDifficulties
-from grupo.claims.hard_sums import EVAL_SEED, hard_sums_recipe, trained_for_tokens
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
-from grupo.core.importing import load_module_file
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.hard_sums import EVAL_SEED, hard_sums_recipe, trained_for_tokens
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.methods.ares import ares
 from grupo.recipe import Recipe
@@ -41,6 +40,7 @@ from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import LAST_DIGIT, SolutionsWithMistakes, ToyDigitSumsLM
 from grupo.toy.thinking_sums import AGAIN, RepeatedWorkings
 from grupo.toy.tokenizers import word_tokenizer
+from grupo.util.importing import load_module_file
 
 SEEDS = 8
 MAX_TOKENS, LEARNING_RATE = 200_000, 1e-4

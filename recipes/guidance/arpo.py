@@ -22,26 +22,26 @@ from pathlib import Path
 import numpy as np
 
 from grupo.algo.filters import keep_all
-from grupo.claims.claim import Setting
-from grupo.claims.environments import Attempts, Scores, TabularEnv
-from grupo.claims.paired_table import paired_table
-from grupo.claims.rewarded import RewardedArm
-from grupo.claims.rollouts import make_tasks, sample_groups
-from grupo.claims.sequential_table import sequential_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.train import TabularRun
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import derive_key
-from grupo.core.sequential import SequentialDesign
 from grupo.core.types import Group
 from grupo.envs.games.frozen_lake import ENV_ID, MOVES, FrozenLakeTasks
 from grupo.envs.games.gymnasium_env import MAX_SEED, make_gymnasium_env
+from grupo.evidence.claims.claim import Setting
+from grupo.evidence.claims.environments import Attempts, Scores, TabularEnv
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.rewarded import RewardedArm
+from grupo.evidence.claims.rollouts import make_tasks, sample_groups
+from grupo.evidence.claims.sequential_table import sequential_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.train import TabularRun
+from grupo.evidence.survey.measure import task_survey
 from grupo.method import Method
 from grupo.methods.arpo_gui_replay import arpo_gui_replay
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.survey.measure import task_survey
 from grupo.tasks.selected import Between
+from grupo.util.rng import derive_key
 
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
 MAX_MOVES = 60_000

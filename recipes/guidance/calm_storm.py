@@ -15,11 +15,10 @@ from typing import Any
 
 from short_programs import TOKENS, OptimumReward, ShortPlans, find_flaw, flawed_answer
 
-from grupo.claims.tiny_lm import demonstration_recipe, trained
 from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.core.types import Rollout
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.tiny_lm import demonstration_recipe, trained
 from grupo.methods.grpo import grpo
 from grupo.methods.sft import sft
 from grupo.models.causal_lm import CausalLM
@@ -29,6 +28,7 @@ from grupo.rollouts.samplers import CorrectiveHints, GroupSampler
 from grupo.rollouts.samplers.corrective_hints import CORRECTED, HINT_SHARE
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.util.user_paths import models_dir
 
 GROUP_SIZE = 8
 RL_TOKENS = 30_000  # of the last stage

@@ -21,11 +21,11 @@ import torch
 from calm_storm import ENV, base_recipe, pipeline, save_beginner, supervised
 from short_programs import ShortPlans
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.sequential_table import sequential_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms, trained
-from grupo.core.sequential import SequentialDesign
+from grupo.compare.sequential_design import SequentialDesign
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.sequential_table import sequential_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms, trained
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.recipe import EarlyStopping
 from grupo.rollouts.evaluate import HasActor

@@ -20,16 +20,16 @@ from random import Random
 import torch
 from torch import Tensor
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import stored_runs
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import stored_runs
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.rollouts.samplers import GroupSampler, Reset
 from grupo.training.collate import collate
+from grupo.util.rng import derive_key, make_rng
 
 SEEDS = 8
 COMBINATION = (7, 2, 9, 4, 1, 6)

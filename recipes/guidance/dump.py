@@ -17,17 +17,17 @@ from statistics import fmean
 import numpy as np
 import torch
 
-from grupo.claims.claim import Setting
-from grupo.claims.environments import KeyPositions, TabularEnv
-from grupo.claims.paired_table import paired_table, signed
-from grupo.claims.rewarded import RewardedArm
-from grupo.claims.train import TabularRun
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt
-from grupo.core.statistics import student_t_mean
+from grupo.evidence.claims.claim import Setting
+from grupo.evidence.claims.environments import KeyPositions, TabularEnv
+from grupo.evidence.claims.paired_table import paired_table, signed
+from grupo.evidence.claims.rewarded import RewardedArm
+from grupo.evidence.claims.train import TabularRun
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.rollouts.curricula import SourceBandit
+from grupo.util.statistics import student_t_mean
 
 SEEDS = 8
 STEPS = 120

@@ -20,15 +20,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from grupo.claims.hard_sums import trained_for_tokens
-from grupo.claims.paired_table import paired_table
-from grupo.claims.sequential_table import sequential_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms, trained
-from grupo.core.importing import load_module_file
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.core.schedules import Linear, Warmup
-from grupo.core.sequential import SequentialDesign
 from grupo.core.types import Task
+from grupo.evidence.claims.hard_sums import trained_for_tokens
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.sequential_table import sequential_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms, trained
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.methods.policyrollout import policyrollout
@@ -40,6 +39,7 @@ from grupo.tasks.document_questions import RULES_PREFIX, DocumentQuestions
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.rule_books_lm import ENV, ToyRuleBooksLM
 from grupo.training.learner import Learner
+from grupo.util.importing import load_module_file
 
 GROUP_SIZE, PROMPTS_PER_STEP, STEPS = 16, 16, 300
 TOKENS_PER_ANSWER = 12  # four times an object, its code and a full stop or the end

@@ -15,14 +15,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from grupo.claims.hard_sums import (
+from grupo.evidence.claims.hard_sums import (
     accuracy_by_terms,
     ghpo_sampler,
     hard_sums_recipe,
     trained_for_tokens,
 )
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
 from grupo.method import Method
 from grupo.methods.ampo import ampo
 from grupo.methods.grpo import grpo

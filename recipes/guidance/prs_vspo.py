@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import fmean
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.claims.hard_sums import ENV, EVAL_SEED, TRAINING_SEED, hard_sums_recipe
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
+from grupo.evidence.claims.hard_sums import ENV, EVAL_SEED, TRAINING_SEED, hard_sums_recipe
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.methods.prs_vspo import prs_vspo

@@ -20,11 +20,10 @@ from pathlib import Path
 from statistics import fmean
 
 from grupo.algo.minibatches import Updates
-from grupo.claims.hard_sums import ENV, EVAL_SEED, hard_sums_recipe
-from grupo.claims.paired_table import paired_table, signed
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
-from grupo.core.statistics import student_t_mean
+from grupo.evidence.claims.hard_sums import ENV, EVAL_SEED, hard_sums_recipe
+from grupo.evidence.claims.paired_table import paired_table, signed
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.methods.remix import remix
@@ -33,6 +32,7 @@ from grupo.tasks.digit_sums import DigitSums
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import ToyDigitSumsLM
 from grupo.training.learner import Learner
+from grupo.util.statistics import student_t_mean
 
 SEEDS = 8
 STEPS, EVERY_STEPS, MIXED_STEPS = 48, 2, 24

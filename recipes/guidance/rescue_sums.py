@@ -21,26 +21,25 @@ from functools import partial
 from pathlib import Path
 
 from grupo.algo.advantages import ByRewardTerm, GroupedBy
-from grupo.claims.hard_sums import (
+from grupo.compare.sequential_design import SequentialDesign
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env
+from grupo.core.prompt_text import prompt_as_text
+from grupo.core.ranges import PositiveInt
+from grupo.core.schedules import Linear
+from grupo.core.types import Group, Rollout, Task
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.hard_sums import (
     EVAL_SEED,
     TRAINING_SEED,
     accuracy_by_terms,
     hard_sums_recipe,
     trained_for_tokens,
 )
-from grupo.claims.paired_table import paired_table
-from grupo.claims.sequential_table import sequential_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
-from grupo.core.component import component
-from grupo.core.importing import load_module_file
-from grupo.core.interfaces import Actor, Env
-from grupo.core.prompt_text import prompt_as_text
-from grupo.core.ranges import PositiveInt
-from grupo.core.schedules import Linear
-from grupo.core.sequential import SequentialDesign
-from grupo.core.types import Group, Rollout, Task
-from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.sequential_table import sequential_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.methods.cog_rethinker import DECOMPOSED, cog_rethinker
 from grupo.methods.grpo import grpo
@@ -81,6 +80,7 @@ from grupo.tasks.digit_sums import (
 )
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import SolutionsWithMistakes, ToyDigitSumsLM, is_right_working
+from grupo.util.importing import load_module_file
 
 GROUP_SIZE, MAX_TOKENS = 8, 300_000
 THINKTUNING = "ThinkTuning"  # the arm with a teacher

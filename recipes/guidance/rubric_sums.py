@@ -18,20 +18,19 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from grupo.claims.hard_sums import (
+from grupo.compare.sequential_design import SequentialDesign
+from grupo.core.component import component
+from grupo.core.types import Rollout, Task
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.hard_sums import (
     accuracy_by_terms,
     ghpo_sampler,
     hard_sums_recipe,
     trained_for_tokens,
 )
-from grupo.claims.paired_table import paired_table
-from grupo.claims.sequential_table import sequential_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.core.component import component
-from grupo.core.importing import load_module_file
-from grupo.core.sequential import SequentialDesign
-from grupo.core.types import Rollout, Task
-from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.sequential_table import sequential_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.methods.rgr_grpo import MEETS_ALL, rgr_grpo
@@ -46,6 +45,7 @@ from grupo.tasks.base import LazyTasks
 from grupo.tasks.digit_sums import HINT_PREFIX, DigitSums, first_additions
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import ToyDigitSumsLM
+from grupo.util.importing import load_module_file
 
 GROUP_SIZE, MAX_TOKENS = 8, 300_000
 TESTED = ("GRPO", "GHPO", "RGR-GRPO")

@@ -1,7 +1,7 @@
 """Replay of rollouts with an advantage, where most groups have none: sums of three sources.
 
-The world is that of `grupo.claims.three_sources`: the toy model solves 45 % of the tasks and
-none of another 45 %. All arms generate 100,000 tokens. "SSR" is VL-Rethinker without its forced
+The world is that of `grupo.evidence.claims.three_sources`: the toy model solves 45 % of the tasks
+and none of another 45 %. All arms generate 100,000 tokens. "SSR" is VL-Rethinker without its forced
 rethinking: selective sample replay, clip bounds of 0.8 and 1.35, advantages that are not scaled and
 4 updates per step; "SSR, no replay" lacks the replay alone. Skywork R1V2 differs from GRPO in its
 buffer alone. The arm that draws from the learnable source is the upper bound, which must win first.
@@ -23,11 +23,12 @@ import torch
 
 from grupo.algo.losses import Clip
 from grupo.algo.replay_rules import advantage_magnitude, no_replay
-from grupo.claims.hard_sums import steps_for_tokens
-from grupo.claims.paired_table import paired_table
-from grupo.claims.sequential_table import sequential_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.three_sources import (
+from grupo.compare.sequential_design import SequentialDesign
+from grupo.evidence.claims.hard_sums import steps_for_tokens
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.sequential_table import sequential_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.three_sources import (
     GROUP_SIZE,
     GRPO,
     LEARNABLE_ONLY,
@@ -35,8 +36,6 @@ from grupo.claims.three_sources import (
     accuracy_by_source,
     three_sources_recipe,
 )
-from grupo.core.importing import load_module_file
-from grupo.core.sequential import SequentialDesign
 from grupo.method import Method
 from grupo.methods.skywork_r1v2 import skywork_r1v2
 from grupo.methods.vl_rethinker import vl_rethinker
@@ -44,6 +43,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import ToyDigitSumsLM
 from grupo.training.learner import Learner, TrainStepResult
+from grupo.util.importing import load_module_file
 
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
 SSR = vl_rethinker(GROUP_SIZE).replace(sampler=GroupSampler(GROUP_SIZE), loss=Clip(0.2, 0.35))

@@ -13,13 +13,13 @@ from functools import cache
 
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 from grupo.envs.printed_number import reference_number
 from grupo.rewards import PerRolloutReward
 from grupo.tasks import ProductionPlans
 from grupo.tasks.base import task_key
 from grupo.tasks.production_plans import largest_profit
+from grupo.util.rng import make_rng
 
 START = "so "  # of an answer
 BY_HAND = "by hand "

@@ -22,11 +22,14 @@ from scipy.stats import spearmanr
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.window_shift import WindowShift
-from grupo.claims.hard_sums import ENV, trained_for_tokens
-from grupo.claims.paired_table import paired_table
-from grupo.claims.sequential_table import sequential_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.three_sources import (
+from grupo.compare.sequential_design import SequentialDesign
+from grupo.core.types import Task
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.hard_sums import ENV, trained_for_tokens
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.sequential_table import sequential_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.three_sources import (
     GROUP_SIZE,
     GRPO,
     LEARNABLE_ONLY,
@@ -36,20 +39,17 @@ from grupo.claims.three_sources import (
     accuracy_by_source,
     three_sources_recipe,
 )
-from grupo.claims.tiny_lm import mean_terms
-from grupo.core.importing import load_module_file
-from grupo.core.sequential import SequentialDesign
-from grupo.core.types import Task
-from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.tiny_lm import mean_terms
+from grupo.evidence.survey import PromptConcentration
 from grupo.method import Method
 from grupo.methods.online_difficulty_filtering import online_difficulty_filtering
 from grupo.methods.xrpo import xrpo
 from grupo.models.causal_lm import CausalLM
 from grupo.rewards.diversity import DistinctNgrams
 from grupo.rollouts.curricula import GaussianWindow, SourceBandit, VarianceAware
-from grupo.survey import PromptConcentration
 from grupo.toy.arithmetic_lm import ensure_trained
 from grupo.toy.digit_sums_lm import CheckedWorking, ToyDigitSumsLM
+from grupo.util.importing import load_module_file
 
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
 METHODS: Mapping[str, Method] = {

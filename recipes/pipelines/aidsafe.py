@@ -30,10 +30,9 @@ from rule_book import (
     violates,
 )
 
-from grupo.claims.tiny_lm import train_tiny_lm
 from grupo.core.types import Rollout, Task
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.tiny_lm import train_tiny_lm
 from grupo.methods.dpo import dpo
 from grupo.methods.sft import sft
 from grupo.models.causal_lm import CausalLM
@@ -42,6 +41,7 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import FunctionReward
 from grupo.rollouts.samplers import Deliberation, drop_repeats
 from grupo.tasks import FromFunction
+from grupo.util.user_paths import models_dir
 
 DISCUSS, ANSWER, PLANT = "| {rules} | {thoughts} | {agent} ", "| {rules} ", "| {belief} "
 REWARDS = (

@@ -14,12 +14,12 @@ import torch
 from aidsafe import REWARDS, pipeline, save_model
 from rule_book import TESTED, is_allowed, is_forbidden
 
-from grupo.claims.paired_table import paired_table
-from grupo.core.rng import derive_key
 from grupo.envs import SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
 from grupo.pipeline import run_pipeline
 from grupo.rollouts.evaluate import HasActor, run_rollouts
 from grupo.training.load_run import load_policy
+from grupo.util.rng import derive_key
 
 SEEDS = 8
 TRAINED = ("sft", "dpo", "dpo_tenth")

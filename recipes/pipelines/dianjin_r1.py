@@ -15,7 +15,6 @@ from grupo.core.component import component
 from grupo.core.paper import Paper, Source
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Rollout, Task
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
 from grupo.methods.sft import sft
@@ -37,6 +36,7 @@ from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import FromFunction
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.util.user_paths import models_dir
 
 PAPER = Paper(
     title="DianJin-R1: Evaluating and Enhancing Financial Reasoning in Large Language Models",

@@ -13,7 +13,7 @@ import torch
 from dianjin_r1 import pipeline, save_model
 from tulu3_table import curve
 
-from grupo.claims.paired_table import paired_table
+from grupo.evidence.claims.paired_table import paired_table
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage.pipeline_dirs import is_pipeline
 

@@ -9,10 +9,10 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from grupo.claims.tiny_lm import train_tiny_lm
 from grupo.core.component import component
 from grupo.core.types import Task
 from grupo.envs.tools import KeywordSearch
+from grupo.evidence.claims.tiny_lm import train_tiny_lm
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown")
 ANIMALS = ("owl", "fox", "hen", "bee", "ant", "cat")

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from reviewed_sums import REVIEW, REVISE, Persuadable, closer, correct, save_model, sum_tasks
 
 from grupo.core.types import Task
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.dpo import dpo
 from grupo.models.causal_lm import CausalLM
@@ -32,6 +31,7 @@ from grupo.rewards.noisy_preferences import Compare, NoisyPreferences
 from grupo.rewards.pairwise import PairwiseWinRate
 from grupo.rollouts.samplers import ReviewPairs, Workshop
 from grupo.tasks import FromFunction, Repeated
+from grupo.util.user_paths import models_dir
 
 FLIP = 0.25  # of the labels of each judge
 JUDGES = tuple(NoisyPreferences((closer,), FLIP, seed) for seed in range(3))

@@ -18,17 +18,17 @@ import torch
 from fellowship import COPIES, PREFERENCES, REVIEWS, WORKSHOP, base_recipe, pipeline
 from reviewed_sums import closer, correct, save_model, sum_tasks
 
-from grupo.claims.paired_table import paired_table, signed
 from grupo.compare.table_formats import markdown
-from grupo.core.rater_agreement import cohen_kappa
-from grupo.core.rng import derive_key
-from grupo.core.statistics import student_t_mean
 from grupo.core.types import Group, Rollout
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table, signed
 from grupo.pipeline import run_pipeline
 from grupo.rewards import FunctionReward
 from grupo.rollouts.evaluate import HasActor, run_rollouts, sample_groups
 from grupo.training.load_run import load_policy
+from grupo.util.rater_agreement import cohen_kappa
+from grupo.util.rng import derive_key
+from grupo.util.statistics import student_t_mean
 
 SEEDS = 8
 PER_WORKSHOP = 1 + 2 * WORKSHOP.rounds  # texts: a draft, then reviews and revisions

@@ -24,7 +24,6 @@ from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Rollout, Task
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.dpo import dpo
 from grupo.methods.dual_clip import dual_clip
@@ -41,6 +40,7 @@ from grupo.pipeline import (
 )
 from grupo.rewards import FunctionReward
 from grupo.tasks import Between, FromFunction, Lowest
+from grupo.util.user_paths import models_dir
 
 PAPER = Paper(
     title="Light-R1: Curriculum SFT, DPO and RL for Long COT from Scratch and Beyond",

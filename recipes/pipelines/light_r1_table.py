@@ -20,7 +20,7 @@ from light_r1 import pipeline
 from shifted_digits import save_model
 from tulu3_table import curve
 
-from grupo.claims.paired_table import paired_table
+from grupo.evidence.claims.paired_table import paired_table
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage.pipeline_dirs import is_pipeline
 

@@ -15,7 +15,6 @@ from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import LogRatio, Preference, ReverseLogistic
 from grupo.core.numbers import NonNegative, Positive
 from grupo.core.paper import Paper, Source
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.orpo import orpo
@@ -25,6 +24,7 @@ from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch, InsideTag
 from grupo.rollouts.samplers import ContextPairs, OnlyAnswerTokens, PreferencePairs
 from grupo.tasks import FromFunction
+from grupo.util.user_paths import models_dir
 
 PAPER = Paper(
     title="PRefLexOR: Preference-based Recursive Language Modeling for Exploratory Optimization of "

@@ -14,8 +14,8 @@ import torch
 from fact_sheets import save_model, tested_questions, write_corpus
 from preflexor import base_recipe, pipeline
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.tiny_lm import mean_terms, trained
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.tiny_lm import mean_terms, trained
 from grupo.methods.sft import sft
 from grupo.pipeline import run_pipeline
 from grupo.pipeline.collect import COLLECTION_FILE

@@ -31,7 +31,6 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import sequence_mean
 from grupo.algo.data_source import is_demonstration
 from grupo.algo.losses import KL, NLL, Clip, PerSourceMean, SelectBySource, SeparateDemos, WhereLoss
-from grupo.claims.tiny_lm import train_tiny_lm
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import check_field, component
@@ -40,8 +39,8 @@ from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.tiny_lm import train_tiny_lm
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.pipeline import CollectedTasks, CollectStage, Pipeline, Stage
@@ -52,6 +51,7 @@ from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 from grupo.rollouts.turns import ForcedStart
 from grupo.tasks import FromFunction
+from grupo.util.user_paths import models_dir
 
 PAPER = Paper(
     title="Incentivizing Reasoning for Advanced Instruction-Following of Large Language Models",

@@ -17,8 +17,8 @@ import torch
 from raif import REFERENCE, TERM, base_recipe, pipeline, raif, save_model
 from word_constraints import held_out_tasks
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.tiny_lm import mean_terms
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.method import Method
 from grupo.pipeline import Pipeline, run_pipeline
 from grupo.pipeline.collect import COLLECTION_FILE

@@ -8,9 +8,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from grupo.claims.tiny_lm import train_tiny_lm
 from grupo.core.component import component
 from grupo.core.types import Rollout, Task
+from grupo.evidence.claims.tiny_lm import train_tiny_lm
 from grupo.rewards import Statement
 from grupo.rewards.noisy_preferences import Compare, pair_rng
 

@@ -14,7 +14,6 @@ from grupo.algo.losses import KL
 from grupo.core.aux_heads import ExportedHead, OwnModelHead
 from grupo.core.paper import Paper, Source
 from grupo.core.schedules import Cosine, Warmup
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.bradley_terry import bradley_terry
 from grupo.methods.ln_dpo import ln_dpo
@@ -23,6 +22,7 @@ from grupo.methods.sft import sft
 from grupo.pipeline import CollectedTasks, CollectStage, ExportStage, Pipeline, Stage
 from grupo.recipe import Recipe
 from grupo.rewards import FunctionReward
+from grupo.util.user_paths import models_dir
 
 PAPER = Paper(
     title="TÜLU 3: Pushing Frontiers in Open Language Model Post-Training",

@@ -14,7 +14,7 @@ import torch
 from shifted_digits import save_model
 from tulu3 import pipeline
 
-from grupo.claims.paired_table import paired_table
+from grupo.evidence.claims.paired_table import paired_table
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage.pipeline_dirs import is_pipeline

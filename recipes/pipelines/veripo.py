@@ -20,10 +20,9 @@ from clips import (
     training_tasks,
 )
 
-from grupo.claims.tiny_lm import train_tiny_lm
 from grupo.core.paper import Paper, Source
-from grupo.core.user_paths import models_dir
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.tiny_lm import train_tiny_lm
 from grupo.methods.dpo import dpo
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
@@ -40,6 +39,7 @@ from grupo.rewards import (
 )
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import FromFunction
+from grupo.util.user_paths import models_dir
 
 PAPER = Paper(
     title="VerIPO: Cultivating Long Reasoning in Video-LLMs via Verifier-Gudied Iterative Policy"

@@ -18,10 +18,10 @@ import torch
 from clips import held_out_tasks
 from veripo import LEARNING_RATE, REWARDS, base_recipe, pipeline, save_model
 
-from grupo.claims.consistency import answer_consistency
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
 from grupo.envs import SingleTurn
+from grupo.evidence.claims.consistency import answer_consistency
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.evaluate import HasActor
 from grupo.storage.pipeline_dirs import is_pipeline

@@ -13,12 +13,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.types import Rollout, Task
 from grupo.envs.tools import Sql
 from grupo.rewards.constraints import CODE_FENCE
 from grupo.rewards.structured_answers import parse_data
 from grupo.rewards.text_counts import count_words
+from grupo.util.optional_deps import optional_dependency
 
 NUMBER = re.compile(r"(?<![\w.)])-?\d[\d,]*(?:\.\d+)?")
 LABEL = re.compile(r".*(?::|=|->|\bis\b|\bare\b)\s*(?=\S)")

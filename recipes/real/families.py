@@ -6,8 +6,8 @@ A recipe of another family takes one line: see `two_digit_sums.py`.
 from collections.abc import Mapping
 from pathlib import Path
 
-from grupo.core.importing import load_module_file
-from grupo.survey import TaskFamily
+from grupo.evidence.survey import TaskFamily
+from grupo.util.importing import load_module_file
 
 MODULES = ("number_families", "text_families", "format_families", "knowledge_families")
 

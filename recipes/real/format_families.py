@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
+from grupo.evidence.survey import TaskFamily
 from grupo.rewards import FunctionReward, InstructionFollowing, all_met, whole_text
-from grupo.survey import TaskFamily
+from grupo.util.importing import load_module_file
 
 ANSWERS = load_module_file(Path(__file__).with_name("answers.py"))
 WORDS = load_module_file(Path(__file__).with_name("words.py"))

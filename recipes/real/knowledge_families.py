@@ -8,8 +8,7 @@ from random import Random
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
-from grupo.core.optional_deps import optional_dependency
+from grupo.evidence.survey import TaskFamily
 from grupo.rewards import (
     FunctionReward,
     InstructionFollowing,
@@ -19,8 +18,9 @@ from grupo.rewards import (
 )
 from grupo.rewards.rouge import RougeL
 from grupo.rewards.text import LabelMatch
-from grupo.survey import TaskFamily
 from grupo.tasks.reasoning_gym import GymSettings, ReasoningGym
+from grupo.util.importing import load_module_file
+from grupo.util.optional_deps import optional_dependency
 
 ANSWERS = load_module_file(Path(__file__).with_name("answers.py"))
 WORDS = load_module_file(Path(__file__).with_name("words.py"))

@@ -6,10 +6,10 @@ from random import Random
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
+from grupo.evidence.survey import TaskFamily
 from grupo.rewards import ExactMatch, NumberWithin
 from grupo.rewards.text import LabelMatch
-from grupo.survey import TaskFamily
+from grupo.util.importing import load_module_file
 
 ANSWERS = load_module_file(Path(__file__).with_name("answers.py"))
 NUMBER = NumberWithin(extract=ANSWERS.last_number)

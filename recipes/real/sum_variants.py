@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.dpo import dpo
@@ -21,6 +20,7 @@ from grupo.methods.sft import sft
 from grupo.pipeline import CollectedTasks, CollectStage, Pipeline, Stage
 from grupo.rewards.base import PerRolloutReward
 from grupo.tasks import TaskSource
+from grupo.util.importing import load_module_file
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
 FAMILY = TRAINING.FAMILIES["sums_2_digits"]

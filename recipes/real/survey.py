@@ -15,11 +15,11 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from grupo.core.console import out, print_line
-from grupo.core.importing import load_module_file
-from grupo.real_models.survey_page import PART_SURVEY, PART_WORDINGS, family_page
-from grupo.survey import FamilySurvey, FamilyTasks, survey_family
-from grupo.survey.family_survey import append_survey, read_surveys
+from grupo.evidence.real_models.survey_page import PART_SURVEY, PART_WORDINGS, family_page
+from grupo.evidence.survey import FamilySurvey, FamilyTasks, survey_family
+from grupo.evidence.survey.family_survey import append_survey, read_surveys
+from grupo.util.console import out, print_line
+from grupo.util.importing import load_module_file
 
 TRAINING = load_module_file(Path(__file__).with_name("training.py"))
 RESULTS, PAGE = "real_survey.jsonl", "real_survey.md"

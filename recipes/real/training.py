@@ -7,9 +7,9 @@ next 10. Training uses the tasks after them, and is evaluated on the first 50.
 from pathlib import Path
 
 from grupo import Adam, CausalLM, Evaluation, Recipe
-from grupo.core.importing import load_module_file
+from grupo.evidence.survey import FamilyTasks, TaskFamily
 from grupo.methods.grpo import grpo
-from grupo.survey import FamilyTasks, TaskFamily
+from grupo.util.importing import load_module_file
 
 FAMILIES = load_module_file(Path(__file__).with_name("families.py")).FAMILIES
 MODEL = "smollm2"  # where no --model names another one

@@ -20,13 +20,11 @@ from statistics import fmean
 
 import torch
 
-from grupo.claims.paired_table import paired_table, signed
-from grupo.claims.tiny_lm import demonstration_recipe, trained
 from grupo.core.paper import Paper, Source
-from grupo.core.rng import derive_key
-from grupo.core.statistics import student_t_mean
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table, signed
+from grupo.evidence.claims.tiny_lm import demonstration_recipe, trained
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -36,6 +34,8 @@ from grupo.tasks import CountdownTasks, InMemoryTasks
 from grupo.tasks.countdown import ANSWER, BACK, depth_first_trace, solutions, terse_trace
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.util.rng import derive_key
+from grupo.util.statistics import student_t_mean
 
 PAPER = Paper(
     title="To Backtrack or Not to Backtrack: When Sequential Search Limits Model Reasoning",

@@ -14,13 +14,18 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
-from grupo.claims.claim import Setting
-from grupo.claims.environments import KeyPositions
-from grupo.claims.environments.key_positions import FORMAT_ITEM
-from grupo.claims.paired_table import paired_table
-from grupo.claims.rewarded import RewardedArm, ScoredBefore, tabular_correct, train_rewarded
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.claim import Setting
+from grupo.evidence.claims.environments import KeyPositions
+from grupo.evidence.claims.environments.key_positions import FORMAT_ITEM
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.rewarded import (
+    RewardedArm,
+    ScoredBefore,
+    tabular_correct,
+    train_rewarded,
+)
 from grupo.method import Method
 from grupo.rewards import InsideTag, Inverted, MeanLogProb, RandomReward, TagFormat, WhereFormatted
 from grupo.rewards.base import FunctionReward, Reward

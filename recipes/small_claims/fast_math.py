@@ -23,10 +23,10 @@ from verbose_sums import (
     tasks,
 )
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.tiny_lm import demonstration_recipe, mean_terms, train_tiny_lm
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.tiny_lm import demonstration_recipe, mean_terms, train_tiny_lm
 from grupo.pipeline import Pipeline, Stage
 from grupo.rewards import CosineReward, RelativeLength
 

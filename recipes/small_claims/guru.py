@@ -28,11 +28,10 @@ from six_domains import (
     training_tasks,
 )
 
-from grupo.claims.paired_table import paired_table, signed
-from grupo.claims.tiny_lm import demonstration_recipe, mean_terms, trained
 from grupo.compare.table_formats import markdown
 from grupo.core.paper import Paper, Source
-from grupo.core.statistics import student_t_mean
+from grupo.evidence.claims.paired_table import paired_table, signed
+from grupo.evidence.claims.tiny_lm import demonstration_recipe, mean_terms, trained
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -40,6 +39,7 @@ from grupo.rollouts.evaluate import HasActor
 from grupo.tasks import InMemoryTasks
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.util.statistics import student_t_mean
 
 PAPER = Paper(
     title="Revisiting Reinforcement Learning for LLM Reasoning from A Cross-Domain Perspective",

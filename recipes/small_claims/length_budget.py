@@ -9,20 +9,20 @@ from functools import partial
 import torch
 
 from grupo.algo.filters import keep_all
-from grupo.claims.claim import Setting
-from grupo.claims.environments import PaddedAnswers
-from grupo.claims.paired_table import paired_table
-from grupo.claims.reference_arms import REFERENCE_ARMS
-from grupo.claims.rewarded import (
+from grupo.core.numbers import Positive
+from grupo.core.schedules import GeometricSteps, LinearSteps
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.claim import Setting
+from grupo.evidence.claims.environments import PaddedAnswers
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.reference_arms import REFERENCE_ARMS
+from grupo.evidence.claims.rewarded import (
     RewardedArm,
     ScoredBefore,
     items_as_text,
     tabular_correct,
     train_rewarded,
 )
-from grupo.core.numbers import Positive
-from grupo.core.schedules import GeometricSteps, LinearSteps
-from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.rewards import BudgetBand, BudgetTriangle

@@ -9,16 +9,16 @@ import torch
 from grupo.algo.advantages.kl_in_reward import zero_advantage
 from grupo.algo.losses import KL, Clip
 from grupo.algo.losses.regularizers import Entropy
-from grupo.claims.claim import Setting
-from grupo.claims.environments import PaddedAnswers
-from grupo.claims.paired_table import paired_table
-from grupo.claims.rewarded import RewardedArm
-from grupo.claims.train import TabularRun
 from grupo.core.types import Group, Task
+from grupo.evidence.claims.claim import Setting
+from grupo.evidence.claims.environments import PaddedAnswers
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.rewarded import RewardedArm
+from grupo.evidence.claims.train import TabularRun
+from grupo.evidence.survey import visits_of
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.survey import visits_of
 from grupo.tasks import Highest, InMemoryTasks, Repeated
 
 SEEDS = 8

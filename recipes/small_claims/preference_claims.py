@@ -18,10 +18,12 @@ from grupo.algo.aggregation import group_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Logistic, LogRatio, Preference, all_ordered_pairs
 from grupo.algo.losses.contrastive import mean_logp
-from grupo.claims.claim import Setting
-from grupo.claims.environments import ManyModes
-from grupo.claims.environments.key_positions import SHOWY_ITEM
-from grupo.claims.judged import (
+from grupo.core.component import component
+from grupo.core.types import Group, Rollout, Task
+from grupo.evidence.claims.claim import Setting
+from grupo.evidence.claims.environments import ManyModes
+from grupo.evidence.claims.environments.key_positions import SHOWY_ITEM
+from grupo.evidence.claims.judged import (
     HigherQuality,
     JudgedArm,
     JudgedRun,
@@ -30,10 +32,8 @@ from grupo.claims.judged import (
     preferred_items,
     train_judged,
 )
-from grupo.claims.paired_table import Runs, paired_table
-from grupo.claims.settings import KEYS, PADDED
-from grupo.core.component import component
-from grupo.core.types import Group, Rollout, Task
+from grupo.evidence.claims.paired_table import Runs, paired_table
+from grupo.evidence.claims.settings import KEYS, PADDED
 from grupo.method import Method
 from grupo.methods.dpo import dpo
 from grupo.methods.gepo import gepo

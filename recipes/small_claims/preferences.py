@@ -13,8 +13,9 @@ from statistics import correlation, fmean
 import torch
 
 from grupo.catalogue.parse import parse_method
-from grupo.claims.claim import Setting
-from grupo.claims.judged import (
+from grupo.compare.table_formats import markdown
+from grupo.evidence.claims.claim import Setting
+from grupo.evidence.claims.judged import (
     HigherQuality,
     JudgedArm,
     given_answers,
@@ -24,11 +25,10 @@ from grupo.claims.judged import (
     preferred_items,
     train_judged,
 )
-from grupo.claims.paired_table import signed
-from grupo.claims.settings import KEYS
-from grupo.compare.table_formats import markdown
-from grupo.core.statistics import student_t_mean
+from grupo.evidence.claims.paired_table import signed
+from grupo.evidence.claims.settings import KEYS
 from grupo.rewards.noisy_preferences import Compare, NoisyPreferences
+from grupo.util.statistics import student_t_mean
 
 FLIP = 0.25
 SETTING = Setting("keys", "", KEYS, steps=60, learning_rate=0.05)

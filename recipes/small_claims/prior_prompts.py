@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.tiny_lm import mean_terms, train_tiny_lm, trained
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.tiny_lm import mean_terms, train_tiny_lm, trained
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe

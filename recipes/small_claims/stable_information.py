@@ -11,11 +11,10 @@ from statistics import fmean, pvariance
 
 import torch
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.tiny_lm import train_tiny_lm, trained
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.tiny_lm import train_tiny_lm, trained
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -25,6 +24,7 @@ from grupo.rewards.majority_vote import CrossPromptSimilarity, bleu
 from grupo.rollouts.evaluate import HasActor, run_rollouts
 from grupo.rollouts.samplers import ParaphraseSampler
 from grupo.tasks import InMemoryTasks
+from grupo.util.rng import derive_key
 
 SEEDS = 8
 STEPS = 60

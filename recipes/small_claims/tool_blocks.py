@@ -17,12 +17,11 @@ from grupo.algo.filters import Filter, KeepMixed, keep_all
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio
-from grupo.claims.paired_table import paired_table
-from grupo.claims.tiny_lm import train_tiny_lm, trained
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.envs.tools import Block, BlockTools, KeywordSearch
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.tiny_lm import train_tiny_lm, trained
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
@@ -32,6 +31,7 @@ from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.evaluate import HasActor, run_rollouts
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import InMemoryTasks
+from grupo.util.rng import derive_key
 
 SEEDS = 8
 STEPS = 60

@@ -3,10 +3,10 @@
 import random
 from collections.abc import Sequence
 
-from grupo.claims.tiny_lm import mean_terms
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe

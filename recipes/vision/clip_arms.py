@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms, trained
-from grupo.claims.vision_arms import vision_policy, vision_recipe
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms, trained
+from grupo.evidence.claims.vision_arms import vision_policy, vision_recipe
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.recipe import Recipe

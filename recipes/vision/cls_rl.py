@@ -18,20 +18,20 @@ from random import Random
 
 import torch
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Probability
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part
 from grupo.methods.grpo import grpo
 from grupo.rewards import ExactMatch, LabelMatch, TagFormat
 from grupo.rollouts.evaluate import HasActor
 from grupo.tasks.labelled_pictures import DIGIT_LABELS, LabelledDigits, PictureClassification
 from grupo.toy.picture_examples import PictureExample
 from grupo.toy.vision_lm import ToyVisionLM
+from grupo.util.importing import load_module_file
 
 PAPER = Paper(
     title="Think or Not Think: A Study of Explicit Thinking in Rule-Based Visual Reinforcement"

@@ -12,7 +12,6 @@ from random import Random
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 from grupo.rewards import InsideTag, PerRolloutReward
 from grupo.tasks.base import LazyTasks, task_key
@@ -29,6 +28,7 @@ from grupo.tasks.scenes import (
     random_question,
 )
 from grupo.toy.picture_examples import PictureExample
+from grupo.util.rng import make_rng
 
 OPTIONS = {"colour": tuple(COLOURS), "shape": SHAPES}
 TAGS = tuple(f"<{mark}{tag}>" for tag in ("think", "answer", "reflection") for mark in ("", "/"))

@@ -11,7 +11,6 @@ from random import Random
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.rollouts.samplers import without_thoughts
 from grupo.tasks import LazyTasks, task_key
@@ -27,6 +26,7 @@ from grupo.tasks.scenes import (
     picture_prompt,
 )
 from grupo.toy.picture_examples import PictureExample
+from grupo.util.rng import make_rng
 
 PLACES = ("upper left", "upper right", "lower left", "lower right")
 KINDS = ("easy", "hard")

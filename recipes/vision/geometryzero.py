@@ -20,13 +20,12 @@ from random import Random
 
 import torch
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.ranges import Probability
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part
 from grupo.methods.gcpo import gcpo
 from grupo.methods.grpo import grpo
 from grupo.rewards import ExactMatch, InsideTag, RegexMatch
@@ -35,6 +34,7 @@ from grupo.rollouts.samplers import GroupPart
 from grupo.tasks.geometry_figures import QUESTION, SHAPES, FigureAreas, draw_figure, random_figure
 from grupo.toy.picture_examples import PictureExample
 from grupo.toy.vision_lm import ToyVisionLM
+from grupo.util.importing import load_module_file
 
 SEEDS = 8
 STEPS = 40

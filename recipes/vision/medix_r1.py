@@ -19,17 +19,15 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.media import Image
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part
 from grupo.methods.grpo import grpo
 from grupo.rewards import ExactMatch, InsideTag, PerRolloutReward, RegexMatch, Reward
 from grupo.rewards.open_answers import ColumnMatch, GuardedAnswer, SimilarText, TextBefore
@@ -38,6 +36,8 @@ from grupo.tasks import LazyTasks, task_key
 from grupo.tasks.scenes import IMAGE_SIZE, QUARTER, SHAPES, noise_pixels, picture_prompt, shape_mask
 from grupo.toy.picture_examples import PictureExample
 from grupo.toy.vision_lm import ToyVisionLM
+from grupo.util.importing import load_module_file
+from grupo.util.rng import make_rng
 
 PAPER = Paper(
     title="MediX-R1: Open Ended Medical Reinforcement Learning",

@@ -13,7 +13,6 @@ from grupo.core.boxes import box_text
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Rollout, Task
 from grupo.rewards import PerRolloutReward
 from grupo.tasks import LazyTasks, task_key
@@ -32,6 +31,7 @@ from grupo.tasks.scenes import (
     random_things,
 )
 from grupo.toy.picture_examples import PictureExample
+from grupo.util.rng import make_rng
 
 KINDS = ("digit", "option", "math", "box", "caption")
 LETTERS = dict(zip(COLOURS, "ABCD", strict=True))

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import torch
 
-from grupo.claims.paired_table import Runs, paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import trained
-from grupo.claims.vision_arms import means_by_part, vision_policy, vision_recipe
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import Runs, paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import trained
+from grupo.evidence.claims.vision_arms import means_by_part, vision_policy, vision_recipe
 from grupo.methods.grpo import grpo
 from grupo.recipe import Recipe
 from grupo.rewards import (

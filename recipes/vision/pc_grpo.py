@@ -13,12 +13,12 @@ import torch
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.medium_difficulty import MediumDifficulty
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
-from grupo.claims.vision_arms import VisionArms
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
+from grupo.evidence.claims.vision_arms import VisionArms
 from grupo.methods.grpo import grpo
 from grupo.rewards import ExactMatch
 from grupo.rollouts.evaluate import HasActor

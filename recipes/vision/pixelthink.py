@@ -19,11 +19,11 @@ from segmenter_prompts import CELL, TAGS, DifficultScenes, RemarkExamples
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.difficulty_budget import DifficultyBudget
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part
 from grupo.methods.grpo import grpo
 from grupo.rewards import ColumnNumber, MaskIoU, SegmentationPrompt
 from grupo.rollouts.evaluate import HasActor

@@ -19,17 +19,15 @@ from random import Random
 
 import torch
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part, vision_policy
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.media import Image
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveInt, Probability
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part, vision_policy
 from grupo.methods.grpo import grpo
 from grupo.rewards import CheckedRubric, PerRolloutReward, RougeL
 from grupo.rewards.judges import RubricColumn
@@ -48,6 +46,8 @@ from grupo.tasks.scenes import (
 )
 from grupo.toy.picture_examples import PictureExample
 from grupo.toy.vision_lm import ToyVisionLM, ensure_trained_vision
+from grupo.util.importing import load_module_file
+from grupo.util.rng import derive_key, make_rng
 
 PAPER = Paper(
     title="RubiCap: Rubric-Guided Reinforcement Learning for Dense Image Captioning",

@@ -7,11 +7,11 @@ from statistics import fmean
 
 from described_scenes import TAGS, Consistent, DescribedExamples, DescribedScenes
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
-from grupo.claims.vision_arms import vision_policy, vision_recipe
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
+from grupo.evidence.claims.vision_arms import vision_policy, vision_recipe
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.models.base import AuxModel

@@ -18,17 +18,15 @@ from random import Random
 import torch
 
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, chain, identity
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt
-from grupo.core.rng import make_rng
 from grupo.core.schedules import Exponential
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part
 from grupo.methods.grpo import grpo
 from grupo.methods.trust_grpo import trust_grpo
 from grupo.rewards import ExactMatch, InsideTag, PerRolloutReward
@@ -50,6 +48,8 @@ from grupo.tasks.scenes import (
 )
 from grupo.toy.picture_examples import PictureExample, SceneExamples
 from grupo.toy.vision_lm import ToyVisionLM
+from grupo.util.importing import load_module_file
+from grupo.util.rng import make_rng
 
 STEPS = 30
 KINDS = ("colour", "shape", "count")

@@ -27,14 +27,13 @@ from scene_arms import (
 )
 
 from grupo.algo.minibatches import Updates
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms, trained
-from grupo.claims.vision_arms import vision_policy
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.ranges import Probability
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms, trained
+from grupo.evidence.claims.vision_arms import vision_policy
 from grupo.method import Method
 from grupo.methods.srpo_reflection import srpo_reflection
 from grupo.recipe import Recipe
@@ -44,6 +43,7 @@ from grupo.rollouts.samplers import GroupSampler, WithFirstAnswerLength
 from grupo.tasks.scenes import draw_scene, random_question
 from grupo.toy.picture_examples import PictureExample
 from grupo.toy.vision_lm import ToyVisionLM, ensure_trained_vision
+from grupo.util.importing import load_module_file
 
 MAX_NEW_TOKENS = 40
 BLOCKS = ("think", "answer", "reflection", "think", "answer")

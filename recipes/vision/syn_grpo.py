@@ -19,14 +19,13 @@ from statistics import fmean, pstdev
 import torch
 
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, chain, identity
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part, vision_recipe
 from grupo.core.boxes import box_text
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part, vision_recipe
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.rewards import BoxIoU, RegexMatch
@@ -51,6 +50,7 @@ from grupo.toy.picture_examples import PictureExample
 from grupo.toy.scene_box_examples import LIST_REQUEST, list_of_things, scene_words
 from grupo.toy.vision_lm import ToyVisionLM
 from grupo.training.learner import Learner
+from grupo.util.importing import load_module_file
 
 PAPER = Paper(
     title="Syn-GRPO: Self-Evolving Data Synthesis for MLLM Perception Reasoning",

@@ -17,8 +17,8 @@ from pathlib import Path
 from clip_arms import BEGINNER, ENV, GRPO, MODEL, POOL, arm, clip_recipe, print_table
 
 from grupo.core.paper import Paper, Source
+from grupo.evidence.survey import survey_tasks, write_survey
 from grupo.pipeline import Pipeline, Stage, SurveyedTasks, SurveyStage
-from grupo.survey import survey_tasks, write_survey
 from grupo.tasks import Highest, Selected
 from grupo.tasks.clips import ClipSpans
 from grupo.toy.vision_lm import ensure_trained_vision

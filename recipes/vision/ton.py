@@ -16,11 +16,11 @@ from pathlib import Path
 import torch
 from easy_and_hard import KINDS, EasyAndHardQuestions, ThoughtfulExamples
 
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part
 from grupo.methods.grpo import grpo
 from grupo.rewards import ExactMatch, InsideTag, RegexMatch, TagFormat
 from grupo.rollouts.evaluate import HasActor

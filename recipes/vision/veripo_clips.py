@@ -22,12 +22,12 @@ from time import process_time
 import torch
 from order_clips import TAGS, WAIT, OrderExamples, conclusion
 
-from grupo.claims.consistency import answer_consistency
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import mean_terms
-from grupo.claims.vision_arms import vision_policy
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.consistency import answer_consistency
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import mean_terms
+from grupo.evidence.claims.vision_arms import vision_policy
 from grupo.methods.dpo import dpo
 from grupo.methods.grpo import grpo
 from grupo.pipeline import Pipeline, VerifiedPairs, run_pipeline, verified_loop

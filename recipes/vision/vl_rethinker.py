@@ -21,13 +21,12 @@ import torch
 from easy_and_hard import COUNTED, KINDS, PLACES, EasyAndHardQuestions, random_question, thoughts
 
 from grupo.algo.minibatches import Updates
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.vision_arms import VisionArms, means_by_part
 from grupo.core.component import component
-from grupo.core.importing import load_module_file
 from grupo.core.ranges import Probability
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.vision_arms import VisionArms, means_by_part
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.methods.vl_rethinker import vl_rethinker
@@ -37,6 +36,7 @@ from grupo.rollouts.samplers import ForcedRethinking, GroupSampler, RandomTrigge
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, NOTHING, draw_scene
 from grupo.toy.picture_examples import PictureExample
 from grupo.toy.vision_lm import ToyVisionLM
+from grupo.util.importing import load_module_file
 
 REQUEST = " Think twice."
 TRIGGER = "Wait"

@@ -28,12 +28,12 @@ from mixed_questions import (
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL
-from grupo.claims.paired_table import paired_table
-from grupo.claims.stored_runs import Metrics, stored_runs
-from grupo.claims.tiny_lm import trained
-from grupo.claims.vision_arms import means_by_part, vision_policy, vision_recipe
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm, SingleTurn
+from grupo.evidence.claims.paired_table import paired_table
+from grupo.evidence.claims.stored_runs import Metrics, stored_runs
+from grupo.evidence.claims.tiny_lm import trained
+from grupo.evidence.claims.vision_arms import means_by_part, vision_policy, vision_recipe
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.models.vision_lm import VisionLM

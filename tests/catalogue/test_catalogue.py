@@ -1,5 +1,6 @@
 """The entries of the catalogue."""
 
+import ast
 import inspect
 import json
 import pkgutil
@@ -7,23 +8,30 @@ import pkgutil
 import pytest
 
 import grupo.methods
-from grupo.catalogue import (
-    find_entry,
-    methods,
-    parse_method,
-    search_entries,
-)
-from grupo.catalogue.entries import parse_first_line
-from grupo.core.errors import ConfigError
+from grupo.catalogue.entries import methods, parse_first_line
+from grupo.catalogue.parse import parse_method
+from grupo.catalogue.search import find_entry, search_entries
 from grupo.core.ranges import range_violation
 from grupo.method import Method
 from grupo.methods.dapo import dapo
+from grupo.util.errors import ConfigError
 from tests.helpers.paths import ROOT
 
 
 def test_every_method_file_has_an_entry():
     files = {module.name for module in pkgutil.iter_modules(grupo.methods.__path__)}
     assert {entry.key for entry in methods()} == files
+
+
+@pytest.mark.parametrize("module", [entry.key for entry in methods()])
+def test_a_method_file_begins_with_its_function_and_ends_with_its_record(module):
+    body = ast.parse((ROOT / f"grupo/methods/{module}.py").read_text()).body
+    first = next(x for x in body if isinstance(x, (ast.FunctionDef, ast.ClassDef)))
+    assert isinstance(first, ast.FunctionDef)
+    assert first.returns is not None
+    assert ast.unparse(first.returns) == "Method"
+    assert isinstance(body[-1], ast.Assign)
+    assert ast.unparse(body[-1].targets[0]) == "PAPER"
 
 
 def test_a_method_file_without_a_record_is_one_error_that_names_it(monkeypatch):

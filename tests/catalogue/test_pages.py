@@ -8,17 +8,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from grupo.catalogue import (
-    fidelity_page,
-    find_entry,
-    index_page,
-    method_page,
-    method_pages,
-    methods,
-    methods_table,
-)
-from grupo.core.errors import ConfigError
+from grupo.catalogue.entries import methods
+from grupo.catalogue.fidelity import fidelity_page
+from grupo.catalogue.pages import index_page, method_page, method_pages, methods_table
+from grupo.catalogue.search import find_entry
 from grupo.core.paper import TAGS, Source
+from grupo.util.errors import ConfigError
 from tests.helpers.paths import ROOT
 
 DOCS = ROOT / "docs" / "methods"

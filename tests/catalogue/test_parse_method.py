@@ -2,11 +2,11 @@
 
 import pytest
 
-from grupo.catalogue import parse_method
-from grupo.core.errors import ConfigError
+from grupo.catalogue.parse import parse_method
 from grupo.methods.dapo import dapo
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.grpo import grpo
+from grupo.util.errors import ConfigError
 
 FILE = """
 from grupo.method import Method

@@ -2,9 +2,10 @@
 
 import pytest
 
-from grupo.catalogue import find_entry, methods, tagged_entries
-from grupo.core.errors import ConfigError
+from grupo.catalogue.entries import methods, tagged_entries
+from grupo.catalogue.search import find_entry
 from grupo.core.paper import TAGS, Paper
+from grupo.util.errors import ConfigError
 
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)

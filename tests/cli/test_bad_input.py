@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from grupo.core.exit_codes import EXIT_CONFIG_ERROR, EXIT_CORRUPT
-from grupo.core.out_of_memory import GPU_ADVICE, HOST_ADVICE
+from grupo.util.exit_codes import EXIT_CONFIG_ERROR, EXIT_CORRUPT
+from grupo.util.out_of_memory import GPU_ADVICE, HOST_ADVICE
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "bad_input.md"

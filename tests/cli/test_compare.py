@@ -8,7 +8,7 @@ import pytest
 from grupo.cli.build_experiment import ExperimentArgs, load_recipes
 from grupo.compare import Steps, Tokens
 from grupo.compare.update_budget import per_method, shared
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 from tests.helpers.in_process_runs import runs_in_process
 
 DICT = """

@@ -7,10 +7,10 @@ import gguf
 import pytest
 from pyarrow import parquet
 
-from grupo.core.user_paths import models_dir
+from grupo.config.recipe_files import load_recipe_file
 from grupo.recipe import Recipe
-from grupo.recipe_files import load_recipe_file
 from grupo.training.run_dir import RunFolder
+from grupo.util.user_paths import models_dir
 from tests.helpers.command_line import Command, run_command
 from tests.helpers.in_process_runs import runs_in_process
 from tests.helpers.tiny_gguf import write_gguf

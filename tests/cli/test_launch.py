@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.distributed.slurm import SlurmJob
 from grupo.inference.vllm import Vllm
+from grupo.util.errors import ConfigError
 
 # commands of a cluster: each prints its arguments, one line for each call
 STUBS = {

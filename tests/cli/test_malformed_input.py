@@ -7,8 +7,8 @@ import shutil
 import pytest
 from huggingface_hub import constants
 
-from grupo.core.exit_codes import EXIT_CONFIG_ERROR, EXIT_STOPPED
 from grupo.models import loading
+from grupo.util.exit_codes import EXIT_CONFIG_ERROR, EXIT_STOPPED
 from tests.helpers.malformed_input import Case, CaseRunner, WorkStarted, generate_cases
 from tests.helpers.malformed_values import LONG, NAMED
 

@@ -1,7 +1,7 @@
 """Every snippet of every page works: `grupo` lines are parsed, Python is executed.
 
 docs/command_line.md is executed as a whole by test_command_line_page.py, docs/judges.md and
-docs/environments.md by tests/docs, docs/recipe_files.md by tests/recipe_files.
+docs/environments.md by tests/docs, docs/recipe_files.md by tests/config/recipe_files.
 """
 
 import json
@@ -14,9 +14,9 @@ from typer import BadParameter
 import grupo as package
 from grupo.cli.main import main
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
 from grupo.models.causal_lm import CausalLM
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 from tests.helpers.doc_snippets import commands, fenced_blocks, validate
 from tests.helpers.paths import ROOT
 

@@ -7,8 +7,9 @@ import sys
 
 from rich.console import Console
 
+from grupo.catalogue.paper_table import papers_table, totals
+from grupo.catalogue.papers import PaperRecord, papers
 from grupo.core.paper import Paper, Source
-from grupo.papers import PaperRecord, papers, papers_table, totals
 
 RECORDS = (
     PaperRecord("grupo/methods/a.py", Paper("A", catalogue=("a", "b"), checked=("golden",))),
@@ -104,6 +105,6 @@ def test_the_command_imports_no_torch():
     command = [sys.executable, "-X", "importtime", "-m", "grupo", "papers"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "grupo.papers.find" in imported
-    assert imported & {"torch", "transformers", "grupo.methods", "grupo.catalogue"} == set()
+    assert "grupo.catalogue.papers" in imported
+    assert imported & {"torch", "transformers", "grupo.methods", "grupo.catalogue.entries"} == set()
     assert done.stdout.splitlines()[0].split() == ["paper", "catalogue", "evidence"]

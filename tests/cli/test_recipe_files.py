@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from grupo.cli.build_experiment import load_recipes
-from grupo.core.importing import load_module_file
-from grupo.recipe_files import load_recipe_file
+from grupo.config.recipe_files import load_recipe_file
 from grupo.toy.quickstart import RECIPE
+from grupo.util.importing import load_module_file
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.cli.build_recipe import RecipeArgs, reward_terms
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 
 @pytest.fixture

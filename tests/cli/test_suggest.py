@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 
-from grupo.catalogue import parse_method
+from grupo.catalogue.parse import parse_method
+from grupo.evidence.suggest.questions import QUESTIONS
 from grupo.method import Method
-from grupo.suggest.questions import QUESTIONS
 from tests.helpers.written_runs import write_run
 
 OPTIONS = {

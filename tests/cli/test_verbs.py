@@ -11,9 +11,9 @@ import pytest
 
 from grupo.cli.main import COMMAND_NAMES
 from grupo.cli.recipe_help import field_help, field_options
+from grupo.config.recipe_files import load_recipe_file
 from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
-from grupo.recipe_files import load_recipe_file
 from grupo.toy.quickstart import RECIPE
 
 

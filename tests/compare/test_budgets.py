@@ -16,12 +16,12 @@ from grupo.compare import (
 )
 from grupo.compare.budget import used_fraction
 from grupo.compare.validate import validate_comparison
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import Linear
 from grupo.recipe import EarlyStopping
 from grupo.report.read_run import read_metrics
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import resume_training, run_training
+from grupo.util.errors import ConfigError
 
 
 def test_budgets_are_parsed():

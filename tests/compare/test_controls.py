@@ -7,9 +7,9 @@ import pytest
 from grupo.compare import Comparison, Steps, manifest, run_comparison, summary_text, tables
 from grupo.compare.controls import CONTROLS, RepeatedControl, UntrainedControl
 from grupo.compare.experiment import run_specs
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.validate import validate_comparison
-from grupo.core.errors import ConfigError
-from grupo.core.sequential import SequentialDesign
+from grupo.util.errors import ConfigError
 from tests.helpers.in_process_runs import runs_in_process
 
 UNTRAINED, REPEATED = (control.name for control in CONTROLS)

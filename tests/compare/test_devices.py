@@ -11,9 +11,9 @@ from grupo.compare import run_comparison, scheduler
 from grupo.compare.experiment import run_specs
 from grupo.compare.run_status import status_of
 from grupo.compare.scheduler import NullQueueCallback, Resources, train_all, visible_gpus
-from grupo.core.errors import ConfigError
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import ImportedReward
+from grupo.util.errors import ConfigError
 
 REWARDS = """
 import os

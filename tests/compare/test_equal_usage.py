@@ -11,7 +11,7 @@ from grupo.compare.differences import INCONCLUSIVE
 from grupo.compare.equal_usage import equal_usage_differences, equal_usage_table
 from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import Curve
-from grupo.core.sequential import SequentialDesign
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.recipe import Evaluation
 from tests.helpers.in_process_runs import runs_in_process
 

@@ -13,8 +13,8 @@ from grupo.compare import Seconds, Steps, TaskSet, Tokens, manifest, run_compari
 from grupo.compare.experiment import RunSpec, run_specs, slug
 from grupo.compare.run_status import status_of
 from grupo.compare.validate import validate_comparison
-from grupo.core.errors import ConfigError
 from grupo.storage.lock import Lock
+from grupo.util.errors import ConfigError
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from grupo.compare.experiment import run_specs
 from grupo.compare.run import estimate_cost, measure_cost, write_report
 from grupo.compare.run_status import status_of
 from grupo.compare.scheduler import NullQueueCallback
-from grupo.core.errors import ConfigError
 from grupo.report.read_run import read_metrics
 from grupo.storage.lock import Lock
+from grupo.util.errors import ConfigError
 from tests.helpers.in_process_runs import runs_in_process
 
 

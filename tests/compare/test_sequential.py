@@ -13,9 +13,9 @@ from grupo.compare.pairs import NeededRuns, differences_by_seed
 from grupo.compare.run import write_report
 from grupo.compare.run_status import status_of
 from grupo.compare.scheduler import NullQueueCallback, Resources, train_all
+from grupo.compare.sequential_design import SequentialDesign
 from grupo.compare.validate import validate_comparison
-from grupo.core.errors import ConfigError
-from grupo.core.sequential import SequentialDesign
+from grupo.util.errors import ConfigError
 from tests.helpers.in_process_runs import runs_in_process
 
 # all signs equal: 2 / 2^6 = 0.031 is below 0.05 x 6 / 8

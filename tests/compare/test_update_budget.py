@@ -27,8 +27,8 @@ from grupo.compare.update_budget import (
     shared,
 )
 from grupo.compare.validate import validate_comparison
-from grupo.core.errors import ConfigError
 from grupo.methods.gspo import gspo
+from grupo.util.errors import ConfigError
 
 
 @pytest.fixture

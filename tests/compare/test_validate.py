@@ -9,12 +9,12 @@ import pytest
 
 from grupo.compare import Comparison, Steps, TaskSet, manifest, run_comparison
 from grupo.compare.run import estimate_cost
-from grupo.core.errors import ConfigError
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.base import AuxModel
 from grupo.rewards import ImportedReward
 from grupo.tasks import DatasetTasks
 from grupo.testing.smoke.echo_env import EchoTasks
+from grupo.util.errors import ConfigError
 from tests.helpers.in_process_runs import runs_in_process
 from tests.helpers.prebuilt_models import PrebuiltModel
 

@@ -3,12 +3,12 @@
 import pytest
 
 from grupo.config.answer_length import check_answer_length, method_length
-from grupo.core.errors import ConfigError
 from grupo.method import Method
 from grupo.methods.dapo import dapo
 from grupo.methods.dler import dler
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 
 
 def test_a_penalty_at_another_length_than_the_limit_is_refused():

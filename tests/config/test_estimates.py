@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from grupo.algo.ema import EMA
+from grupo.algo.optimizers import SGD, Adam, Adam8bit, Muon
 from grupo.config.memory_estimate import StepSize, estimate_memory
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.models.quantization import Nf4
 from grupo.models.sharding import FSDP2
-from grupo.optimizers import SGD, Adam, Adam8bit, Muon
 from grupo.toy.quickstart import RECIPE
 from tests.helpers.small_model_size import MODEL
 

@@ -3,11 +3,12 @@
 import pytest
 
 from grupo.algo.losses import Logistic, LogRatio, Preference, all_ordered_pairs
-from grupo.catalogue import methods, parse_method
+from grupo.catalogue.entries import methods
+from grupo.catalogue.parse import parse_method
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
 from grupo.rollouts.samplers import GroupSampler, LabelledAnswers, PreferencePairs
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 
 RATIO_METHODS = ("grpo", "gspo", "sppo", "inpo", "gvpo", "reg_grpo", "kl_in_reward", "topr")
 GIVEN = [  # without those that need a reward of the environment

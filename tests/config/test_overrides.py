@@ -7,10 +7,9 @@ from grupo.algo.aggregation import ConstantLength, token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import UpdatePlan, Updates
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.config.overrides import field_paths, parse_value, set_field
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.field_types import describe_type, matches_type
 from grupo.core.numbers import NumberOrSchedule
 from grupo.core.protocols import available_components
@@ -22,6 +21,7 @@ from grupo.models.loading import Lora
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import FirstTurnTree, GroupSampler, ResampleUntilInformative
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 
 
 @component

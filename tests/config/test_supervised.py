@@ -7,7 +7,6 @@ import pytest
 from grupo.config.epochs import steps_of_epochs, with_epochs
 from grupo.config.supervised import answers_of, check_prompts, check_supervised, length_limit
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.envs import RewardTerm, SingleTurn, Unscored
@@ -17,6 +16,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import ExactMatch
 from grupo.tasks.overlong import drop, error, fit_prompts, truncate
+from grupo.util.errors import ConfigError
 
 ROWS = [{"prompt": f"{i:02}", "completion": "b"} for i in range(20)]
 

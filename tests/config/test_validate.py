@@ -10,10 +10,10 @@ from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, chain, identi
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import JSD, KL, Clip, Entropy, Loss
 from grupo.algo.minibatches import Updates
-from grupo.catalogue import methods
+from grupo.algo.optimizers import Adam
+from grupo.catalogue.entries import methods
 from grupo.config.validate import check_recipe
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.numbers import PositiveFraction
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.requires import Requires
@@ -21,7 +21,6 @@ from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.base import AuxModel
-from grupo.optimizers import Adam
 from grupo.recipe import Evaluation
 from grupo.rewards import ExactMatch
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
@@ -33,6 +32,7 @@ from grupo.rollouts.samplers import (
 )
 from grupo.testing.smoke import run as smoke_run
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
+from grupo.util.errors import ConfigError
 
 
 @component

@@ -9,7 +9,6 @@ from grupo.algo.advantages import RescaleReward
 from grupo.algo.filters import keep_all
 from grupo.config.validate import check_recipe
 from grupo.config.validate_rewards import check_observed_rewards, declared_reward_range
-from grupo.core.errors import ConfigError
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -28,6 +27,7 @@ from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
 from grupo.toy.quickstart import RECIPE
 from grupo.training.learner import Learner
+from grupo.util.errors import ConfigError
 
 
 def exact(*weights: float) -> SingleTurn:

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from grupo.algo.optimizers import SGD, Adafactor, Adam, Adam8bit, Muon
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.models.base import AuxModel
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.models.sharding import FSDP2
 from grupo.models.soft_thinking_lm import SoftThinkingLM
-from grupo.optimizers import SGD, Adafactor, Adam, Adam8bit, Muon
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 
 SHARDED = replace(RECIPE.policy, sharding=FSDP2())
 ONLY_HERE = (

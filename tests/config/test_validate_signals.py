@@ -6,7 +6,6 @@ from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy
 from grupo.algo.losses import KL, Reinforce
 from grupo.config.validate import check_recipe
 from grupo.config.validate_signals import check_signal_models
-from grupo.core.errors import ConfigError
 from grupo.method import Method
 from grupo.rollouts.samplers import (
     FirstTurnTree,
@@ -15,6 +14,7 @@ from grupo.rollouts.samplers import (
     WithGreedyBaseline,
 )
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 
 
 def grouped_by_term(name):

@@ -3,13 +3,13 @@
 import pytest
 
 from grupo.config.validate import MAX_TASKS_CHECKED, check_columns, check_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.method import Method
 from grupo.rollouts.samplers import (
     GroupSampler,
     WithExpertSolution,
 )
+from grupo.util.errors import ConfigError
 
 
 def test_the_first_tasks_of_every_source_are_validated():

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from grupo.core.batch import Batch, SignalDict, broadcast_to_tokens, select_input_rows
-from grupo.core.errors import MissingSignalError
 from grupo.testing.batches import make_batch, rich_batch
+from grupo.util.errors import MissingSignalError
 
 
 def two_rows_of_one_rollout():

@@ -2,10 +2,10 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.kept_rollouts import BestAndWorst, NewestAbove
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.history import History
+from grupo.util.errors import ConfigError
 
 TASK = Task("t", "?")
 

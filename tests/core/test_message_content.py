@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image, media_of
 from grupo.core.prompt_text import append_text, prepend_text
 from grupo.core.types import Response, Rollout, Task, prefill_text
@@ -15,6 +14,7 @@ from grupo.rewards.judges.template import observation_text
 from grupo.rewards.trl_verl import TRLReward
 from grupo.rollouts.samplers.tagged import _prepend_text
 from grupo.toy.tokenizers import phrase_tokenizer
+from grupo.util.errors import ConfigError
 
 PICTURE = Image.from_pixels(np.full((2, 2, 3), 7, np.uint8))
 IMAGE = {"type": "image", "image": PICTURE}

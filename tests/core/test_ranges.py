@@ -10,10 +10,10 @@ from grupo.algo.losses import Clip
 from grupo.config.overrides import set_field
 from grupo.core.component import check_field, component
 from grupo.core.controllers import LastValue
-from grupo.core.errors import ConfigError
 from grupo.core.numbers import Fraction, NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.ranges import FiniteSeconds, NonEmptyString, describe_range, range_violation
 from grupo.core.schedules import Linear, resolve_schedules
+from grupo.util.errors import ConfigError
 
 
 @pytest.mark.parametrize(

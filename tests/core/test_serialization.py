@@ -15,11 +15,10 @@ import grupo
 from grupo.algo.advantages import Center
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.core import group_ops
 from grupo.core.aux_heads import DeepHead
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.field_types import is_describable, matches_type
 from grupo.core.schedules import Linear
 from grupo.core.serialization import from_data, to_data
@@ -37,6 +36,7 @@ from grupo.tasks import Between, DatasetTasks, ReasoningGym
 from grupo.tasks.labelled_pictures import LabelledDigits
 from grupo.tasks.picture_puzzles import DigitPictures
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 
 STORAGE = "grupo.storage"  # its components are never part of a recipe
 

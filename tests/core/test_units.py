@@ -11,11 +11,11 @@ import pytest
 from annotated_types import Ge
 
 import grupo
-from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.schedules import Schedule
 from grupo.core.units import UNITS, intervals, intervals_without_unit, unit_of
 from grupo.recipe import Recipe
+from grupo.util.errors import ConfigError
 
 
 def members() -> Iterator[Callable]:

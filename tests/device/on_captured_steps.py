@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, generate_all
 from grupo.inference.local import LocalEngine
 from grupo.inference.sampling_params import Sampling
@@ -17,6 +16,7 @@ from grupo.inference.static_rows import StaticDecoding, StaticRows
 from grupo.kernels.cuda_graphs import CaptureSwitch, CUDACapture
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.util.rng import derive_key
 from tests.helpers import tiny_lm
 from tests.helpers.engine_requests import PROMPTS, STOP_CONDITIONS, encode
 from tests.helpers.fast_cases import fast_cases

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from grupo.core.errors import ConfigError
 from grupo.inference.memory_limits import MemoryLimits
 from grupo.kernels.backend import HFBackend
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
+from grupo.util.errors import ConfigError
 from tests.helpers import tiny_lm
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grupo.algo import ratios
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.core.batch import Batch, Signals
 from grupo.method import Method
 from grupo.testing.property_helpers import batch_for, resolved_at_midpoint, table_policy

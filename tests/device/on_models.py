@@ -9,17 +9,17 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from grupo.algo.losses import KL, Clip
+from grupo.algo.optimizers import SGD, Adafactor, Adam, Muon
 from grupo.config.time_estimate import measure_speed
-from grupo.core.event_loop import run_coroutine
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loaded import LoadedModel
 from grupo.models.loading import Lora
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
-from grupo.optimizers import SGD, Adafactor, Adam, Muon
 from grupo.rewards import LocalModel
 from grupo.training.learner import Learner
 from grupo.training.trainer import run_training
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm, training_recipes
 from tests.helpers.recurrent_model import RECURRENT, save_random_model
 from tests.helpers.tiny_lm import FAMILIES, TEMPLATE

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.kernels.float32_precision import full_float32
 from grupo.models import loading
 from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.training.check_ranks import check_ranks
+from grupo.util.errors import ConfigError
 from tests.helpers import training_recipes
 
 

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.distributed.agreement import check_same_values
 from grupo.distributed.torch_ranks import TorchRanks
 from grupo.testing.thread_ranks import run_ranks
+from grupo.util.errors import ConfigError
 from tests.cli.conftest import RECIPE, tiny_model, write_tasks
 from tests.helpers.paths import CHILD_ENV
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from grupo.core.importing import load_module_file
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 TOOL: Any = load_module_file(ROOT / "tools" / "architecture.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.storage.fault_injection import (
     BEGIN_POINTS,
     EMA_POINTS,

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import CodeTests, RewardTerm, SingleTurn
 from grupo.envs.code_tests import last_code_block, task_cases
 from grupo.envs.tools import Sandbox
 from grupo.rewards import all_met
+from grupo.util.errors import ConfigError
 
 SANDBOX = Sandbox(time_limit=2.0)
 

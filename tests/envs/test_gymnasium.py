@@ -9,7 +9,6 @@ from tests.helpers.scripted_play import play
 
 pytest.importorskip("gymnasium", reason="Gymnasium is not installed: grupo[agents]")
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.envs import MultiTurn
 from grupo.envs.games import (
@@ -21,6 +20,7 @@ from grupo.envs.games import (
     TakeAction,
     gymnasium_env,
 )
+from grupo.util.errors import ConfigError
 from tests.helpers.gym_envs import COUNTER, FRAGILE, LEVER
 
 TASK = Task("k", "", 3)

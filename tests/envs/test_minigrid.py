@@ -8,10 +8,10 @@ from tests.helpers.scripted_play import play
 
 pytest.importorskip("minigrid", reason="MiniGrid is not installed: grupo[agents]")
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.envs import MultiTurn
 from grupo.envs.games import MiniGrid, MiniGridTasks
+from grupo.util.errors import ConfigError
 
 EMPTY = "MiniGrid-Empty-5x5-v0"
 MISSION = "get to the green goal square\n"

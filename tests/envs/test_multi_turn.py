@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from grupo.algo.advantages.turn_table import turn_returns, turn_states
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import run_rollout, score_group
 from grupo.core.types import Group, Rollout
 from grupo.envs import FallbackReward, MultiTurn, RewardTerm
 from grupo.envs.multi_turn import hash_label
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_play import TASK, SumGame, TextActor, play, response, sum_env
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import PrintedNumber, RewardTerm, SingleTurn
 from grupo.envs.printed_number import is_close
@@ -15,6 +14,7 @@ from grupo.envs.tools import Sandbox
 from grupo.envs.tools.backends.program import host_python, python_command
 from grupo.envs.tools.backends.protocol import Launch
 from grupo.tasks import ProductionPlans
+from grupo.util.errors import ConfigError
 
 SANDBOX = Sandbox(time_limit=5.0)
 WITH_SOLVER = Sandbox(time_limit=20.0, memory_mib=1024, packages=("numpy", "scipy"))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
 from grupo.envs import FallbackReward, RewardTerm, SingleTurn
 from grupo.rewards import ExactMatch, LengthPenalty
+from grupo.util.errors import ConfigError
 from tests.helpers.toy_rewards import CORRECT, TASK, score, score_group_by, score_wrong_by
 
 

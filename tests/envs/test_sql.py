@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.envs.tools import Sql
+from grupo.util.errors import ConfigError
 
 
 @pytest.fixture

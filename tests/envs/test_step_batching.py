@@ -8,11 +8,11 @@ from threading import Event
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import run_rollout, score_group
 from grupo.core.types import Observation, Response, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.inference.batcher import DynamicBatcher
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.scripted_play import TASK, SumGame, response, sum_env
 
 STEP_MILLISECONDS = {"a": 1, "b": 70, "c": 20}

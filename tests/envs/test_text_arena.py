@@ -5,10 +5,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.envs import MultiplayerEnv
 from grupo.envs.games import TextArena, TextArenaTasks, text_arena
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_play import play
 from tests.helpers.toy_games import play_games
 

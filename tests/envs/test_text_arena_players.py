@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from grupo.config.validate import check_recipe, check_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.envs import MultiplayerEnv
 from grupo.envs.games import TextArena, TextArenaTasks
@@ -16,6 +15,7 @@ from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import SelfPlay
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_play import play
 from tests.helpers.toy_games import play_games
 

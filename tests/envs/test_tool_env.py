@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import run_rollout
 from grupo.core.types import Rollout, Task
 from grupo.envs import MultiTurn
 from grupo.envs.tools import Toolbox, tool_spec
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_play import TextActor, play
 
 TASK = Task("key", "What is 2 + 3?")

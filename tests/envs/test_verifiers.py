@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("verifiers", reason="verifiers is not installed: make test-adapters")
 
-from grupo.core.errors import ConfigError
 from grupo.envs import FallbackReward
 from grupo.envs.verifiers import Verifiers, VerifiersTasks
+from grupo.util.errors import ConfigError
 from tests.helpers.env_runs import assert_resumes_exactly, make_model, recorded, train_by_command
 from tests.helpers.scripted_play import play
 

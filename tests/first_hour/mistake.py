@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from grupo.core.exit_codes import EXIT_CONFIG_ERROR
+from grupo.util.exit_codes import EXIT_CONFIG_ERROR
 
 BEGIN = re.compile(r"^(grupo|Error): ", re.MULTILINE)  # of a message, grupo's or typer's
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.core.exit_codes import CommandError
+from grupo.util.exit_codes import CommandError
 from tests.first_hour.mistake import Mistake
 from tests.first_hour.mistakes import DIARY, MISTAKES, OTHERS
 from tests.helpers.paths import ROOT

@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any
 
-from grupo.core.rng import make_rng
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.server_sharing import ServerSharing
+from grupo.util.rng import make_rng
 
 LETTERS = "abcdefg"
 

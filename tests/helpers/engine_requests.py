@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from transformers import MistralConfig
 
-from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
 from grupo.inference.local import LocalEngine
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.util.rng import derive_key
 from tests.helpers import tiny_lm
 from tests.helpers.recurrent_model import save_random_model
 from tests.helpers.tiny_lm import ALPHABET, CONTEXT, ENDS, WIDE

@@ -9,13 +9,12 @@ import hypothesis
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grupo.catalogue import parse_method
+from grupo.catalogue.parse import parse_method
 from grupo.cli.build_experiment import _seeds
 from grupo.cli.build_recipe import split_arguments
 from grupo.compare.budget import parse_budget
 from grupo.compare.update_budget import parse_update_rule
 from grupo.config.overrides import apply_overrides
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data
 from grupo.envs.tools.tool_calls import ToolCallError, parse_calls, tool_spec
 from grupo.rewards.extract_answer import AfterMarker, InsideTag, last_boxed
@@ -24,6 +23,7 @@ from grupo.tasks import parse_task_source
 from grupo.tasks.columns import Columns, task_from_row
 from grupo.tasks.tables.jsonl import _parse_object
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
 from tests.helpers.malformed_values import BAD_JSON, FIELDS
 
 

@@ -5,9 +5,9 @@ import fcntl
 import sys
 from pathlib import Path
 
-from grupo.core.exit_codes import CommandError
 from grupo.models.gguf import convert  # noqa: F401  # before the start: its import takes seconds
 from grupo.models.gguf.cache import converted_folder
+from grupo.util.exit_codes import CommandError
 
 
 def no_lock(*_: object) -> None:

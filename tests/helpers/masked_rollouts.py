@@ -5,11 +5,11 @@ import asyncio
 import torch
 from transformers import AutoModelForMaskedLM
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Rollout
 from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
 from grupo.models.masked.unmask_order import ConfidenceOrder, LeftToRight
 from grupo.models.masked_diffusion import MaskedPolicy
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import PROMPTS, batch_of
 
 ORDERS = {

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.media import Audio, Image, Media
 from grupo.core.types import Observation, Rollout
 from grupo.models.vision_lm import VisionPolicy
+from grupo.util.event_loop import run_coroutine
 
 RATE = 16_000
 

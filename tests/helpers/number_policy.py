@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Response, RewardResult, Rollout
+from grupo.util.rng import derive_key, make_rng
 
 
 @dataclass(frozen=True)

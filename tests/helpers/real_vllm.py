@@ -17,7 +17,6 @@ from urllib.request import urlopen
 import torch
 from torch import Tensor
 
-from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request
 from grupo.inference.http_client import send_one
 from grupo.inference.sampling_params import Sampling
@@ -26,6 +25,7 @@ from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_processes import StartedServer
 from grupo.inference.vllm_protocol import call_workers
 from grupo.inference.weight_transfer import FileTransfer
+from grupo.util.rng import derive_key
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.tiny_lm import ALPHABET
 

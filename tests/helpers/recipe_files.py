@@ -78,7 +78,7 @@ RECIPE_FILES = {
         "name = 'correct'\nfn = \"MultipleChoice(options='answer')\"\n"
     ),
     "unwritable.py": (
-        "from grupo.envs import RewardTerm, SingleTurn\nfrom grupo.ray_cluster import OnRay\n"
+        "from grupo.envs import RewardTerm, SingleTurn\nfrom grupo.ray_workers import OnRay\n"
         "from recipe import RECIPE\n\n"
         "ENV = SingleTurn((RewardTerm('zero', lambda task, rollout: 0),))\n"
         "RECIPE = RECIPE.replace(env=OnRay(ENV))\n"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from grupo.core.interfaces import TokenLogprobs
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.models.text_choice import draw_text
+from grupo.util.rng import derive_key, make_rng
 
 TASK = Task("t", "Q")
 END = "."

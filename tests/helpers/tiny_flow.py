@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import run_rollout
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs.image_generation import ImageGeneration
@@ -14,6 +13,7 @@ from grupo.envs.single_turn import RewardTerm
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.rewards.image_shapes import rollout_image
 from grupo.training.collate import collate
+from grupo.util.event_loop import run_coroutine
 
 WORDS = ("a", "red", "blue", "square", "circle")
 PROMPTS = ("a red square", "a blue circle", "red")

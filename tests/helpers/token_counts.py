@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.samplers import Sampler
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 from tests.helpers.drawing_engine import DrawingEngine
 

@@ -8,7 +8,6 @@ from typing import Any
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import NLL
-from grupo.core.event_loop import run_coroutine
 from grupo.core.schedules import Cosine
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -20,6 +19,7 @@ from grupo.tasks import InMemoryTasks
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.training.trainer import create_trainer
+from grupo.util.event_loop import run_coroutine
 
 
 def zero(task: Task, rollout: Rollout) -> float:

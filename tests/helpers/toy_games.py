@@ -3,10 +3,10 @@
 import asyncio
 import time
 
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.envs import MultiplayerEnv, StepResult
 from grupo.rollouts.samplers import SelfPlay
+from grupo.util.rng import make_rng
 from tests.helpers.scripted_play import TextActor
 
 TASK = Task("sticks", "Take the last stick.", 3)

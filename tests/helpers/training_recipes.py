@@ -8,6 +8,7 @@ from grupo.algo.ema import EMA
 from grupo.algo.filters import Replay, keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.algo.minibatches import SingleUpdate, Updates
+from grupo.algo.optimizers import Adam
 from grupo.algo.replay_rules import FillFromBuffer
 from grupo.core.controllers import AdaptiveKL
 from grupo.core.reference_update import ReferenceUpdate
@@ -34,7 +35,6 @@ from grupo.models.masked.unmask_order import ConfidenceOrder
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.models.soft_thinking_lm import SoftThinkingLM
-from grupo.optimizers import Adam
 from grupo.recipe import EarlyStopping, Evaluation, Recipe
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import GroupSampler, with_self_hints

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
+from grupo.util.rng import derive_key
 from tests.helpers.fake_vllm import FakeServer, Handler, completion, respond_correctly
 
 STOP_CONDITIONS = StopConditions(max_new_tokens=12, eos_token_ids=(0, 1, 2), context_length=40)

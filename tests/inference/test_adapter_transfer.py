@@ -13,7 +13,6 @@ import pytest
 import torch
 from torch import nn
 
-from grupo.core.errors import ConfigError
 from grupo.inference.base import generate_all
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
@@ -23,6 +22,7 @@ from grupo.inference.weight_transfer import FileTransfer, checksum, publish_adap
 from grupo.models import adapters
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.loading import Lora
+from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm, tiny_lm
 from tests.helpers.fake_vllm import FakeServer
 from tests.helpers.vllm_fixtures import REQUESTS, WEIGHTS

@@ -6,9 +6,9 @@ from threading import Event
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.pending_env_steps import pending_env_step
 from grupo.inference.batcher import DynamicBatcher
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.doubling_engine import DoublingHandler
 
 
@@ -222,7 +222,7 @@ def test_a_task_requests_replies_after_the_environment_step_that_created_it():
 
 
 def test_a_coroutine_that_polls_for_its_reply_gets_an_error(monkeypatch):
-    monkeypatch.setattr("grupo.core.event_loop.MAX_BUSY_TURNS", 1000)
+    monkeypatch.setattr("grupo.util.event_loop.MAX_BUSY_TURNS", 1000)
 
     async def poll() -> int:
         reply = asyncio.create_task(DynamicBatcher(DoublingHandler())(1))

@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.inference.batcher import DynamicBatcher
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.doubling_engine import DoublingHandler
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.counting_batcher import CountingBatcher
 from grupo.inference.reply_record import RecordedReply, RecordingBatcher, ReplyRecord
 from grupo.toy.tokenizers import phrase_tokenizer
+from grupo.util.event_loop import run_coroutine
 
 TOKENIZER = phrase_tokenizer([])
 LIMITS = StopConditions(max_new_tokens=10, eos_token_ids=(0,), context_length=40)

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_command import server_command
 from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_processes import StartedServer
+from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm
 from tests.helpers.vllm_fixtures import STOP_CONDITIONS, WEIGHTS, assert_all_answered_once
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.inference import vllm_worker
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm_worker import WeightLoaderExtension, place_of, shared_tensors
 from grupo.inference.weight_transfer import SharedMemoryTransfer, checksum
+from grupo.util.errors import ConfigError
 from tests.helpers.fake_vllm import FakeServer
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.vllm_fixtures import NEW_WEIGHTS, WEIGHTS, assert_all_answered_once, engine_of

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request, generate_all
 from grupo.inference.local import LocalEngine
 from grupo.inference.memory_limits import MemoryLimits
@@ -17,6 +16,7 @@ from grupo.inference.static_rows import StaticDecoding, StaticRows
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.static_decode_state import Capacity, StaticDecodeState
 from grupo.models.causal_lm import CausalPolicy
+from grupo.util.rng import derive_key
 from tests.helpers.engine_requests import (
     REQUESTS,
     assert_same_replies,

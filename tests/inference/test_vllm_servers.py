@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
-from grupo.core.rng import derive_key
 from grupo.inference.base import Request
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.request_routing import MAX_IMBALANCE, PromptHomes
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key
 from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
 from tests.helpers.vllm_fixtures import (
     NEW_WEIGHTS,

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_command import server_command, server_environment
 from grupo.models.causal_lm import CausalLM
 from grupo.models.weight_sync import ServerWeights
+from grupo.util.errors import ConfigError
 from tests.helpers import tiny_lm
 from tests.helpers.fake_vllm import FakeServer
 from tests.helpers.vllm_fixtures import NEW_WEIGHTS, assert_all_answered_once, engine_of

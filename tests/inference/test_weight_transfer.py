@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.inference import vllm_worker
 from grupo.inference.engine_errors import EngineError
 from grupo.inference.vllm import Vllm
@@ -19,6 +18,7 @@ from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_worker import InterruptedTransfer, WeightLoaderExtension
 from grupo.inference.weight_sender import ProcessGroupTransfer
 from grupo.inference.weight_transfer import checksum
+from grupo.util.errors import ConfigError
 from tests.helpers.fake_vllm import FakeServer, receive_correctly
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.vllm_fixtures import (

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from grupo.core.batch import SignalDict, Signals
-from grupo.core.errors import ConfigError
 from grupo.methods.adaptthink import NoThinkBonus, adaptthink
 from grupo.rollouts.samplers import ChosenStart, GroupSampler, WithColumnTerm
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 
 

@@ -11,7 +11,6 @@ from grupo.algo.losses import Clip
 from grupo.algo.losses.critic import QualityLoss
 from grupo.config.validate import check_recipe
 from grupo.core.batch import Signals
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import Switch, resolve_schedules
 from grupo.methods.arrol import arrol
 from grupo.rollouts.samplers import BetaBins, EarlyPruning
@@ -19,6 +18,7 @@ from grupo.rollouts.samplers.pruning import QUALITY_HEAD
 from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe, negate
 from grupo.training.learner import Learner
+from grupo.util.errors import ConfigError
 
 SCORED = {"step/score_position": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]]}
 

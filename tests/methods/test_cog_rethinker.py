@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from grupo.core.rng import make_rng
 from grupo.core.types import Response, RewardResult, SolvedTask, Task
 from grupo.methods.cog_rethinker import CORRECT, DECOMPOSE, cog_rethinker
 from grupo.testing.batches import make_batch, perturb_logp
+from grupo.util.rng import make_rng
 
 SOLVED = SolvedTask("1 + 1 =", " 2")
 STAGES = {"decompose": DECOMPOSE, "correct": CORRECT.format(attempt=" 0")}

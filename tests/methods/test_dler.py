@@ -7,7 +7,6 @@ from grupo.algo.advantages import Center, Whiten, chain
 from grupo.algo.divergences import k2
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
-from grupo.core.errors import ConfigError
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.dler import (
     KeepInformativeWithinLength,
@@ -18,6 +17,7 @@ from grupo.methods.dler import (
 )
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 
 
 def rollout(reward, length):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from grupo.config.validate import check_component_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import resolve_schedules
 from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.methods.expo_self_explanation import expo_self_explanation
@@ -15,6 +14,7 @@ from grupo.methods.grpo import grpo
 from grupo.methods.sft import sft
 from grupo.rollouts.samplers import RecitedExplanation
 from grupo.testing.batches import make_batch, perturb_logp
+from grupo.util.errors import ConfigError
 
 TASK = Task("t", "6 * 7 =", 42)
 

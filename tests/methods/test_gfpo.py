@@ -10,7 +10,6 @@ from grupo.algo.filters import KeepBest
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.core import group_ops
 from grupo.core.controllers import Quantile
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import resolve_schedules
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.gfpo import KeepBestByDifficulty, efficiency, gfpo, shortness
@@ -18,6 +17,7 @@ from grupo.rollouts.history import History
 from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
+from grupo.util.errors import ConfigError
 
 
 def rollout(length, reward):

@@ -7,11 +7,11 @@ from math import sqrt
 import pytest
 
 from grupo.config.validate import check_component_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, RewardResult, Task
 from grupo.methods.ghpo import LEAD_IN, ghpo
 from grupo.rollouts.samplers import Attempt, GroupSampler, HintColumn, Rescue
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 
 SOLUTION = "abcdefgh"  # 8 characters: hints of 2, 4 and 6
 TASK = Task("t", "q", "h", columns={"solution": SOLUTION})

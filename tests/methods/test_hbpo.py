@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from grupo.algo.minibatches import Updates
-from grupo.core.errors import ConfigError
 from grupo.methods.hbpo import ZSCORE, BudgetReward, hbpo
 from grupo.testing.batches import make_batch
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 
 PAPER = BudgetReward(4096, 4.0, 1 / 4096)

@@ -5,10 +5,10 @@ from math import sqrt
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.methods.hgpo_hybrid import HybridModeAdvantage, hgpo_hybrid
 from grupo.testing.batches import make_batch
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 
 THINK, NO = 1.0, 0.0

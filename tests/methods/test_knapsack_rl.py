@@ -5,12 +5,12 @@ from math import nan
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, expected_gain
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.util.errors import ConfigError
 
 
 def value(n, p):

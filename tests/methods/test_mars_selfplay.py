@@ -9,7 +9,6 @@ from torch import Tensor
 from grupo.algo.advantages import chain
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, Task
 from grupo.envs import MultiplayerEnv, StepResult
 from grupo.methods.mars_selfplay import SeatAdvantage, mars_selfplay
@@ -21,6 +20,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 from grupo.testing.smoke.echo_env import DIGITS, MAX_NEW_TOKENS
 from grupo.testing.smoke.tiny_model import STUDENT_STEPS, trained_model
 from grupo.training.learner import Learner
+from grupo.util.event_loop import run_coroutine
 
 
 def games(rewards, seats, **more):

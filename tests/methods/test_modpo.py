@@ -4,10 +4,10 @@ from math import exp, log
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.methods.dpo import dpo
 from grupo.methods.modpo import modpo
 from grupo.rollouts.samplers import PreferencePairs
+from grupo.util.errors import ConfigError
 from tests.helpers.preference_batches import loss_and_gradient, pair_batch
 
 MARGIN = (("short", 0.5),)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import pytest
 
 from grupo.algo.filters import KeepAccuracy
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import Linear, resolve_schedules
 from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.methods.online_difficulty_filtering import online_difficulty_filtering
 from grupo.rollouts.curricula import DynamicSampling
 from grupo.rollouts.history import History
 from grupo.training.collect import collect_groups
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import END, Script
 
 ACCURACIES = (0.0, 0.1, 0.5, 0.75, 1.0)

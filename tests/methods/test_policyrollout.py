@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import RewardResult, Task
 from grupo.methods.policyrollout import policyrollout
 from grupo.models.causal_lm import CausalLM
 from grupo.training.update import accumulate_gradients, add_signals
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 
 TASK = Task("t", "Q?", columns={"rules": "say ab."})

@@ -3,11 +3,11 @@
 import pytest
 
 from grupo.algo.minibatches import Updates
-from grupo.core.errors import ConfigError
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.prime import AddImplicitRewards, KeepAccuracyWithin, prime
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 
 RATIOS = [[2.0, -1.0, 3.0], [1.0, 1.0, 0.0]]  # of the model to its reference, in nats
 

@@ -7,7 +7,6 @@ from grupo.algo.advantages.reward_shaping import RepetitionPenalty
 from grupo.algo.losses import DiscriminativeLoss, IntervalMask
 from grupo.algo.losses.critic import ClippedValueLoss
 from grupo.core.controllers import AdaptiveKL, ExponentialSum, LastValue
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import Linear, resolve_schedules
 from grupo.methods.a_grae import a_grae
 from grupo.methods.arrol import arrol
@@ -22,6 +21,7 @@ from grupo.methods.r3 import r3
 from grupo.methods.riskpo import riskpo
 from grupo.methods.sapo import sapo
 from grupo.rollouts.curricula import Thompson
+from grupo.util.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from grupo.config.validate import check_component_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.rgr_grpo import rgr_grpo
 from grupo.rewards import CheckedRubric
 from grupo.rewards.judges import RubricColumn
 from grupo.testing.batches import make_batch, perturb_logp
+from grupo.util.errors import ConfigError
 
 RUBRIC = [
     {"name": "sum", "criterion": "7", "weight": 3.0},

@@ -4,8 +4,8 @@ from math import exp, log
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.methods.robust_dpo import robust_dpo
+from grupo.util.errors import ConfigError
 from tests.helpers.preference_batches import loss_and_gradient, pair_batch
 
 

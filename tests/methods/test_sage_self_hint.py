@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.task_fold import ScoredGroup
 from grupo.core.types import Group, Response, RewardResult, Rollout, Task
 from grupo.method import Method
@@ -15,6 +14,7 @@ from grupo.rollouts.samplers import AtHintLevel, GroupSampler, HintLevel
 from grupo.rollouts.samplers.leveled_hints import LEVELS
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.training.collect import _with_history
+from grupo.util.errors import ConfigError
 
 TASK = Task("t", "q", "yes", columns={"solution": "by nodding"})
 

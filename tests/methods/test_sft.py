@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Task
 from grupo.methods.sft import sft
 from grupo.testing.batches import make_batch, perturb_logp
+from grupo.util.event_loop import run_coroutine
 
 
 def test_loss_is_the_mean_nll_of_all_tokens_of_the_step():

@@ -9,7 +9,6 @@ import torch
 from grupo.config.validate import check_recipe
 from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Signals
-from grupo.core.errors import ConfigError
 from grupo.envs import MultiTurn
 from grupo.methods.t_ppo import FinishedValueLoss, WindowTokenMean, t_ppo
 from grupo.rollouts.curricula import ShuffledTasks, UnfinishedFirst
@@ -18,6 +17,7 @@ from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.collate import collate
 from grupo.training.learner import Learner
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 from tests.helpers.training_components import LetterGame
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.methods.tldr import INSTRUCTIONS, LevelLengthPenalty, tldr
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 
 SHORT, MEDIUM, LONG = 0.0, 1.0, 2.0

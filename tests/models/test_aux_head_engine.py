@@ -5,12 +5,12 @@ import asyncio
 import pytest
 import torch
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, RewardResult, Task
 from grupo.rollouts.samplers import EarlyPruning
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD, BetaBin, BetaBins
 from grupo.training.collate import collate
 from grupo.training.collect import drop_failed_rollouts
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import build_cached
 
 POSTERIOR = BetaBins((BetaBin(0.0, 8.0), BetaBin(8.0, 8.0)))

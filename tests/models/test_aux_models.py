@@ -10,7 +10,6 @@ import torch
 
 from grupo.core.aux_heads import LearnedScalar, LinearHead
 from grupo.core.batch import Batch
-from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.inference.sampling_params import Sampling
@@ -20,6 +19,7 @@ from grupo.models.loading import Lora
 from grupo.models.token_statistics import token_signals
 from grupo.training.collate import collate
 from grupo.training.update import add_signals
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import (
     PROMPTS,
     answer_batch,

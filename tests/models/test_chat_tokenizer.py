@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Rollout
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import TEMPLATE, batch_of, generate, save_model, tokenizer
 
 PLAIN = ChatTokenizer(tokenizer(), eos_token_ids=(0, 5), stop_strings=("END",))

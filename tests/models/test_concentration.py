@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from grupo.core.types import Rollout, Task
+from grupo.evidence.survey import PromptConcentration
+from grupo.evidence.survey.prompt_concentration import prompt_states
 from grupo.models.concentration import cross_cosine, pair_cosine, row_concentration
-from grupo.survey import PromptConcentration
-from grupo.survey.prompt_concentration import prompt_states
 from grupo.tasks import InMemoryTasks
 from tests.models.test_aux_models import answer_batch
 

@@ -17,12 +17,12 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Task
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
+from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import CONTEXT, save_model, tokenizer
 
 

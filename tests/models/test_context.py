@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_lm import CausalPolicy
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import batch_of, build_cached
 
 QUESTION = "What would you say of this?"

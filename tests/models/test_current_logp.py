@@ -7,8 +7,6 @@ import torch
 
 from grupo.algo.losses import Clip, RatioToCurrent, ReverseKL
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Rollout
 from grupo.method import Method
@@ -16,6 +14,8 @@ from grupo.testing.batches import make_batch, perturb_logp
 from grupo.testing.thread_ranks import run_ranks
 from grupo.toy.quickstart import RECIPE
 from grupo.training.update import accumulate_gradients, add_signals
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 
 HINT = "the answer is 4. "

@@ -3,13 +3,13 @@
 import pytest
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Rollout
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.rollout_cache import RolloutCache
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.chat_templates import CHATML, FAMILIES, make_chat_tokenizer
 from tests.helpers.tiny_lm import ALPHABET, batch_of, save_model, tokenizer
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout, Task
 from grupo.inference import local, soft_thinking
 from grupo.inference.sampling_params import Sampling
@@ -24,6 +23,7 @@ from grupo.rollouts.samplers import (
     SingleStepBranching,
     SplitTree,
 )
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_flow
 from tests.helpers.fake_vllm import FakeServer, completion, respond_correctly
 from tests.helpers.faulty_vllm import die

@@ -2,12 +2,12 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import run_rollout
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import MultiTurn
 from grupo.models.causal_lm import CausalLM
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.chat_templates import CASES, FAMILIES, make_chat_tokenizer
 from tests.helpers.tiny_lm import ALPHABET, batch_of, save_model
 

@@ -14,12 +14,12 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from grupo.core.errors import ConfigError
 from grupo.inference.vllm import Vllm
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loaded import LoadedModel
 from grupo.models.loading import Lora
 from grupo.models.quantization import Nf4
+from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import FAMILIES, answer_batch, save_model, tokenizer
 
 ANSWER = {"max_new_tokens": 4, "device": "cpu"}

@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers.utils import logging
 
-from grupo.core.errors import ConfigError
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
+from grupo.util.errors import ConfigError
 from tests.helpers.recurrent_model import save_random_model
 from tests.helpers.tiny_lm import FAMILIES
 

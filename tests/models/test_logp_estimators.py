@@ -6,11 +6,11 @@ from itertools import product
 import pytest
 import torch
 
-from grupo.core.rng import uniform
 from grupo.core.types import Response, Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
 from grupo.models.signal_models import scatter_to_batch
+from grupo.util.rng import uniform
 from tests.helpers.masked_rollouts import answers, batch, expected_logp
 
 

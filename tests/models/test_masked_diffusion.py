@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from grupo.core.aux_heads import LinearHead
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Response, Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
 from grupo.models.masked.unmask_order import ConfidenceOrder
 from grupo.models.masked_diffusion import MaskedDiffusion
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_masked_lm
 from tests.helpers.masked_rollouts import ORDERS, answers, batch, expected_logp
 from tests.helpers.tiny_lm import PROMPTS, batch_of

@@ -9,8 +9,6 @@ from transformers import AutoModelForCausalLM
 
 from grupo.algo.losses import KL, Clip
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -25,6 +23,8 @@ from grupo.rollouts.samplers import GroupSampler, with_self_hints
 from grupo.tasks import FromFunction
 from grupo.training.collate import collate
 from grupo.training.update import accumulate_gradients, add_signals
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 
 HINTER = Rollout(role="hinter")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs.session_cache import turn_texts
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.rewards import as_reward
+from grupo.util.errors import ConfigError
 from tests.helpers.chat_templates import FAMILIES, make_chat_tokenizer
 from tests.helpers.tiny_lm import TEMPLATE, batch_of, generate, save_model, tokenizer
 

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Rollout
 from grupo.inference.base import Request, StopConditions, generate_all
@@ -22,6 +20,8 @@ from grupo.models.evaluator import PaddedEvaluator
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.models.prompt_logprobs import PromptLogprobEngine
 from grupo.models.soft_thinking_lm import SoftThinkingLM
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_masked_lm
 from tests.helpers.tiny_lm import CONTEXT, build_cached, dense_attention
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from grupo.core.errors import ConfigError
-from grupo.core.rng import uniform
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.models.token_statistics import TokenDistributions, token_signals
+from grupo.util.errors import ConfigError
+from grupo.util.rng import uniform
 
 pytestmark = pytest.mark.usefixtures("with_and_without_compiler")
 

@@ -8,15 +8,15 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from grupo.core.errors import ConfigError
-from grupo.core.sharded_tensors import flat_entries, is_sharded, sharded_like, whole
+from grupo.algo.optimizers import SGD, Adam
+from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
+from grupo.algo.optimizers.update import optimizer_step
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.models.quantization import Nf4
 from grupo.models.sharding import FSDP2
-from grupo.optimizers import SGD, Adam
-from grupo.optimizers.state import optimizer_tensors, restore_optimizer
-from grupo.optimizers.update import optimizer_step
+from grupo.util.errors import ConfigError
+from grupo.util.sharded_tensors import flat_entries, is_sharded, sharded_like, whole
 from tests.helpers.tiny_lm import answer_batch, save_model
 
 

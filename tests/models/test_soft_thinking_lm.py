@@ -7,8 +7,6 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Rollout
 from grupo.inference.soft_tokens import (
     SoftThinkingConfig,
@@ -19,6 +17,8 @@ from grupo.inference.soft_tokens import (
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.models.soft_thinking_lm import SoftThinkingLM, SoftThinkingPolicy
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import batch_of
 
 QUESTION = "What is 2+2?"

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from grupo.algo.losses import Reinforce
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout
 from grupo.method import Method
 from grupo.models.flow import Flow
 from grupo.models.role_actor import RoleActor
 from grupo.models.text_choice import draw_text
 from grupo.training.update import accumulate_gradients
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_flow, tiny_lm
 
 MODES = {"</think>": 0.25, "<think>": 0.75}

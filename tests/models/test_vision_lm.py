@@ -12,8 +12,6 @@ import pytest
 import torch
 from transformers import AutoModelForMultimodalLM
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.media import Image, Video, media_of
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -30,6 +28,8 @@ from grupo.models.vision_lm import VisionLM, VisionPolicy
 from grupo.recipe import Recipe
 from grupo.tasks import InMemoryTasks
 from grupo.training.start_from import with_model
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import vision_families
 from tests.helpers.media_prompts import answers, mixed_prompts, prompt
 from tests.helpers.tiny_lm import batch_of

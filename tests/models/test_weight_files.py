@@ -9,11 +9,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from grupo.core.errors import ConfigError
 from grupo.models.causal_lm import CausalLM
 from grupo.models.flow import Flow
 from grupo.models.loading import Lora
 from grupo.models.masked_diffusion import MaskedDiffusion
+from grupo.util.errors import ConfigError
 from tests.helpers import tiny_diffusers_pipeline, tiny_masked_lm
 from tests.helpers.recurrent_model import save_random_model
 from tests.helpers.tiny_lm import FAMILIES

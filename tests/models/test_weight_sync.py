@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
+from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import answer_batch
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.pipeline.merge import Merged, MergedWeights, linear, spherical
+from grupo.util.errors import ConfigError
 
 
 def test_linear_is_the_weighted_mean():

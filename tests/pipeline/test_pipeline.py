@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.loading import Lora
@@ -24,6 +23,7 @@ from grupo.pipeline.validate import check_pipeline
 from grupo.recipe import Evaluation
 from grupo.rewards import LearnedReward
 from grupo.tasks import Between
+from grupo.util.errors import ConfigError
 from tests.helpers.pipelines import PIPELINES, short, with_lora
 from tests.helpers.training_components import WIDE
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.core.errors import ConfigError
 from grupo.methods.sft import sft
 from grupo.models.aux_heads import HEADS_FILE, head_weights
 from grupo.pipeline import (
@@ -35,6 +34,7 @@ from grupo.tasks import split_tasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.load_run import load_policy
 from grupo.training.run_dir import MERGED, RunFolder
+from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import LORA, exported, short, with_lora
 from tests.helpers.training_components import env_with_reward, same

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.tasks.countdown import countdown_task
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 SCRIPT = load_module_file(ROOT / "recipes" / "small_claims" / "backtracking.py")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grupo.core.importing import load_module_file
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 RECIPE = load_module_file(ROOT / "recipes" / "guidance" / "drpo_reset.py")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout, Task
+from grupo.util.importing import load_module_file
 from tests.helpers.command_line import run_command
 from tests.helpers.paths import ROOT
 from tests.helpers.tiny_lm import TEMPLATE, save_model

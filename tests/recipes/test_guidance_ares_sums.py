@@ -2,8 +2,8 @@
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 SUMS = load_module_file(ROOT / "recipes" / "guidance" / "ares_sums.py")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from grupo.algo.filters import keep_all
-from grupo.claims.environments import sample
-from grupo.core.importing import load_module_file
+from grupo.evidence.claims.environments import sample
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 ARPO = load_module_file(ROOT / "recipes" / "guidance" / "arpo.py")

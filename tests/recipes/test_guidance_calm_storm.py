@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout
 from grupo.pipeline import CollectStage, Pipeline, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "guidance"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.rollouts.curricula import ShuffledTasks
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 DUMP = load_module_file(ROOT / "recipes" / "guidance" / "dump.py")

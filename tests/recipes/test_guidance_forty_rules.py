@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from grupo.algo.losses import RatioToCurrent
-from grupo.core.importing import load_module_file
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks.document_questions import RULES_PREFIX, DocumentQuestions
 from grupo.toy.rule_books_lm import ToyRuleBooksLM
 from grupo.training.learner import Learner
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 RULES = load_module_file(ROOT / "recipes" / "guidance" / "forty_rules.py")

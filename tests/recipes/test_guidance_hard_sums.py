@@ -2,12 +2,12 @@
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.rollouts.samplers import GroupSampler, Rescue
 from grupo.rollouts.samplers.hints import leaks_answer
 from grupo.rollouts.samplers.trained_prompts import asked_prompt, plain_prompt
 from grupo.tasks import DigitSums
 from grupo.tasks.digit_sums import STYLES
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 SUMS = load_module_file(ROOT / "recipes" / "guidance" / "hard_sums.py")

@@ -3,8 +3,8 @@
 import pytest
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.core.importing import load_module_file
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 REMIX = load_module_file(ROOT / "recipes" / "guidance" / "remix.py")

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.prompt_text import append_text
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.models.multi_policy_spec import MultiPolicy
@@ -18,6 +17,7 @@ from grupo.tasks.digit_sums import (
     first_additions,
 )
 from grupo.toy.tokenizers import word_tokenizer
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 TASK = DigitSums(10, 10, size=1).load()[0]

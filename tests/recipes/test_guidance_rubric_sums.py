@@ -2,9 +2,9 @@
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout
 from grupo.tasks.digit_sums import DigitSums
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 

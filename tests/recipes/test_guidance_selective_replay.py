@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 
 from grupo.algo.replay_rules import FillFromBuffer, no_replay
-from grupo.claims.hard_sums import steps_for_tokens
-from grupo.core.importing import load_module_file
+from grupo.evidence.claims.hard_sums import steps_for_tokens
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import EarlyStopping
 from grupo.testing.batches import make_batch
 from grupo.toy.digit_sums_lm import ToyDigitSumsLM
 from grupo.training.learner import Learner
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FILE = load_module_file(ROOT / "recipes" / "guidance" / "selective_replay.py")

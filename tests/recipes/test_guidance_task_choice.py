@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from grupo.core.importing import load_module_file
 from grupo.rollouts.curricula import ShuffledTasks, SourceBandit
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 RECIPE = load_module_file(ROOT / "recipes" / "guidance" / "task_choice.py")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from grupo.config.validate import check_columns, check_recipe
-from grupo.core.importing import load_module_file
 from grupo.core.types import Task
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 HARD: Any = load_module_file(ROOT / "recipes" / "hard" / "samplers.py")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
-from grupo.core.importing import load_module_file
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.pipeline import Pipeline, run_pipeline
 from grupo.rewards import PerRolloutReward
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.testing.batches import make_batch, perturb_logp
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 from tests.helpers.preference_batches import loss_and_gradient, pair_batch
 from tests.helpers.scripted_actor import TASK, Once, script, texts

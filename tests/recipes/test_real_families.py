@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
+from grupo.evidence.survey import TaskFamily
 from grupo.recipe import Recipe
-from grupo.survey import TaskFamily
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "real"

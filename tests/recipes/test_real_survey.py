@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from grupo.core.importing import load_module_file
-from grupo.survey.family_survey import read_surveys
+from grupo.evidence.survey.family_survey import read_surveys
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 from tests.helpers.tiny_lm import TEMPLATE, save_model
 

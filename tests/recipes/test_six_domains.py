@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs.tools import Sandbox
 from grupo.toy.tokenizers import word_tokenizer
 from grupo.training.learner import Learner
+from grupo.util.errors import ConfigError
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "small_claims"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.pipeline import Pipeline
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 VARIANTS: Any = load_module_file(ROOT / "recipes" / "real" / "sum_variants.py")

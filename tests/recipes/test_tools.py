@@ -10,8 +10,6 @@ from statistics import fmean
 import pytest
 
 from grupo.algo.advantages import chain
-from grupo.core.errors import ConfigError
-from grupo.core.importing import load_module_file
 from grupo.core.interfaces import run_rollout, score_group
 from grupo.core.types import Response, Task
 from grupo.envs.tools import Python
@@ -26,6 +24,8 @@ from grupo.toy.tool_use import (
 )
 from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.training.trainer import run_training
+from grupo.util.errors import ConfigError
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 AGENTS = ROOT / "recipes" / "agents"

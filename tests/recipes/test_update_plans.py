@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
-from grupo.core.importing import load_module_file
 from grupo.methods.mars_selfplay import mars_selfplay
 from grupo.recipe import Recipe, with_max_minibatches
+from grupo.util.errors import ConfigError
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 from tests.helpers.preference_batches import loss_and_gradient, pair_batch
 

@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout, Task
+from grupo.evidence.survey import TaskSurvey, write_survey
 from grupo.methods.reg_grpo import AdvantageRegression
-from grupo.survey import TaskSurvey, write_survey
 from grupo.tasks import Highest, Selected
 from grupo.tasks.clips import ClipSpans
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "vision"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from grupo.core.boxes import find_boxes
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout
 from grupo.tasks.scenes import COLOURS
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "vision"

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout
 from grupo.tasks.scenes import Thing
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "vision"

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import SingleTurn
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 TASK = Task("k", "?", "single round cells", columns={"modality": "<XRAY>"})

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout, Task
 from grupo.tasks.document_crops import chart_svg, table_html
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 

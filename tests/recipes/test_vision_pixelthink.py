@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from grupo.core.boxes import find_boxes
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout
 from grupo.tasks.scene_boxes import PlacedThing, SceneBoxes
 from grupo.testing.batches import make_batch
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "vision"

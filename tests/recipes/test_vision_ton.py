@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from grupo.core.importing import load_module_file
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import InsideTag
+from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 
 FOLDER = ROOT / "recipes" / "vision"

@@ -6,10 +6,10 @@ import sys
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from grupo.core.errors import ConfigError
 from grupo.report.loggers import TensorBoardLogger
 from grupo.report.plots import plot_run
 from grupo.rollouts.evaluate import EvalResult, Proportion
+from grupo.util.errors import ConfigError
 
 
 def test_tensorboard_gets_every_metric_and_score(recipe, tmp_path):

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grupo.core.errors import ConfigError
 from grupo.report.checks.finding import Location
 from grupo.report.checks.load_run import load_run
 from grupo.report.checks.optimization import ZERO_LOSS
 from grupo.report.checks.progress import TRUNCATED_COMPLETIONS
 from grupo.report.doctor import CHECKS, examine, format_findings
 from grupo.storage.lock import Lock
+from grupo.util.errors import ConfigError
 
 
 def rollout(step: int, text: str, reward, error: str = "") -> dict:

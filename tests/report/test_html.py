@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.report.html.build import write_html_report
 from grupo.report.html.metric_docs import metric_definitions
+from grupo.util.errors import ConfigError
 from tests.helpers.written_runs import HOSTILE, write_run
 
 SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.testing import property_helpers
 from grupo.training.metrics import advantage_metrics
 from tests.helpers.paths import ROOT

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.report.html.payload import open_runs
 from grupo.report.html.run_view import RunView
+from grupo.util.errors import ConfigError
 from tests.helpers.written_runs import write_run
 
 

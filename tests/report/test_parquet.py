@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.report import parquet
 from grupo.report.rollouts import RolloutFilter
+from grupo.util.errors import ConfigError
 
 HOSTILE = "=1+1\x00\x1b[31m\u202e\ud800 </script>\n"
 

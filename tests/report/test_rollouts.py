@@ -6,8 +6,8 @@ import json
 import pytest
 from rich.console import Console
 
-from grupo.core.errors import ConfigError
 from grupo.report.rollouts import RolloutFilter, format_rollouts, select_rollouts
+from grupo.util.errors import ConfigError
 
 
 def rollout(step=0, text="4", reward: float | str = 1.0, **more):

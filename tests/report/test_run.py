@@ -6,12 +6,12 @@ import pytest
 from rich.console import Console
 
 import grupo
-from grupo.core.errors import ConfigError
 from grupo.report import train as train_module
 from grupo.report.notebook_display import NotebookDisplay
 from grupo.report.progress_bar import ProgressDisplay
 from grupo.report.run import Run
 from grupo.training.callbacks import NullCallback
+from grupo.util.errors import ConfigError
 
 
 def test_an_opened_run_has_summary_metrics_recipe_and_rollouts(real_run, recipe):

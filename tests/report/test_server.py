@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.report.html.server import ReportServer
+from grupo.util.errors import ConfigError
 from tests.helpers.report_servers import served
 from tests.helpers.written_runs import metrics, write_lines, write_run
 

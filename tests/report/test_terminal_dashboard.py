@@ -6,8 +6,8 @@ import time
 import pytest
 from rich.console import Console
 
-from grupo.core.errors import ConfigError
 from grupo.report import terminal_dashboard
+from grupo.util.errors import ConfigError
 from tests.helpers.written_runs import HOSTILE, write_run
 
 

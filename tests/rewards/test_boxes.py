@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from grupo.core.boxes import find_boxes
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import BoxCenterHit, BoxCloseness, BoxIoU, ColumnNumber, InsideTag
 from grupo.rewards.boxes import points_distance
+from grupo.util.errors import ConfigError
 
 PICTURE = Image.from_pixels(np.zeros((50, 100, 3), np.uint8))
 PROMPT = ({"role": "user", "content": [{"type": "image", "image": PICTURE}]},)

@@ -5,14 +5,13 @@ import time
 
 import pytest
 
+from grupo.config.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.config.validate import check_component_tasks
 from grupo.config.validate_rewards import declared_reward_range
 from grupo.core.component import to_code
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
-from grupo.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.rewards import (
     ByColumn,
     ExactMatch,
@@ -24,6 +23,7 @@ from grupo.rewards import (
 )
 from grupo.rewards.majority_vote import MajorityVote
 from grupo.tasks import ReasoningGym
+from grupo.util.errors import ConfigError
 
 ROUTES = (Route("sums", ExactMatch()), Route("prose", LengthPenalty(2, penalty_coef=0.5)))
 

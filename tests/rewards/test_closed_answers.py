@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import CheckedSolutions, MultipleChoice, NumberWithin, SetOfSolutions
 from grupo.rewards.closed_answers import parse_number
+from grupo.util.errors import ConfigError
 
 
 def rollout(text):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AfterMarker, CountdownExpression
+from grupo.util.errors import ConfigError
 
 TASK = Task("k", "?", 24, columns={"numbers": [3, 8, 5, 5]}, location="t, line 1")
 

@@ -5,7 +5,6 @@ import torch
 
 pytest.importorskip("sklearn")
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.image_digits import (
     DigitProbability,
@@ -16,6 +15,7 @@ from grupo.rewards.image_digits import (
 )
 from grupo.storage import tensor_text
 from grupo.tasks.digit_captions import DIGIT_NAMES, DigitTasks, parse_digit
+from grupo.util.errors import ConfigError
 
 
 def image_rollout(index):

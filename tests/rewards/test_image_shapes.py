@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm
 from grupo.envs.image_generation import ImageGeneration
@@ -24,6 +23,7 @@ from grupo.rewards.image_shapes import (
 from grupo.storage import tensor_text
 from grupo.tasks.shape_captions import CaptionTasks, ShapeTasks, all_captions, parse_scene
 from grupo.toy.shape_flow import draw_scene
+from grupo.util.errors import ConfigError
 
 CAPTION = "two red squares left of a blue circle"
 ENV = ImageGeneration(

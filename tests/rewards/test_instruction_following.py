@@ -6,11 +6,11 @@ import time
 import pytest
 
 from grupo.core.component import to_code
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import InstructionFollowing, all_met, share_met, whole_text
 from grupo.rewards.instruction_formats import IFEVAL, TULU, task_constraints
+from grupo.util.errors import ConfigError
 
 
 def rollout(text):

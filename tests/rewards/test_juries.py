@@ -4,10 +4,10 @@ from statistics import fmean
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import Debate, Jury, Statement, majority
 from grupo.rewards.pairwise import PairwiseWinRate
+from grupo.util.errors import ConfigError
 
 TASK = Task("k", "?")
 A, B = (Rollout((("?", Response((number,), (0.0,), text=str(number))),)) for number in (1, 2))

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 
 from grupo.core.aux_heads import DeepHead, ExportedHead, LinearHead, OwnModelHead
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.models.aux_heads import HEADS_FILE
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.loading import Lora
 from grupo.rewards import LearnedReward
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import CONTEXT, answer_batch, save_model
 
 TASK = Task("t", "Hi")

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import BudgetBand, BudgetTriangle, ExactMatch, InsideTag, TagFormat
+from grupo.util.errors import ConfigError
 
 TEXT = "<think>2 and 2</think><answer>4</answer>"
 

@@ -4,11 +4,11 @@ from math import exp
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.rewards.listener import ListenerProbability
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 
 TASK = Task("t", "Q", "cd", columns={"options": ("ab", "cd")})

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AnswerError, InsideTag, MathEqual, MathError, last_boxed
 from grupo.rewards import math_equal as module
 from grupo.rewards.math_equal import MAX_CHARS, math_equal
+from grupo.util.errors import ConfigError
 from tests.helpers.math_pairs import EQUAL, UNEQUAL
 
 HANGING = "9^{9^{9^{9}}}"

@@ -4,10 +4,10 @@ from statistics import fmean
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.noisy_preferences import NoisyPreferences, win_rate
 from grupo.rewards.pairwise import PairwiseWinRate
+from grupo.util.errors import ConfigError
 
 TASK = Task("k", "?")
 

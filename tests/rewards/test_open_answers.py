@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import ColumnMatch, ExactMatch, GuardedAnswer, SimilarText, TextBefore
 from grupo.rewards.open_answers import NgramCosine
+from grupo.util.errors import ConfigError
 
 TASK = Task("k", "?", "lung nodule")
 

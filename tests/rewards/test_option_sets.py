@@ -2,9 +2,9 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.option_sets import OptionSubset
+from grupo.util.errors import ConfigError
 
 
 def score(text, reference="A,C"):

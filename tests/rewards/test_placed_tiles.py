@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import PlacedTiles
+from grupo.util.errors import ConfigError
 
 
 def score(text: str, reference: str = "2 0 3 1"):

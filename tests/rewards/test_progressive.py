@@ -5,11 +5,11 @@ from math import exp, sqrt
 import pytest
 
 from grupo.core.component import component
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs.tools import ParsedCalls
 from grupo.rewards import LengthAwareBleu, ProgressiveReward
 from grupo.rewards.base import PerRolloutReward
+from grupo.util.event_loop import run_coroutine
 
 TASK = Task("k", "?", "a red cat")
 CALL = '<tool_call>{"name": "find", "arguments": {}}</tool_call>'

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from grupo.config.validate import check_component_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import AfterMarker, AnswerError, ReasoningGymVerifier
@@ -13,6 +12,7 @@ from grupo.rewards.reasoning_gym import GuardedVerifier
 from grupo.rewards.reasoning_gym_guards import REFUSED_FAMILIES, Guard, matches
 from grupo.tasks import ReasoningGym
 from grupo.tasks.reasoning_gym import create_gym_dataset
+from grupo.util.errors import ConfigError
 
 ENTRY = {"answer": "4"}
 BOXNET = ReasoningGym("boxnet", size=1).load()[0]

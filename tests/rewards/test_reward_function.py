@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from grupo.core.component import to_code
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
     ExactMatch,
@@ -19,6 +18,7 @@ from grupo.rewards import (
     as_reward,
     load_reward,
 )
+from grupo.util.errors import ConfigError
 
 CHAT = ({"role": "user", "content": "2 + 2 ="},)
 TASK = Task("k", "2 + 2 =", "4", "sums", {"solution": "4", "level": 3})

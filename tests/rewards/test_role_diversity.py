@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.pipeline import JoinedRoleChains
 from grupo.rewards import ExactMatch, InsideTag, RegexMatch, RoleDiversity, TagFormat
 from grupo.rewards.role_diversity import distinct_bigrams, type_token_ratio
+from grupo.util.errors import ConfigError
 
 WELL_FORMED = RegexMatch(r"[\s\S]*")
 MEASURES = (type_token_ratio, distinct_bigrams)

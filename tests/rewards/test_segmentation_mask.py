@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import FloodFill, MaskIoU
 from grupo.tasks.scenes import picture_prompt
+from grupo.util.errors import ConfigError
 
 PIXELS = np.zeros((4, 6, 3), np.uint8)
 PIXELS[1:3, 1:3] = (200, 0, 0)  # a square of 4 pixels

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.segmentation_prompt import SegmentationPrompt
+from grupo.util.errors import ConfigError
 
 TASK = Task("k", "?", "[0, 0, 100, 100]", columns={"points": [[30, 50], [70, 50]]})
 THOUGHTS = "<think>here</think><answer>{}</answer>"

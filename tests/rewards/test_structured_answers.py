@@ -2,7 +2,6 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
@@ -14,6 +13,7 @@ from grupo.rewards import (
     unchanged,
     without_case,
 )
+from grupo.util.errors import ConfigError
 
 ZEBRA = {
     "header": ["house", "colour", "pet"],

@@ -2,7 +2,6 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
     AfterMarker,
@@ -18,6 +17,7 @@ from grupo.rewards import (
     last_boxed,
     whole_text,
 )
+from grupo.util.errors import ConfigError
 
 
 def rollout(text, length=1):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.time_spans import TimeSpanFormat, TimeSpanIoU, temporal_iou, time_span
+from grupo.util.errors import ConfigError
 
 TASK = Task("k", "?", (4, 8))
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.renderers import parse_path
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import (
     EditSimilarity,
@@ -17,6 +15,8 @@ from grupo.rewards import (
     plain_latex,
 )
 from grupo.rewards.tree_edit import Tree, tree_edit_distance
+from grupo.tasks.renderers import parse_path
+from grupo.util.errors import ConfigError
 
 TABLE = "<table><tr><td>1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr></table>"  # 7 nodes
 

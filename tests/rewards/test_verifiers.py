@@ -2,10 +2,10 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout
 from grupo.rewards import InsideTag, MathEqual, ReasoningGymVerifier
 from grupo.tasks import ReasoningGym
+from grupo.util.errors import ConfigError
 
 
 def rollout(text):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Video
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import VideoMaskQuality
 from grupo.rewards.video_mask_quality import boundary_f, boundary_of, mean_boundary_f
+from grupo.util.errors import ConfigError
 
 
 def square(left, side=4, size=16):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Video
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards.video_masks import (
@@ -12,6 +11,7 @@ from grupo.rewards.video_masks import (
     matched_boxes,
     mean_mask_iou,
 )
+from grupo.util.errors import ConfigError
 
 SIZES = (10, 5, 20)  # rows of the object in each of three frames; it is 10 pixels wide
 

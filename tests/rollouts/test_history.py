@@ -8,13 +8,13 @@ import pytest
 
 from grupo.core.batch import TaskHistory
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.kept_rollouts import BestAndWorst
 from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Response, Rollout, Seat, Task
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import strict_json
+from grupo.util.errors import ConfigError
 
 SUM, RIDDLE = Task("sum", "1 + 1 ="), Task("riddle", "What am I?")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.storage import checkpoint, manifest
 from grupo.storage.checkpoint import CorruptRun, NoCheckpoint, SaveFailed
+from grupo.util.errors import ConfigError
 from tests.helpers.saved_states import save
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.storage.journal import DamagedJournal, Journal, JournalMark
+from grupo.util.errors import ConfigError
 
 RECORDS = [{"step": 0, "loss": 0.1}, {"step": 1, "text": "é\n"}, {"step": 2, "loss": float("nan")}]
 LOADED = [*RECORDS[:2], {"step": 2, "loss": "NaN"}]

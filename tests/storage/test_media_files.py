@@ -6,13 +6,13 @@ import json
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Audio, Image, Video
 from grupo.core.types import Response, Rollout
 from grupo.storage import checkpoint, rollout_json, strict_json
 from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.journal import Journal
 from grupo.storage.media_files import MediaFiles, check_file, inline, reference, restored
+from grupo.util.errors import ConfigError
 from tests.helpers.run_outcomes import flip_bit
 
 PICTURE = Image.from_pixels(np.full((2, 2, 3), 7, np.uint8))

@@ -24,7 +24,7 @@ LOADERS = {"torch", "jit", "yaml", "np", "numpy", "pickle", "hub", "marshal"}  #
 KEYWORDS = {("trust_remote_code", True), ("allow_pickle", True), ("weights_only", False)}
 IMPORT = ["importlib.import_module"]
 ALLOWED = {
-    "core/importing.py": ["exec_module", "import_module"],  # modules and files that the user names
+    "util/importing.py": ["exec_module", "import_module"],  # modules and files that the user names
     # modules of the package itself, or of a constant name
     "__init__.py": IMPORT,
     "catalogue/entries.py": IMPORT,
@@ -36,14 +36,14 @@ ALLOWED = {
     "envs/verifiers/loading.py": IMPORT,
     "envs/verifiers/session.py": IMPORT,
     "inference/vllm.py": IMPORT,
-    "ray_cluster/cluster.py": IMPORT,
-    "ray_cluster/serve.py": IMPORT,
-    "ray_cluster/server_host.py": IMPORT,
-    "recipe_files/types.py": IMPORT,
+    "ray_workers/cluster.py": IMPORT,
+    "ray_workers/serve.py": IMPORT,
+    "ray_workers/server_host.py": IMPORT,
+    "config/recipe_files/types.py": IMPORT,
     # safe loaders only
-    "migrate/recipe_text.py": ["yaml"],
-    "migrate/shell.py": ["yaml"],
-    "recipe_files/read.py": ["yaml"],
+    "config/migrate/recipe_text.py": ["yaml"],
+    "config/migrate/shell.py": ["yaml"],
+    "config/recipe_files/read.py": ["yaml"],
 }
 
 

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load as reference_load
 from torch import Tensor
 
-from grupo.core.errors import ConfigError
 from grupo.storage import safetensors
+from grupo.util.errors import ConfigError
 
 
 def bits(tensor: Tensor) -> tuple[torch.dtype, torch.Size, bytes]:

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
+from grupo.util.errors import ConfigError
 
 
 def bits(x: float) -> bytes:

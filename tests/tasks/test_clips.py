@@ -5,11 +5,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Video
 from grupo.rewards.time_spans import TimeSpanIoU
 from grupo.tasks.clips import ClipOrder, ClipSpans, MovingThing, draw_clip, ordered_clip
 from grupo.tasks.scenes import COLOURS
+from grupo.util.errors import ConfigError
 
 
 def test_a_thing_is_seen_in_its_time_span_and_half_alone():

@@ -6,12 +6,12 @@ import re
 import pytest
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.rollouts.samplers import ConversationColumn
 from grupo.tasks import DatasetTasks, InMemoryTasks
 from grupo.tasks.base import task_key
 from grupo.tasks.conversations import completed_turns, conversation_turns, task_demonstration
+from grupo.util.errors import ConfigError
 
 USER = {"role": "user", "content": "Hi"}
 HELLO = {"role": "assistant", "content": "Hello"}

@@ -2,7 +2,6 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout
 from grupo.rewards import AfterMarker, CountdownExpression
@@ -16,6 +15,7 @@ from grupo.tasks.countdown import (
     start_state,
     terse_trace,
 )
+from grupo.util.errors import ConfigError
 
 REWARD = CountdownExpression(AfterMarker(ANSWER.strip()))
 

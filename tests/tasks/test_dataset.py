@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.tasks import Columns, DatasetTasks, FromFunction, task_key
+from grupo.util.errors import ConfigError
 
 VERL = {
     "data_source": "openai/gsm8k",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.rollouts.samplers.hints import leaks_answer
 from grupo.tasks import DigitSums
 from grupo.tasks.digit_sums import STYLES, first_additions, worked_solution
+from grupo.util.errors import ConfigError
 
 
 def test_every_style_adds_all_terms_and_has_the_right_answer():

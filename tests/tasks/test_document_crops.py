@@ -2,11 +2,11 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import media_of
 from grupo.rewards import FormulaRenderer, SvgRenderer
 from grupo.rewards.table_similarity import parse_table
 from grupo.tasks.document_crops import DRAWERS, DocumentCrops
+from grupo.util.errors import ConfigError
 
 
 def test_answers_of_each_domain_are_readable():

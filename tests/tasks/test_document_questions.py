@@ -2,8 +2,8 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.tasks.document_questions import OBJECTS, RULES_PREFIX, DocumentQuestions, RuleBooks
+from grupo.util.errors import ConfigError
 
 
 def rules_of(document: str) -> list[str]:

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 import reasoning_gym
 
-from grupo.core.errors import ConfigError
 from grupo.tasks import FromFunction, ReasoningGym, TaskMixture
+from grupo.util.errors import ConfigError
 
 
 def test_a_task_depends_on_its_index_only():

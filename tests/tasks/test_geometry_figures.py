@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image, media_of
 from grupo.tasks.geometry_figures import SHAPES, Figure, FigureAreas, draw_figure, random_figure
+from grupo.util.errors import ConfigError
 
 CELL = 20  # pixels, so that edges hardly count
 

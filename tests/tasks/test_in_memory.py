@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from datasets import Dataset, DatasetDict
 
-from grupo.core.errors import ConfigError
-from grupo.core.limits import TASK_ROWS
 from grupo.core.types import Task
 from grupo.tasks import Columns, DatasetTasks, InMemoryTasks, TaskMixture, split_tasks
 from grupo.toy.quickstart import RECIPE
+from grupo.util.errors import ConfigError
+from grupo.util.limits import TASK_ROWS
 
 ROWS = [
     {"prompt": f"{i} + 1 =", "answer": str(i + 1), "level": i, "source": "sums"} for i in range(12)

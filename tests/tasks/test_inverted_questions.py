@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.tasks import InMemoryTasks, InvertedQuestions
 from grupo.tasks.inverted_questions import inverted_options, negated_question
+from grupo.util.errors import ConfigError
 
 OPTIONS = ["cat", "dog", "car", "sky"]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image, media_of
 from grupo.tasks.labelled_pictures import LabelFolders, PictureClassification
+from grupo.util.errors import ConfigError
 
 
 @component

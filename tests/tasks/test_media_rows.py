@@ -10,7 +10,6 @@ from datasets import Image as ImageFeature
 from PIL import Image as PillowImage
 from pyarrow import parquet
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Audio, Image, Video, media_of
 from grupo.tasks.base import task_key
 from grupo.tasks.columns import Columns, task_from_row
@@ -18,6 +17,7 @@ from grupo.tasks.conversations import task_demonstration
 from grupo.tasks.dataset import DatasetTasks
 from grupo.tasks.in_memory import InMemoryTasks
 from grupo.tasks.preference_rows import answers_in
+from grupo.util.errors import ConfigError
 
 
 def picture(shade):

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from grupo.config.overrides import parse_value
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.core.validation import PromptLimit
 from grupo.tasks import DatasetTasks, LazyTasks, overlong, split_tasks
 from grupo.tasks.overlong import OverlongHandler, drop, error, fit_prompts, truncate
+from grupo.util.errors import ConfigError
 from tests.helpers.chat_templates import make_chat_tokenizer
 
 

@@ -2,8 +2,6 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.importing import import_function
 from grupo.tasks import (
     Columns,
     DatasetTasks,
@@ -12,6 +10,8 @@ from grupo.tasks import (
     TaskMixture,
     parse_task_source,
 )
+from grupo.util.errors import ConfigError
+from grupo.util.importing import import_function
 
 
 def test_a_family_has_its_settings_as_arguments():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.media import Image, media_of
 from grupo.tasks.picture_puzzles import (
     HOLE,
@@ -20,6 +19,7 @@ from grupo.tasks.picture_puzzles import (
     shuffled,
     turned,
 )
+from grupo.util.errors import ConfigError
 
 
 @component

@@ -3,12 +3,12 @@
 import pytest
 
 from grupo.config.validate import check_columns
-from grupo.core.errors import ConfigError
 from grupo.methods.bco import bco
 from grupo.methods.dpo import dpo
 from grupo.rollouts.samplers import LabelledAnswers, SelfImprovingPairs
 from grupo.tasks import InMemoryTasks
 from grupo.tasks.preference_rows import answers_in, label_of
+from grupo.util.errors import ConfigError
 
 USER = {"role": "user", "content": "Hi"}
 GOOD = {"role": "assistant", "content": "Hello"}

@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.tasks import ProductionPlans
 from grupo.tasks.production_plans import largest_profit, plan_prompt
+from grupo.util.errors import ConfigError
 
 
 def best_by_search(profit, use, stock):

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import AfterThinking, InsideTag, SetOfSolutions
 from grupo.tasks import TREE, AlphameticTasks, Prior, SudokuTasks
 from grupo.tasks.puzzles import alphametic_task, solve_alphametic, solve_sudoku
+from grupo.util.errors import ConfigError
 
 REWARD = SetOfSolutions(extract=AfterThinking(InsideTag("answer")))
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from grupo.core.boxes import find_boxes
-from grupo.core.errors import ConfigError
 from grupo.tasks.scene_boxes import SceneBoxes, draw_things, place_things, quarter_of
 from grupo.tasks.scenes import COLOURS
 from grupo.tasks.screen_boxes import ScreenBoxes, draw_screen, random_widgets
 from grupo.toy.scene_box_examples import LIST_REQUEST, SceneBoxExamples
+from grupo.util.errors import ConfigError
 
 
 def pixels_of_colour(pixels, colour):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.tasks import (
     EvalShare,
@@ -13,6 +12,7 @@ from grupo.tasks import (
     split_tasks,
     task_key,
 )
+from grupo.util.errors import ConfigError
 
 # the same prompt occurs three times: at 0, 4 and 5
 PROMPTS = ("a", "b", "c", "d", "a", " a ")

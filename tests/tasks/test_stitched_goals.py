@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.tasks import StitchedGoals
+from grupo.util.errors import ConfigError
 
 TWO_WALKS = [
     {"prompt": "A", "states": ["s0", "s1", "s2"], "actions": ["right", "up"]},

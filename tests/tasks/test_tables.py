@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.tasks import Columns, DatasetTasks, parse_task_source, split_tasks, task_key
 from grupo.tasks.tables import parquet
+from grupo.util.errors import ConfigError
 
 ROWS = [{"prompt": f"{i} + 1 =", "answer": str(i + 1)} for i in range(7)]
 

@@ -10,7 +10,7 @@ from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, Whiten, cha
 from grupo.algo.aggregation import ConstantLength, token_mean, token_sum
 from grupo.algo.losses import KL, NLL, Clip, Entropy, Loss, Reinforce
 from grupo.algo.ratios import sequence, turn
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from grupo.core.errors import ConfigError
 from grupo.toy import ensure_trained, train_toy_model
 from grupo.toy.quickstart import TOY_MODEL
+from grupo.util.errors import ConfigError
 
 SMALL = replace(
     TOY_MODEL,

@@ -11,14 +11,14 @@ from tests.helpers.paths import ROOT
 pytest.importorskip("sklearn")
 
 from grupo.algo.advantages import chain
-from grupo.core.importing import import_object
-from grupo.core.rng import make_rng
 from grupo.models.flow import Flow
 from grupo.tasks.digit_captions import DIGIT_NAMES
 from grupo.testing.smoke.run import negate
 from grupo.toy.digit_flow import DigitsFlow
 from grupo.toy.flow_pretrain import ensure_trained_flow, train_flow
 from grupo.training.trainer import run_training
+from grupo.util.importing import import_object
+from grupo.util.rng import make_rng
 
 RECIPE = f"{ROOT}/recipes/images/digits.py:RECIPE"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grupo.claims.hard_sums import ENV
-from grupo.claims.tiny_lm import mean_terms
+from grupo.evidence.claims.hard_sums import ENV
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.models.causal_lm import CausalLM
 from grupo.tasks import DigitSums
 from grupo.tasks.digit_sums import first_additions

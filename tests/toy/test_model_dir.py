@@ -2,12 +2,12 @@
 
 import sys
 
-from grupo.core.importing import load_module_file
 from grupo.tasks import digit_sums, scenes
 from grupo.toy import masked_lm, sft, tokenizers
 from grupo.toy.digit_sums_lm import ToyDigitSumsLM
 from grupo.toy.model_dir import code_modules, model_dir_of
 from grupo.toy.vision_lm import ToyVisionLM
+from grupo.util.importing import load_module_file
 
 EXAMPLES = '''"""Examples."""
 

@@ -6,13 +6,13 @@ from random import Random
 import pytest
 from transformers import AutoTokenizer
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, Task
 from grupo.envs import MultiTurn
 from grupo.tasks import FromFunction
 from grupo.toy import ensure_trained
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations, ToyMultiTurnLM
 from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.util.event_loop import run_coroutine
 
 
 class CountingGame:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from grupo.algo.advantages import chain
-from grupo.core.user_paths import models_dir
 from grupo.toy import ensure_trained
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
 from grupo.training.trainer import run_training
+from grupo.util.user_paths import models_dir
 
 
 def negate(x, batch):

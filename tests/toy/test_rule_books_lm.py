@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from grupo.claims.tiny_lm import mean_terms
+from grupo.evidence.claims.tiny_lm import mean_terms
 from grupo.models.causal_lm import CausalLM
 from grupo.tasks.document_questions import DocumentQuestions, RuleBooks
 from grupo.toy.arithmetic_lm import ensure_trained

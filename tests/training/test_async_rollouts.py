@@ -6,7 +6,6 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.method import Method
 from grupo.testing.smoke.echo_env import EchoEnv
 from grupo.testing.smoke.run import echo_recipe
@@ -14,6 +13,7 @@ from grupo.training.async_rollouts import AsyncRolloutQueue, PendingStep, StepSt
 from grupo.training.callbacks import NullCallback
 from grupo.training.collect import CollectedGroups
 from grupo.training.trainer import run_training
+from grupo.util.event_loop import run_coroutine
 
 
 def async_threads() -> list[str]:

@@ -8,7 +8,6 @@ from itertools import permutations
 import pytest
 
 from grupo.algo.filters import keep_nonzero_std
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import Actor, Env, EnvSpec, score_group
 from grupo.core.types import Group, Observation, Response, RewardResult, Rollout, Task
 from grupo.inference.batcher import DynamicBatcher
@@ -17,6 +16,7 @@ from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks, UnfinishedF
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
 from grupo.training.collect import CollectedGroups, collect_groups, drop_failed_rollouts
+from grupo.util.event_loop import run_coroutine
 
 TASKS = [Task(f"task {i}", "") for i in range(12)]
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from grupo.algo.ema import EMA
-from grupo.core.errors import ConfigError
 from grupo.recipe import Evaluation
 from grupo.training.load_run import load_policy
 from grupo.training.trainer import run_training
+from grupo.util.errors import ConfigError
 from tests.helpers import training_components
 from tests.helpers.training_recipes import base
 

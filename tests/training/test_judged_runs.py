@@ -8,7 +8,6 @@ import pytest
 
 from grupo.config.overrides import apply_overrides
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.recipe import Evaluation
@@ -17,6 +16,7 @@ from grupo.rewards.judges import NumberAfter, RubricItem
 from grupo.rewards.judges.session import close_sessions
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import resume_training, run_training
+from grupo.util.errors import ConfigError
 from tests.helpers.fake_judge import FakeJudge, fails, says
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.training_components import save_models

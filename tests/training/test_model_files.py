@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.base import AuxModel
 from grupo.models.loading import Lora
@@ -20,6 +19,7 @@ from grupo.training.model_files import ModelFile, model_files
 from grupo.training.run_dir import RunFolder
 from grupo.training.start_from import with_model
 from grupo.training.trainer import resume_training, run_training
+from grupo.util.errors import ConfigError
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.tiny_gguf import tiny_model, write_gguf
 from tests.helpers.training_recipes import base

@@ -6,8 +6,6 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from grupo.compare import Comparison, Steps, run_comparison
-from grupo.core.errors import ConfigError
-from grupo.core.in_memory import MissingObject
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.grpo import grpo
@@ -24,6 +22,8 @@ from grupo.training.run_check import RunChecker
 from grupo.training.run_dir import RunFolder
 from grupo.training.start_from import with_model
 from grupo.training.trainer import resume_training, run_training
+from grupo.util.errors import ConfigError
+from grupo.util.in_memory import MissingObject
 from tests.helpers.tiny_lm import save_model, tokenizer
 
 ROWS = [{"prompt": f"{i} + 1 =", "answer": str(i + 1)} for i in range(6)]

@@ -7,12 +7,12 @@ from grupo.algo.losses import KL, Clip
 from grupo.algo.replay_rules import FillFromBuffer, ReplayPlan, ReplayRequest, no_replay
 from grupo.config.validate import check_recipe
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.requires import Requires
 from grupo.models.base import AuxModel
 from grupo.training.extend import extend_run
 from grupo.training.learner import Learner
 from grupo.training.trainer import run_training
+from grupo.util.errors import ConfigError
 from tests.helpers import training_components, training_recipes
 
 WITH_KL = Clip() + 0.5 * KL()

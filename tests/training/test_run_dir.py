@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from grupo.core.batch import EMPTY_BATCH, Batch
-from grupo.core.errors import ConfigError
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
@@ -17,6 +16,7 @@ from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
 from grupo.training.rollout_records import rollout_records
 from grupo.training.run_dir import RunFolder
+from grupo.util.errors import ConfigError
 
 RECIPE = Recipe(
     CausalLM("model"),

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.core.errors import ConfigError
 from grupo.models.loading import Lora
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback
@@ -17,6 +16,7 @@ from grupo.training.load_run import load_policy
 from grupo.training.run_dir import RunFolder
 from grupo.training.start_from import describe_start, with_model
 from grupo.training.trainer import resume_training, run_training
+from grupo.util.errors import ConfigError
 from tests.helpers import training_components
 from tests.helpers.run_outcomes import differences, flip_bit, outcome
 from tests.helpers.training_recipes import METHOD, base

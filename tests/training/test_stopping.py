@@ -7,7 +7,6 @@ import pytest
 
 from grupo.algo.losses import KL, Clip
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
@@ -17,6 +16,7 @@ from grupo.rollouts.eval_scores import best_steps
 from grupo.storage.keep import KeepCheckpoints
 from grupo.tasks import ReasoningGym
 from grupo.training.stopping import StopInputs, measured_kl, stop_reason
+from grupo.util.errors import ConfigError
 
 RECIPE = Recipe(
     CausalLM("model"),

@@ -10,8 +10,6 @@ from transformers import LlamaForCausalLM
 from grupo.algo.filters import keep_nonzero_std
 from grupo.config.staleness import generation_schedule
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import open_env
 from grupo.core.schedules import Linear
 from grupo.core.types import Response, Rollout, Task
@@ -27,6 +25,8 @@ from grupo.rollouts.samplers.multi_temperature import MultiTemperature
 from grupo.training.learner import Learner
 from grupo.training.sampling_round import SamplingRound
 from grupo.training.unfinished_groups import UNLIMITED, StepLimit, UnfinishedGroup
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import scripted_play
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.training_components import (

@@ -12,13 +12,13 @@ from grupo.algo.aggregation import sequence_mean, token_mean
 from grupo.algo.losses import KL, NLL, Clip, Entropy, Loss, Reinforce
 from grupo.core.batch import Batch, PerAction, SignalDict, Signals
 from grupo.core.component import component
-from grupo.core.errors import MissingSignalError
 from grupo.core.requires import Requires
 from grupo.distributed.base import Ranks
 from grupo.method import Method
 from grupo.testing.batches import make_batch
 from grupo.testing.thread_ranks import run_ranks
 from grupo.training.update import _backward_passes, accumulate_gradients, add_signals, evaluate_all
+from grupo.util.errors import MissingSignalError
 
 
 class ParameterPolicy:

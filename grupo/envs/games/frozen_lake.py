@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs.games.gym_text import ActionNames
 from grupo.envs.games.gymnasium_env import MAX_SEED, GymnasiumGame, make_gymnasium_env
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key
 
 MOVES = ("left", "down", "right", "up")  # in the order of Gymnasium's action numbers
 ENV_ID = "FrozenLake-v1"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 SIGNIFICANT_DIGITS = 4
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.loader_errors import loader_errors
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.ranges import NonNegativeInt, PositiveInt
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs.daemon_threads import call_in_worker
 from grupo.envs.game_env import StepResult
 from grupo.envs.games.gym_text import parse_numbers, render_numbers
 from grupo.envs.games.invalid_actions import InvalidActionPolicy, RepeatObservation
 from grupo.tasks.base import LazyTasks
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.loader_errors import loader_errors
+from grupo.util.optional_deps import optional_dependency
+from grupo.util.rng import derive_key
 
 CHECK_SECONDS = 60.0  # in which an environment must have been made and reset
 MAX_SEED = 1 << 31  # seeds of Gymnasium's environments lie below

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.types import Task
 from grupo.envs.games.gym_text import ActionNames
 from grupo.envs.games.gymnasium_env import GymnasiumGame, make_gymnasium_env
+from grupo.util.errors import ConfigError
+from grupo.util.optional_deps import optional_dependency
 
 # in the order of MiniGrid's action numbers
 ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")

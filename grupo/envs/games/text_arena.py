@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.loader_errors import loader_errors
 from grupo.core.ranges import NonNegativeFloat, PositiveInt
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs.game_env import StepResult
 from grupo.envs.games.thread_random import ThreadRandom
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.loader_errors import loader_errors
+from grupo.util.rng import derive_key
 
 RAW_SUFFIX = "-raw"  # ends the registry names of games without wrappers
 Message = tuple[int, str, Any]  # the sender, -1 for the game; the text; its kind

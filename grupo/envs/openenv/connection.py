@@ -8,10 +8,10 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from grupo.core.errors import ConfigError
-from grupo.core.optional_deps import optional_dependency
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.bearer_token import auth_headers, without_token
+from grupo.util.errors import ConfigError
+from grupo.util.optional_deps import optional_dependency
 
 SCHEMA_SECONDS = 20.0  # in which a server must have answered with the schema of its actions
 NO_LIMIT = 1e6  # seconds; the caller closes a connection that does not answer in time

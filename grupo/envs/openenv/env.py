@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import NonNegativeInt, PositiveInt
-from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs.bearer_token import bearer_token, check_url
 from grupo.envs.games.invalid_actions import InvalidActionPolicy, RepeatObservation
@@ -22,6 +20,8 @@ from grupo.envs.openenv.session import (
 )
 from grupo.envs.openenv.text import action_by_schema, describe_actions, render_fields
 from grupo.tasks.base import LazyTasks
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key
 
 APP_PATTERN = re.compile(r"\w+(\.\w+)*:\w+")
 SCHEMES = ("http://", "https://", "ws://", "wss://")

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from grupo.core.errors import ConfigError
 from grupo.inference.engine_errors import EngineError, TransientServerError
 from grupo.inference.server_process import ManagedServer
+from grupo.util.errors import ConfigError
 
 START_SECONDS = 120.0  # until the first answer; the import of OpenEnv takes seconds
 _lock = Lock()  # several rollouts may find that the server has ended

@@ -4,13 +4,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from grupo.core.rng import derive_key
 from grupo.core.types import Observation, Task
 from grupo.envs.bearer_token import without_token
 from grupo.envs.game_env import StepResult
 from grupo.envs.games.invalid_actions import InvalidActionPolicy
 from grupo.envs.openenv.connection import Connection, InvalidActionError
 from grupo.envs.openenv.text import Fields
+from grupo.util.rng import derive_key
 
 MAX_SEED = 1 << 31
 RESET_COLUMN = "reset"  # of a task: the arguments of the environment's reset

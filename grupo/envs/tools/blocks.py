@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonEmptyString, PositiveInt
 from grupo.core.types import Observation, Task
 from grupo.envs.game_env import StepResult
+from grupo.util.errors import ConfigError
 
 RESPONSE = "response"
 

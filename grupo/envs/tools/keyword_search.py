@@ -3,10 +3,10 @@
 from functools import lru_cache
 from pathlib import Path
 
-from grupo.core.bm25 import Bm25
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import PositiveInt
+from grupo.util.bm25 import Bm25
+from grupo.util.errors import ConfigError
 
 
 @component

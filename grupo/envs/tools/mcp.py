@@ -7,11 +7,11 @@ from functools import cache, partial
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import FiniteSeconds
 from grupo.envs.bearer_token import check_url, without_token
 from grupo.envs.tools.mcp_connection import URL_PREFIXES, McpConnection
 from grupo.envs.tools.tool_calls import Tool, ToolCallError
+from grupo.util.errors import ConfigError, suggest
 
 ConnectionKey = tuple[str, tuple[tuple[str, str], ...], str]  # address, variables, token_env
 

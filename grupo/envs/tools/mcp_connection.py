@@ -9,11 +9,11 @@ from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import Any
 
-from grupo.core.errors import ConfigError
-from grupo.core.loader_errors import describe_error
-from grupo.core.optional_deps import optional_dependency
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.bearer_token import auth_headers, without_token
+from grupo.util.errors import ConfigError
+from grupo.util.loader_errors import describe_error
+from grupo.util.optional_deps import optional_dependency
 
 START_SECONDS = 30.0  # in which a server must have started and listed its tools
 CLOSE_SECONDS = 5.0

@@ -11,8 +11,8 @@ import tempfile
 from functools import cache, lru_cache
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.envs.tools.syscalls import ALLOWED, CONDITIONS, DENIED, Condition
+from grupo.util.errors import ConfigError
 
 ACT_ALLOW = 0x7FFF0000
 ACT_ERRNO = 0x00050000

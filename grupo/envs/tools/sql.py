@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import Seconds
+from grupo.util.errors import ConfigError
 
 PROGRESS_INTERVAL = 1000  # instructions of SQLite's virtual machine between two checks of the time
 MAX_VALUE_BYTES = 1 << 20

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.field_types import coerce_number, matches_type
+from grupo.util.errors import ConfigError, suggest
 
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"

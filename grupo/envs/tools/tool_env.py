@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.message_content import append_to
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Observation, Task
@@ -19,6 +18,7 @@ from grupo.envs.tools.tool_calls import (
     parse_calls,
     tool_specs,
 )
+from grupo.util.errors import ConfigError, suggest
 
 TOOLS_PROMPT = f"""# Tools
 

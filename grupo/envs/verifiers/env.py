@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Env
-from grupo.core.loader_errors import loader_errors
 from grupo.core.pending_env_steps import pending_env_step
 from grupo.core.ranges import FiniteSeconds, PositiveInt
 from grupo.core.types import RewardResult, Rollout, Task
@@ -23,6 +21,8 @@ from grupo.envs.verifiers.loading import EnvArgs, load_verifiers_env
 from grupo.envs.verifiers.rubric import reward_errors
 from grupo.envs.verifiers.session import VerifiersSession
 from grupo.tasks.base import LazyTasks, task_key
+from grupo.util.errors import ConfigError
+from grupo.util.loader_errors import loader_errors
 
 NO_LIMIT = 1_000_000  # turns, where the environment's own limit decides
 GRACE_SECONDS = 1.0  # by which a step ends its coroutine before the thread is abandoned

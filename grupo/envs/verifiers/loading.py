@@ -8,11 +8,11 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from grupo.core.errors import ConfigError
-from grupo.core.importing import load_module
-from grupo.core.loader_errors import loader_errors
-from grupo.core.optional_deps import optional_dependency
 from grupo.envs.verifiers.rubric import record_reward_errors
+from grupo.util.errors import ConfigError
+from grupo.util.importing import load_module
+from grupo.util.loader_errors import loader_errors
+from grupo.util.optional_deps import optional_dependency
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 EnvArgs = tuple[tuple[str, Any], ...]

@@ -5,11 +5,11 @@ from functools import cache
 
 import torch
 
-from grupo.core.timing import shortest_seconds
 from grupo.kernels import native
 from grupo.kernels.llama.activation_cache import ScratchBuffers
 from grupo.kernels.llama.ctypes_structs import ModelShape
 from grupo.kernels.llama.panels import multiply_panels, pack_panels
+from grupo.util.timing import shortest_seconds
 
 GENERATED_ROWS = 32  # tokens of a decode step
 UPDATED_ROWS = 1024  # tokens of a micro-batch

@@ -16,9 +16,9 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from grupo.core.device_copies import to_device
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.prefix_trie import PackedTokens
+from grupo.util.device_copies import to_device
 
 FlexKernel = Callable[..., Any]  # with the signature of flex_attention
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from grupo.core.device_copies import to_device
+from grupo.util.device_copies import to_device
 
 MIN_SAVED_TOKENS = 16  # a shared segment must save this many tokens
 

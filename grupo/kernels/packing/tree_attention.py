@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from grupo.core.device_copies import to_device
 from grupo.kernels.packing import native_attention
 from grupo.kernels.packing.block_attention import (
     AttentionBlock,
@@ -19,6 +18,7 @@ from grupo.kernels.packing.block_attention import (
     kernel_for,
 )
 from grupo.kernels.packing.prefix_trie import PackedTokens, Segment
+from grupo.util.device_copies import to_device
 
 TokenHeads = Float[Tensor, "M H d"]
 BlockSlices = tuple[slice, slice, AttentionBlock]  # packed queries, packed keys, their block

@@ -7,9 +7,7 @@ from random import Random
 from torch import Tensor
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import TokenLogprobs
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Observation, Response, Rollout
 from grupo.inference.counting_batcher import CountingBatcher
 from grupo.models.flow_matching.backbone import FlowBackbone
@@ -21,6 +19,8 @@ from grupo.models.flow_matching.sampler import (
     standard_normal,
 )
 from grupo.storage import tensor_text
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key, make_rng
 
 
 @dataclass(frozen=True)

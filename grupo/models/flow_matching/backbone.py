@@ -10,11 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from grupo.core.errors import ConfigError
 from grupo.models.config_file import check_model_name
 from grupo.models.flow_matching.diffusers import PipelineBackbone
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.models.loading import PIPELINE_INDEX, Lora
+from grupo.util.errors import ConfigError
 
 Condition = Mapping[str, Tensor]  # encoded prompts by keyword of the module, one row each
 

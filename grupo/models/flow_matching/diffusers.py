@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from grupo.core.errors import ConfigError
 from grupo.models.quiet_loading import quiet_diffusers
 from grupo.models.weight_files import check_pipeline
+from grupo.util.errors import ConfigError
 
 TIMESTEP_SCALE = 1000  # transformers of diffusers take times from 0 to this
 

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.core.rng import derive_key
 from grupo.models.flow_matching.backbone import VelocityField
 from grupo.models.flow_matching.sde_step import SDESteps
 from grupo.storage import tensor_text
+from grupo.util.rng import derive_key
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from grupo.core.errors import ConfigError, suggest
+from grupo.util.errors import ConfigError, suggest
 
 
 class SmallFlow(nn.Module):

@@ -12,14 +12,14 @@ from uuid import uuid4
 
 from safetensors import SafetensorError
 
-from grupo.core.console import print_error
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.exit_codes import CommandError
-from grupo.core.loader_errors import loader_errors
-from grupo.core.user_paths import models_dir
 from grupo.models.gguf.check import check_convertible, weight_type
 from grupo.models.gguf.header import GgufHeader, read_header
 from grupo.storage.atomic_files import fsync_dir, sha256_of
+from grupo.util.console import print_error
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.exit_codes import CommandError
+from grupo.util.loader_errors import loader_errors
+from grupo.util.user_paths import models_dir
 
 if TYPE_CHECKING:
     from grupo.models.gguf.convert import ConvertedModel

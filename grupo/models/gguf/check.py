@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.limits import MODEL_LAYERS
-from grupo.core.optional_deps import optional_dependency
 from grupo.models.gguf.header import GgufHeader
 from grupo.models.gguf.pre_tokenizers import check_pre_tokenizer
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.limits import MODEL_LAYERS
+from grupo.util.optional_deps import optional_dependency
 
 NOT_CAUSAL = {"general", "tokenizer", "t5", "umt5"}  # in transformers' lists of architectures
 TOKEN_IDS = ("bos", "eos", "unknown", "padding")

@@ -20,10 +20,10 @@ from transformers import (
 )
 from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
 
-from grupo.core.errors import ConfigError
 from grupo.models.gguf.header import GgufHeader
 from grupo.models.gguf.pre_tokenizers import set_pre_tokenizer
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.util.errors import ConfigError
 
 END_OF_TURN = "tokenizer.ggml.eot_token_id"  # of chat models, beside that of a text
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from grupo.core.errors import ConfigError
-from grupo.core.limits import GGUF_ENTRIES, GGUF_STRING, Limit
+from grupo.util.errors import ConfigError
+from grupo.util.limits import GGUF_ENTRIES, GGUF_STRING, Limit
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -6,8 +6,8 @@ ids would be wrong. The names here are those that it does not know and of which 
 
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
 from grupo.models.gguf.header import GgufHeader
+from grupo.util.errors import ConfigError, suggest
 
 BYTE_LEVEL = "gpt2"  # the value of tokenizer.ggml.model for byte-level BPE
 SETTING = "tokenizer.ggml.pre"

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.types import Observation, Response, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.context import context_tokens
 from grupo.models.masked.canvas import CanvasRequest, rollout_canvas_start
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

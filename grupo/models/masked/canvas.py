@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from grupo.core.rng import derive_key
 from grupo.core.types import Rollout
 from grupo.inference.base import Request
+from grupo.util.rng import derive_key
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.core.errors import ConfigError
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels.hidden_states import HiddenStates
 from grupo.models.masked.logp_estimators import MaskedViews
 from grupo.models.token_statistics import TokenDistributions
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

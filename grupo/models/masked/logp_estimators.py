@@ -16,7 +16,7 @@ from torch import Tensor
 from grupo.core.batch import Batch
 from grupo.core.component import check_field, component
 from grupo.core.ranges import OpenProbability
-from grupo.core.rng import uniform
+from grupo.util.rng import uniform
 
 Inputs = Mapping[str, Tensor]
 

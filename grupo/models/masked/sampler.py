@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grupo.core.rng import uniform
 from grupo.inference.base import Reply, Request, batchable_groups, check_generate_only
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.masked.canvas import CanvasSize, make_span, pad_rows, request_canvas_start
@@ -18,6 +17,7 @@ from grupo.models.masked.denoiser import Denoiser
 from grupo.models.masked.logp_estimators import LogpEstimator
 from grupo.models.masked.unmask_order import UnmaskingOrder
 from grupo.models.token_statistics import token_signals
+from grupo.util.rng import uniform
 
 
 @dataclass(frozen=True)

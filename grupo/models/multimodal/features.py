@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from grupo.core.device_copies import to_device
 from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.models.multimodal.processor import EncodedMedia, MediaProcessor, accepted_inputs
+from grupo.util.device_copies import to_device
 
 MAX_CACHED_BYTES = 1 << 30
 

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Media
+from grupo.util.errors import ConfigError
 
 FIRST = 1 << 62  # tokens from here on belong to media; those of vocabularies are smaller
 LITERAL = 1 << 61  # added to a placeholder that the model itself has generated

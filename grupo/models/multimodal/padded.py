@@ -10,7 +10,6 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from grupo.core.device_copies import to_device
 from grupo.inference.base import Engine, StopConditions
 from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.kernels.hidden_states import HiddenStates
@@ -26,6 +25,7 @@ from grupo.models.multimodal.media_tokens import (
 )
 from grupo.models.multimodal.processor import TOKEN_TYPES
 from grupo.models.prompt_logprobs import PromptLogprobEngine
+from grupo.util.device_copies import to_device
 
 
 class FeaturesOutput(BaseModelOutputWithPooling):

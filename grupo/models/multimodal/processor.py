@@ -9,9 +9,7 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedConfig
 
-from grupo.core.errors import ConfigError
 from grupo.core.media import Audio, Image, Media
-from grupo.core.optional_deps import optional_dependency
 from grupo.models.multimodal.media_tokens import (
     MAX_TOKENS,
     media_key,
@@ -19,6 +17,8 @@ from grupo.models.multimodal.media_tokens import (
     media_tokens,
     register_media,
 )
+from grupo.util.errors import ConfigError
+from grupo.util.optional_deps import optional_dependency
 
 TOKEN_TYPES = {"image": 1, "video": 2, "audio": 3}  # in `mm_token_type_ids`
 # outputs of a processor that describe tokens, and not the media

@@ -9,13 +9,13 @@ from typing import Any
 from transformers import AutoProcessor
 from transformers.utils.hub import cached_file
 
-from grupo.core.errors import ConfigError
 from grupo.models.loading import LOAD_ERRORS, first_line
 from grupo.models.multimodal.missing_video import (
     VIDEO,
     MissingVideoProcessor,
     without_video_processors,
 )
+from grupo.util.errors import ConfigError
 
 PROCESSOR_FILE = "processor_config.json"
 VIDEO_FILE = "video_preprocessor_config.json"  # of models from before processors had one file

@@ -14,8 +14,8 @@ from jaxtyping import UInt8
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import NonNegativeFloat, PositiveInt, Probability
-from grupo.core.rng import derive_key
 from grupo.core.types import Group, Observation, Rollout
+from grupo.util.rng import derive_key
 
 Pixels = UInt8[np.ndarray, "H W 3"]
 

@@ -2,9 +2,9 @@
 
 import sys
 
-from grupo.core.console import print_error, print_line
-from grupo.core.exit_codes import CommandError
 from grupo.models.pretrained.smollm2 import describe, fetch_smollm2
+from grupo.util.console import print_error, print_line
+from grupo.util.exit_codes import CommandError
 
 if __name__ == "__main__":
     try:

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
-from grupo.core.console import print_error
-from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import CommandError
-from grupo.core.user_paths import models_dir
 from grupo.models.gguf.cache import converted_folder, gguf_digest
 from grupo.storage.atomic_files import sha256_of
+from grupo.util.console import print_error
+from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import CommandError
+from grupo.util.user_paths import models_dir
 
 NAME = "smollm2"  # as `--model` takes it
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -10,9 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.report.html.payload import open_runs, packed_text, run_payload
 from grupo.report.html.run_view import RunView
+from grupo.util.errors import ConfigError
 
 STYLES = ("vendor/uPlot.min.css", "page.css")
 SCRIPTS = (

@@ -9,14 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError
-from grupo.core.user_paths import no_run_message, relative_path
 from grupo.report.html import recipe_source
 from grupo.report.html.journal_index import JournalIndex
 from grupo.report.html.metric_docs import metric_definition
 from grupo.report.html.run_view import RunView
 from grupo.report.stages import COLUMNS, stage_lines
 from grupo.storage.pipeline_dirs import pipeline_of, stage_folders
+from grupo.util.errors import ConfigError
+from grupo.util.user_paths import no_run_message, relative_path
 
 GZIP_LEVEL = 4  # takes a third of the time of level 6, for 4 % more bytes
 TOTALS_PREFIXES = ("tokens/", "time/")

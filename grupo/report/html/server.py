@@ -14,7 +14,6 @@ from threading import BoundedSemaphore, Lock
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from grupo.core.errors import ConfigError
 from grupo.report.html.build import content_security_policy, render_page
 from grupo.report.html.http_limits import (
     NO_CONTENT,
@@ -25,6 +24,7 @@ from grupo.report.html.http_limits import (
     response_bytes,
 )
 from grupo.report.html.payload import open_begun_runs, open_runs, run_payload
+from grupo.util.errors import ConfigError
 
 HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")  # allowed in the Host header

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grupo.core.optional_deps import optional_dependency
 from grupo.recipe import Recipe
 from grupo.report.loggers.base import MetricLogger, MetricValues, print_to_stderr
+from grupo.util.optional_deps import optional_dependency
 
 
 class TensorBoardLogger(MetricLogger):

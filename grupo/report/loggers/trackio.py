@@ -6,7 +6,6 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from grupo.core.optional_deps import optional_dependency
 from grupo.recipe import Recipe
 from grupo.report.loggers.base import (
     LoggerProgress,
@@ -15,6 +14,7 @@ from grupo.report.loggers.base import (
     print_to_stderr,
     recipe_config,
 )
+from grupo.util.optional_deps import optional_dependency
 
 PROJECT = "grupo"
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grupo.core.optional_deps import optional_dependency
 from grupo.recipe import Recipe
 from grupo.report.loggers.base import (
     LoggerProgress,
@@ -13,6 +12,7 @@ from grupo.report.loggers.base import (
     print_to_stderr,
     recipe_config,
 )
+from grupo.util.optional_deps import optional_dependency
 
 PROJECT = "grupo"
 FLUSH_SECONDS = 0.5  # seconds until a logged step is on disk: a killed run loses no more

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.optional_deps import optional_dependency
 from grupo.core.usage import add_usage
 from grupo.rewards.judges.base import Conversation, ReplyOrError
 from grupo.rewards.judges.endpoint_settings import EndpointSettings
+from grupo.util.optional_deps import optional_dependency
 
 
 @component

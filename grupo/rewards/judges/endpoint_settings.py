@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.ranges import (
     FiniteSeconds,
     NonEmptyString,
@@ -14,6 +13,7 @@ from grupo.core.ranges import (
     NonNegativeInt,
     PositiveInt,
 )
+from grupo.util.errors import ConfigError
 
 OWN_FIELDS = ("model", "messages", "temperature", "max_tokens", "seed", "stream", "n")
 

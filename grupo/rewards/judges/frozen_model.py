@@ -9,8 +9,6 @@ from threading import Lock
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.core.errors import ConfigError
-from grupo.core.rng import derive_key
 from grupo.core.types import Rollout
 from grupo.core.validation import check_context_room
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
@@ -22,6 +20,8 @@ from grupo.models.config_file import check_config_file
 from grupo.models.evaluator import evaluator_for
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.rewards.judges.base import ChatReply, Conversation, JudgeError, ReplyOrError
+from grupo.util.errors import ConfigError
+from grupo.util.rng import derive_key
 
 _EXAMPLE: Conversation = ({"role": "user", "content": "?"},)
 

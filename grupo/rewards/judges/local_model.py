@@ -6,10 +6,10 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.dtypes import DtypeName
-from grupo.core.event_loop import run_on_main_thread
 from grupo.core.ranges import NonEmptyString, NonNegativeFloat, PositiveInt
 from grupo.core.usage import add_usage
 from grupo.rewards.judges.base import ChatReply, Conversation, JudgeError, ReplyOrError
+from grupo.util.event_loop import run_on_main_thread
 
 
 @component

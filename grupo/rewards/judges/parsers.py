@@ -9,9 +9,9 @@ import re
 from typing import Any, Protocol
 
 from grupo.core.component import check_field, component
-from grupo.core.json_text import parse_json
 from grupo.core.ranges import Finite, NonEmptyString, Probability
 from grupo.rewards.extract_answer import AfterThinking, whole_text
+from grupo.util.json_text import parse_json
 
 MAX_QUOTED_CHARS = 160  # of a reply in an error
 NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")

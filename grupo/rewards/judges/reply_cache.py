@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import parse_json
 from grupo.rewards.judges.base import ChatReply, JudgeError
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
 
 LOCK_TIME_LIMIT = 60.0  # seconds that a write waits for those of other processes
 LOCK_INTERVAL = 0.01  # seconds between attempts where SQLite itself does not wait

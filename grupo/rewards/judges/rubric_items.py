@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.ranges import NonEmptyString, PositiveFloat
 from grupo.core.types import Task
+from grupo.util.errors import ConfigError, suggest
 
 ITEM_FIELDS = ("name", "criterion", "weight")
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import openai
 
-from grupo.core.json_text import parse_json
 from grupo.core.usage import Usage
-from grupo.core.user_paths import parse_path
 from grupo.rewards.judges.base import ChatReply, Conversation, JudgeError, ReplyOrError
 from grupo.rewards.judges.endpoint_settings import EndpointSettings
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.retries import RequestFailure, failure_of, retrying
+from grupo.util.json_text import parse_json
+from grupo.util.user_paths import parse_path
 
 KEY_IN_MESSAGES = "[API key]"  # takes the place of the key, which a server's message may repeat
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.message_content import content_text
 from grupo.core.types import Observation, Task
 from grupo.rewards.judges.base import Conversation
+from grupo.util.errors import ConfigError, suggest
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 BOUNDARY = "boundary"  # replaced by digits that no inserted text contains

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from grupo.core.component import component
 from grupo.core.numbers import PositiveInt
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Group, Task
 from grupo.rollouts.history import History
+from grupo.util.rng import derive_key, make_rng
 
 
 @dataclass(frozen=True)

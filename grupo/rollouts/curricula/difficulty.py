@@ -6,10 +6,10 @@ from grupo.core.batch import TaskHistory
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.requires import Requires
-from grupo.core.rng import make_rng
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
+from grupo.util.rng import make_rng
 
 
 @component

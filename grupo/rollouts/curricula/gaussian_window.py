@@ -5,13 +5,13 @@ from math import isfinite, log
 
 from grupo.core.component import component
 from grupo.core.controllers import ExponentialSum
-from grupo.core.errors import ConfigError
 from grupo.core.numbers import NumberOrSchedule, Positive
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
+from grupo.util.errors import ConfigError
+from grupo.util.rng import make_rng
 
 
 @component

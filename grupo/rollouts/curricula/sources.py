@@ -5,15 +5,15 @@ from math import exp, log, sqrt
 from statistics import fmean, stdev
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError, suggest
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.core.requires import Requires
-from grupo.core.rng import make_rng
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
 from grupo.rollouts.history import History
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.rng import make_rng
 
 
 @component

@@ -9,10 +9,10 @@ from grupo.core.numbers import NumberOrSchedule
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonNegativeFloat, Probability
 from grupo.core.requires import Requires
-from grupo.core.rng import make_rng
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest, next_tasks
+from grupo.util.rng import make_rng
 
 
 @component

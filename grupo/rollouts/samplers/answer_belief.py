@@ -7,10 +7,10 @@ from math import exp
 from statistics import fmean
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
+from grupo.util.errors import ConfigError
 
 
 @component

@@ -6,13 +6,13 @@ from dataclasses import replace
 from math import isfinite
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
 from grupo.core.ranges import NonEmptyString
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
+from grupo.util.errors import ConfigError
 
 
 @component

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
+from grupo.util.errors import ConfigError
 
 EXPLAIN = "\n\nThe right answer is {answer}. Explain step by step how it is found."
 

@@ -3,10 +3,10 @@
 import re
 from dataclasses import replace
 
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout
 from grupo.core.prompt_text import append_text
 from grupo.core.types import Group, Rollout, Task
+from grupo.util.errors import ConfigError
 
 
 async def rollout_with_hidden_hint(
@@ -56,7 +56,7 @@ def check_no_leak(task: Task, column: str, fraction: float = 1.0) -> None:
     >>> task = Task("k", "6 * 7 =", 42, columns={"hint": "It is 42."})
     >>> check_no_leak(task, "hint")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    grupo.core.errors.ConfigError: tasks: the hint of task k, column 'hint', contains ...
+    grupo.util.errors.ConfigError: tasks: the hint of task k, column 'hint', contains ...
     """
     if leaks_answer(task, beginning(str(task.columns.get(column, "")), fraction)):
         hint = f"the hint of task {task.key}, column {column!r}"

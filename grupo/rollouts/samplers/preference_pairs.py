@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from grupo.core.component import component
 from grupo.core.demonstration import Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, score_group
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.core.validation import describe_task
 from grupo.tasks.preference_rows import answers_in, label_of
+from grupo.util.errors import ConfigError
 
 SOURCE = "preference"
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from math import isnan
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, score_group
 from grupo.core.numbers import PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.cut_points import AtUnlikelyItems, CutPoints
 from grupo.rollouts.samplers.prefixes import Prefix, continue_rollout, prefix_at
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
+from grupo.util.errors import ConfigError
 
 PREFIX_VALUE = "prefix_value"  # names of the step values
 PREFIX_CUT = "prefix_cut"

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, TurnStrategy, run_rollout
 from grupo.core.types import Rollout, Task
+from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

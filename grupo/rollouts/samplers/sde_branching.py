@@ -9,11 +9,11 @@ from typing import Annotated, Protocol, runtime_checkable
 from annotated_types import Interval
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
 from grupo.core.numbers import NonNegativeInt, NumberOrSchedule, PositiveInt
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Rollout, Task
+from grupo.util.errors import ConfigError
 
 
 @runtime_checkable

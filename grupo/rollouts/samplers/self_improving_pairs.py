@@ -7,13 +7,13 @@ from typing import NamedTuple
 from grupo.algo.losses.self_improvement import TERMS
 from grupo.core.component import component
 from grupo.core.demonstration import Answer, Demonstration
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env
 from grupo.core.message_content import content_text
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Observation, Task
 from grupo.core.validation import describe_task
 from grupo.rollouts.samplers.preference_pairs import PreferencePairs, given_rollouts
+from grupo.util.errors import ConfigError
 
 ANSWER, PREVIOUS = TERMS
 NO_PREVIOUS = 0.5

@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import replace
 
 from grupo.core.component import check_field, component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, Env, run_rollout, score_group
 from grupo.core.requires import Provides
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.turns.forced_start import ForcedStart
+from grupo.util.errors import ConfigError
 
 FORCED = "forced"  # name of the step value
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from grupo.core.component import component
 from grupo.core.ranges import NonEmptyString, Probability
-from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.rollouts.samplers.demonstrations import SolutionColumn
+from grupo.util.rng import make_rng
 
 EMPTY = "\n\n"  # content of thoughts that are skipped
 

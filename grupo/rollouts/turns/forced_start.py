@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import Actor, TurnStrategy, single_response
 from grupo.core.types import Observation, Response, Rollout
+from grupo.util.errors import ConfigError
 
 
 @component

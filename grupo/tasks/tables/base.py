@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from grupo.core.errors import ConfigError
-from grupo.core.limits import TASK_ROWS
+from grupo.util.errors import ConfigError
+from grupo.util.limits import TASK_ROWS
 
 # the location of a row, such as "rows.jsonl, line 3", and the row
 LocatedRow = tuple[str, Mapping[str, Any]]

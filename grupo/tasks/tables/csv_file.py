@@ -8,9 +8,9 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 
-from grupo.core.errors import ConfigError
-from grupo.core.limits import TASK_LINE_SIZE
 from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count, count_lines
+from grupo.util.errors import ConfigError
+from grupo.util.limits import TASK_LINE_SIZE
 
 
 class CsvTable:

@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError, suggest
-from grupo.core.limits import FOLDER_FILES
-from grupo.core.loader_errors import loader_errors
 from grupo.tasks.tables.base import LocatedRow, check_row_count
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.limits import FOLDER_FILES
+from grupo.util.loader_errors import loader_errors
 
 
 class DatasetTable:

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import ConfigError
-from grupo.core.json_text import check_unicode, parse_json
-from grupo.core.limits import TASK_LINE_SIZE
 from grupo.tasks.tables.base import FileBytes, LocatedRow, check_row_count, count_lines
+from grupo.util.errors import ConfigError
+from grupo.util.json_text import check_unicode, parse_json
+from grupo.util.limits import TASK_LINE_SIZE
 
 ONE_OBJECT_PER_LINE = "Write one object on each line, as pandas' to_json(lines=True) does."
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.tasks.tables.base import LocatedRow, Table, check_row_count
 from grupo.tasks.tables.datasets_table import DatasetTable
+from grupo.util.errors import ConfigError
 
 
 class ListTable:

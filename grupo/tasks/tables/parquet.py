@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from grupo.core.errors import ConfigError
 from grupo.tasks.tables.base import LocatedRow, check_row_count
+from grupo.util.errors import ConfigError
 
 ROW_GROUPS_IN_MEMORY = 2
 BATCH_ROWS = 256  # rows that are converted at once when all are read

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.testing.smoke.run import SmokeResult
 from grupo.testing.smoke.table import SEEDS, RunKey, complete_results, results_page, run_all
 

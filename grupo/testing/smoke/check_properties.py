@@ -1,8 +1,8 @@
 """Checks a method for all properties and collects the violations."""
 
-from grupo.core.loader_errors import describe_error
 from grupo.method import Method
 from grupo.testing.properties import PROPERTIES, MethodProperty
+from grupo.util.loader_errors import describe_error
 
 
 def check_properties(method: Method) -> list[tuple[str, str, str]]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from grupo.algo.minibatches import SingleUpdate
 from grupo.core.component import to_code
-from grupo.core.errors import suggest
 from grupo.core.paper import MATCHED_ENGINE, ONE_UPDATE, SAME_POLICY
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.method import Method
@@ -14,6 +13,7 @@ from grupo.testing.grpo_gradient import GRPO, TWO_UPDATES, grpo_counterpart, has
 from grupo.testing.smoke.echo_samplers import GROUP_SIZE
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
+from grupo.util.errors import suggest
 
 STEPS = 3  # of the comparison of generated groups: a curriculum may act on earlier rewards
 SHIFTS = (0, 1)  # 1: another digit than the policy's is correct, and whole groups are wrong

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from grupo.algo.advantages import chain
 from grupo.core.batch import Batch
-from grupo.core.rng import derive_key
 from grupo.core.signal_names import is_step_value, split_name, temperature_of
 from grupo.method import Method
 from grupo.models.base import BUILTIN_MODELS, AuxModel
@@ -25,6 +24,7 @@ from grupo.testing.smoke.echo_env import (
 from grupo.testing.smoke.echo_samplers import fit_to_echo
 from grupo.testing.smoke.tiny_model import STUDENT_STEPS, TEACHER_STEPS, trained_model
 from grupo.training.learner import Learner
+from grupo.util.rng import derive_key
 
 STEPS = 40
 PROMPTS_PER_STEP = 8

@@ -8,8 +8,8 @@ from multiprocessing import get_context
 
 import torch
 
-from grupo.catalogue import Entry, find_entry, methods
-from grupo.core.statistics import Interval, student_t_mean
+from grupo.catalogue.entries import Entry, methods
+from grupo.catalogue.search import find_entry
 from grupo.testing.smoke.echo_samplers import GROUP_SIZE
 from grupo.testing.smoke.report_card import MIN_GAIN
 from grupo.testing.smoke.run import (
@@ -20,6 +20,7 @@ from grupo.testing.smoke.run import (
     train_on_echo,
 )
 from grupo.training.metrics import mean
+from grupo.util.statistics import Interval, student_t_mean
 
 SEEDS = (0, 1, 2)
 BASELINE = "grpo"

@@ -9,12 +9,12 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from grupo.algo.aggregation import sequence_mean
-from grupo.core.rng import seed_torch
 from grupo.methods.sft import sft
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.testing.smoke.echo_env import DIGITS, LETTERS, MAX_NEW_TOKENS, EchoEnv, EchoTasks
 from grupo.training.learner import Learner
+from grupo.util.rng import seed_torch
 
 VOCABULARY = ["<end>", *DIGITS, *LETTERS, "="]
 # steps of supervised fine-tuning

@@ -15,9 +15,9 @@ from grupo.algo.advantages import (
     identity,
 )
 from grupo.core.batch import SignalDict
-from grupo.core.errors import MissingSignalError
 from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch
+from grupo.util.errors import MissingSignalError
 
 
 def short(batch):

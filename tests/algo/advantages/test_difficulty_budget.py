@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from grupo.algo.advantages.difficulty_budget import DifficultyBudget, uncertainty
-from grupo.core.errors import ConfigError
 from grupo.models.token_statistics import TOKEN_SIGNALS
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 
 
 def scored(difficulty, length, margin=1.0):

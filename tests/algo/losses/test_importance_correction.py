@@ -21,9 +21,9 @@ from grupo.algo.losses import (
     current_policy,
 )
 from grupo.algo.token_level import per_action, row_max, row_mean, row_sum
-from grupo.core.errors import ConfigError
 from grupo.core.requires import merged_requires
 from grupo.testing.batches import make_batch, perturb_logp
+from grupo.util.errors import ConfigError
 
 SAMPLER = [[-log(3.0), log(2.0)], [-log(4.0), 99.0]]  # 99: padding
 BATCH = make_batch(

@@ -7,8 +7,8 @@ import torch
 
 from grupo.algo.losses import MultiReferenceNLL
 from grupo.core.batch import Signals
-from grupo.core.errors import ConfigError
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 
 
 def bandit(behaviour, policies, advantage):

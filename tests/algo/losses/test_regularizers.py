@@ -23,10 +23,10 @@ from grupo.algo.losses import (
 from grupo.algo.losses.masking import negative_advantage, positive_advantage
 from grupo.core.batch import SignalDict, Signals
 from grupo.core.controllers import TargetEntropy
-from grupo.core.errors import MissingSignalError
 from grupo.core.requires import merged_requires
 from grupo.core.schedules import resolve_schedules
 from grupo.testing.batches import make_batch, perturb_logp
+from grupo.util.errors import MissingSignalError
 
 BATCH = make_batch(group=[0, 0])  # old and reference log-probabilities are -1
 

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("openenv", reason="OpenEnv is not installed: make test-adapters")
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 from grupo.envs import FallbackReward, MultiTurn
 from grupo.envs.games import EndEpisode, RepeatObservation
 from grupo.envs.openenv import OpenEnv, OpenEnvTasks, local_server
+from grupo.util.errors import ConfigError
 from tests.helpers.http_serving import stop
 from tests.helpers.openenv_server import (
     Echo,

@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.envs.tools.backends import (
     Bubblewrap,
     Container,
@@ -22,6 +21,7 @@ from grupo.envs.tools.backends import (
 from grupo.envs.tools.backends.gvisor import oci_config
 from grupo.envs.tools.backends.packages import package_paths
 from grupo.envs.tools.backends.program import python_command
+from grupo.util.errors import ConfigError
 
 LIMITS = ProgramLimits(time_limit=2.5, memory_mib=100, disk_mib=3)
 PACKAGES = package_paths(("numpy",))

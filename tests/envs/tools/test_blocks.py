@@ -8,7 +8,6 @@ import torch
 from grupo.algo.advantages import OverlongPenalty
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import KeepMixed
-from grupo.core.errors import ConfigError
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.envs.tools import Block, BlockTools, KeywordSearch
@@ -16,6 +15,7 @@ from grupo.rewards import BlockAnswer, FactMatch, NumberWithin
 from grupo.rewards.extract_answer import InsideTag
 from grupo.testing.batches import make_batch
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 
 FACT = BlockAnswer(FactMatch())
 CALL = "<think>paris?</think><search>capital of France</search>"

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
 
-from grupo.core.errors import ConfigError
 from grupo.envs import MultiTurn
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.tools.mcp import connection_of
+from grupo.util.errors import ConfigError
 from tests.helpers.paths import ROOT
 from tests.helpers.scripted_play import play
 

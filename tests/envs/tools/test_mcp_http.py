@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
 
-from grupo.core.errors import ConfigError
 from grupo.envs import MultiTurn
 from grupo.envs.tools import McpServer, Toolbox
 from grupo.envs.tools.mcp import connection_of
+from grupo.util.errors import ConfigError
 from tests.helpers.http_serving import serving, stop
 from tests.helpers.mcp_http_app import Meeting, make_app
 from tests.helpers.scripted_play import play

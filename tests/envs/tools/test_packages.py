@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.envs.tools import Container, Sandbox
 from grupo.envs.tools.backends.packages import package_paths
+from grupo.util.errors import ConfigError
 
 PLAIN = Sandbox(time_limit=20.0)
 SANDBOX = replace(PLAIN, packages=("numpy", "scipy"))

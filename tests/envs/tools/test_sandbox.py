@@ -11,7 +11,6 @@ import pytest
 
 from grupo import CausalLM, Recipe
 from grupo.config.validate import check_recipe
-from grupo.core.errors import ConfigError
 from grupo.envs import MultiTurn
 from grupo.envs.tools import Python, Sandbox, Toolbox
 from grupo.envs.tools.backends import (
@@ -23,6 +22,7 @@ from grupo.envs.tools.backends import (
 )
 from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES
 from grupo.tasks import ReasoningGym
+from grupo.util.errors import ConfigError
 from tests.helpers.processes import descendants, new_descendants
 
 SANDBOX = Sandbox(time_limit=10.0, memory_mib=256)

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.envs.tools import seccomp
 from grupo.envs.tools.syscalls import ALLOWED, CONDITIONS, DENIED
+from grupo.util.errors import ConfigError
 
 X86_64 = 0xC000003E
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000

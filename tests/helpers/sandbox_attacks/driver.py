@@ -11,9 +11,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from grupo.core.errors import ConfigError
 from grupo.envs.tools import Sandbox
 from grupo.envs.tools.backends import Bubblewrap, Container, Gvisor
+from grupo.util.errors import ConfigError
 
 MEMORY_MIB, DISK_MIB = 256, 4
 CONCURRENT = 8

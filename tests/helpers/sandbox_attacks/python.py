@@ -63,7 +63,7 @@ ATTACKS = (
     _attack("run a hook by PYTHONSTARTUP", "assert os.environ['PYTHONSTARTUP']"),
     _attack("run sitecustomize", "import planted_sitecustomize"),
     _attack("import an installed package", "import annotated_types", (BUBBLEWRAP, GVISOR)),
-    _attack("import the package under test", "import grupo.core.errors", (BUBBLEWRAP, GVISOR)),
+    _attack("import the package under test", "import grupo.util.errors", (BUBBLEWRAP, GVISOR)),
     _attack("find site-packages on the path", "assert any('site-packages' in p for p in sys.path)"),
     _attack("find the starting folder on the path", "assert {'', P['folder']} & set(sys.path)"),
     _attack("find the user's name", "assert os.environ['USER'] == P['user']"),

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import torch
 
+from grupo.algo.optimizers import Adam
+from grupo.algo.optimizers.update import optimizer_step
 from grupo.core.answer_use import untrained_answers
 from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
@@ -15,8 +17,6 @@ from grupo.kernels.llama.activation_cache import ActivationCache, cached_tokens
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models import evaluator
 from grupo.models.causal_lm import CausalPolicy
-from grupo.optimizers import Adam
-from grupo.optimizers.update import optimizer_step
 from tests.helpers.activation_recall import (
     NAMES,
     PROMPTS,

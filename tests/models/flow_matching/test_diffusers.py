@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.errors import ConfigError
 from grupo.models.flow import Flow
 from grupo.models.loading import Lora
 from grupo.storage import tensor_text
+from grupo.util.errors import ConfigError
 from tests.helpers import tiny_diffusers_pipeline, tiny_flow
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of diffusers and transformers

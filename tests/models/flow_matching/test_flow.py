@@ -7,8 +7,6 @@ import torch
 
 from grupo.core.aux_heads import LearnedScalar, LinearHead
 from grupo.core.batch import Batch
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
 from grupo.models import loading
@@ -16,6 +14,8 @@ from grupo.models.base import AuxModel
 from grupo.models.flow import Flow
 from grupo.models.loading import Lora
 from grupo.storage import tensor_text
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_flow
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout, Task
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.methods.tempflow_grpo import ScaleByNoise, tempflow_grpo
@@ -13,6 +12,7 @@ from grupo.models.flow_matching.sampler import standard_normal
 from grupo.rollouts.samplers import SingleStepBranching, SplitTree
 from grupo.storage import tensor_text
 from grupo.training.collate import collate
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_flow
 
 

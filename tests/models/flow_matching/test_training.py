@@ -10,7 +10,6 @@ import torch
 from grupo.algo.advantages import chain
 from grupo.algo.advantages.tree import BestOfSiblings, OutsideWindow
 from grupo.algo.minibatches import Updates
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.envs import RewardTerm
 from grupo.envs.image_generation import ImageGeneration
@@ -31,6 +30,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
 from grupo.training.load_run import load_policy
 from grupo.training.trainer import resume_training, run_training
+from grupo.util.errors import ConfigError
 from tests.helpers import tiny_flow
 from tests.helpers.fast_cases import fast_cases
 

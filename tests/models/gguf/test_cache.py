@@ -13,10 +13,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import EXIT_STOPPED, CommandError
 from grupo.models.gguf import cache as module
 from grupo.models.gguf.cache import converted_folder
+from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import EXIT_STOPPED, CommandError
 from tests.helpers import gguf_program
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.tiny_gguf import tiny_model, write_gguf

@@ -12,10 +12,10 @@ from gguf import GGMLQuantizationType as Kind
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
-from grupo.core.errors import ConfigError
 from grupo.models.causal_lm import CausalLM
 from grupo.models.gguf.cache import converted_folder
 from grupo.models.model_folder import model_folder
+from grupo.util.errors import ConfigError
 from tests.helpers.byte_level_bpe import ByteLevelBPE
 from tests.helpers.tiny_gguf import CLASSES, END, KV_HEADS, gguf_arrays, tiny_model, write_gguf
 

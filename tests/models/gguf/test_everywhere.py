@@ -6,7 +6,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
 from grupo.inference.vllm import Vllm
 from grupo.models.causal_lm import CausalLM
@@ -21,6 +20,7 @@ from grupo.models.vision_lm import VisionLM
 from grupo.rewards.judges.frozen_model import load_frozen
 from grupo.toy import quickstart
 from grupo.training.start_from import with_model
+from grupo.util.errors import ConfigError
 
 
 def test_its_size_and_shapes_are_those_of_its_folder(file):

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.limits import GGUF_ENTRIES, GGUF_STRING
 from grupo.models.gguf.cache import converted_folder
 from grupo.models.gguf.check import check_convertible
 from grupo.models.gguf.header import read_header
 from grupo.models.model_folder import model_folder
+from grupo.util.errors import ConfigError
+from grupo.util.limits import GGUF_ENTRIES, GGUF_STRING
 from tests.helpers.tiny_gguf import Arrays, write_gguf
 
 HUGE = 10**12

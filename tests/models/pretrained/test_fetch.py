@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.exit_codes import EXIT_CONFIG_ERROR
-from grupo.core.user_paths import models_dir
 from grupo.models.gguf.cache import converted_folder
 from grupo.models.loading import check_model_exists
 from grupo.models.model_folder import model_folder
 from grupo.models.pretrained import smollm2 as module
+from grupo.util.errors import ConfigError
+from grupo.util.exit_codes import EXIT_CONFIG_ERROR
+from grupo.util.user_paths import models_dir
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.tiny_gguf import tiny_model, write_gguf
 

@@ -12,14 +12,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Rollout
-from grupo.core.user_paths import models_dir
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.loading import load_tokenizer
 from grupo.models.pretrained.smollm2 import FILE, smollm2
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
+from grupo.util.user_paths import models_dir
 from tests.helpers.byte_level_bpe import ByteLevelBPE
 from tests.helpers.tiny_lm import batch_of
 from tests.helpers.user_home import USER_HOME

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from grupo.core.batch import SignalDict, Signals
-from grupo.core.event_loop import run_coroutine
 from grupo.envs.unscored import Unscored
 from grupo.method import Method
 from grupo.methods.dpo import dpo
@@ -22,6 +21,7 @@ from grupo.methods.robust_dpo import robust_dpo
 from grupo.models.causal_lm import CausalLM
 from grupo.tasks import InMemoryTasks
 from grupo.training.collate import collate
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.formula_models import save_pair_of_models
 
 RECORDED = json.loads(Path(__file__).with_name("dpo_trainer.json").read_text())

@@ -7,11 +7,11 @@ from threading import Barrier
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.serialization import to_data
 from grupo.core.usage import count_usage
 from grupo.rewards import ChatEndpoint
 from grupo.rewards.judges import ChatReply, JudgeError
+from grupo.util.errors import ConfigError
 from tests.helpers.fake_judge import closes, completion, fails, hangs, returns, says
 
 QUESTION = ({"role": "user", "content": "Good?"},)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from grupo.config.validate_rewards import declared_reward_range
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import ChatEndpoint, Judge
 from grupo.rewards.judges import ChatReply, JSONField, NumberAfter
+from grupo.util.errors import ConfigError
 from tests.helpers.judged import TASK, ScriptedModel, failing, results, rollout, terms
 
 SCORE = NumberAfter("Score:", 0, 10)

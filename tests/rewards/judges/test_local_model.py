@@ -2,12 +2,12 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.usage import count_usage
 from grupo.rewards import LocalModel
 from grupo.rewards.judges import ChatReply, JudgeError
 from grupo.rewards.judges.frozen_model import load_frozen
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import CONTEXT, TEMPLATE, save_model
 
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.rewards import ExactMatch, PairwiseJudge
 from grupo.rewards.judges.pairwise_judge import compared_pairs
+from grupo.util.errors import ConfigError
 from tests.helpers.judged import TASK, ScriptedModel, failing, results, rollout, terms
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.rewards.judges import JSONField, LetterChoice, NumberAfter, ReplyError, YesNo
+from grupo.util.errors import ConfigError
 
 SCORE = NumberAfter("Score:", 1, 5)
 JSON = JSONField("score", 0, 10)

@@ -9,11 +9,11 @@ from threading import Timer
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.usage import count_usage
 from grupo.rewards.judges import ChatReply, JudgeError, reply_cache
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.session import close_sessions
+from grupo.util.errors import ConfigError
 from tests.helpers.fake_judge import fails, says
 
 REPLY = ChatReply("Score: 3, naïve\n", "stop", 12, 5)

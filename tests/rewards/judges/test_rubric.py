@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.rewards import Rubric, RubricInOneCall
 from grupo.rewards.judges import ChatReply, RubricColumn, RubricItem
+from grupo.util.errors import ConfigError
 from tests.helpers.judged import TASK, ScriptedModel, failing, results, terms
 
 ITEMS = (RubricItem("right", "It is right.", 3.0), RubricItem("brief", "It is brief."))

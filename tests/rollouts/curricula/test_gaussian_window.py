@@ -8,12 +8,12 @@ import pytest
 
 from grupo.algo.advantages.window_shift import WindowShift
 from grupo.config.validate import check_component_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import resolve_schedules
 from grupo.core.types import Task
 from grupo.rollouts.curricula import CurriculumRequest, GaussianWindow
 from grupo.rollouts.history import History
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 
 TASKS = [Task(str(i), "?", columns={"concentration": i / 10}) for i in range(10)]
 

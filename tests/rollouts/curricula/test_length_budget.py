@@ -2,13 +2,13 @@
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import GeometricSteps, LinearSteps, resolve_schedules
 from grupo.core.types import Task
 from grupo.methods.grpo import grpo
 from grupo.rollouts.curricula import CurriculumRequest, ShuffledTasks, StatedBudget
 from grupo.rollouts.history import History
 from grupo.tasks import BudgetedTasks, InMemoryTasks
+from grupo.util.errors import ConfigError
 
 TASKS = [Task(str(i), f"{i} + 1 =") for i in range(3)]
 

@@ -7,13 +7,13 @@ from math import log, sqrt
 import pytest
 
 from grupo.config.validate import check_component_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.task_fold import ScoredGroup
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, RecentAdvantages, SourceBandit
 from grupo.rollouts.curricula.sources import bandit_probabilities
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.util.errors import ConfigError
 
 SOURCES = ("easy", "hard")
 TASKS = [Task(f"{source} {i}", "?", source=source) for i in range(3) for source in SOURCES]

@@ -7,13 +7,13 @@ from math import log, sqrt
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest, ShuffledTasks, UncertaintyAllocation
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler
 from grupo.training.collect import collect_groups
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import END, Script
 
 TASKS = [Task(str(i), "?") for i in range(4)]

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Group, RewardResult, Task
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import Script, dice
 
 TASK = Task("t", "R0", "ok")

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.rollouts.samplers import CorrectiveHints, GroupSampler, TextFlaws
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 
 HINT = "|"  # one letter

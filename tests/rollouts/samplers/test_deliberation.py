@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.rollouts.samplers import Deliberation, drop_repeats
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import Once, Script
 
 TASK = Task("t", "Q", columns={"rules": "R", "belief": "B"})

@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 import grupo
-from grupo.core.event_loop import run_coroutine
 from grupo.core.interfaces import Actor, single_response
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.models.causal_lm import CausalLM
@@ -84,6 +83,7 @@ from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.samplers.trained_prompts import recited
 from grupo.rollouts.turns import ChunkedThinking, ForcedStart, ThinkingBudget
 from grupo.toy.multi_turn_lm import MultiTurnDemonstrations
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.drawing_engine import DrawingEngine
 from tests.helpers.token_counts import (
     STOP,

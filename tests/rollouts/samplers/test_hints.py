@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.config.validate import check_component_tasks
-from grupo.core.errors import ConfigError
 from grupo.core.requires import merged_requires
 from grupo.core.schedules import Switch, resolve_schedules
 from grupo.core.types import Response, RewardResult, Rollout, Task
@@ -15,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler, with_critique, with_hint, with
 from grupo.rollouts.samplers.critique import correctness_sentence
 from grupo.rollouts.samplers.hints import append_to_prompt, check_no_leak
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
+from grupo.util.errors import ConfigError
 
 TASK = Task("t", "well?", "yes", columns={"hint": "say it", "hints": ["mm", ["say", "it"], "key"]})
 

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from grupo.config.validate import check_columns
-from grupo.core.errors import ConfigError
 from grupo.core.types import Response, Task
 from grupo.envs.scoring import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.method import Method
 from grupo.rewards.majority_vote import CrossPromptSimilarity
 from grupo.rollouts.samplers import ParaphraseSampler
+from grupo.util.errors import ConfigError
 
 
 class EchoActor:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import RewardResult, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.rollouts.samplers import (
@@ -11,6 +10,7 @@ from grupo.rollouts.samplers import (
     RevisionPrompt,
     SelfImprovingPairs,
 )
+from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import batch_of, save_model
 
 TASK = Task("k", "Hi", columns={"chosen": "Yo", "rejected": "No!", "label": False})

@@ -7,8 +7,6 @@ from math import log
 
 import pytest
 
-from grupo.core.errors import ConfigError
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Response, RewardResult, Rollout, Seat
 from grupo.envs.image_generation import ImageGeneration
 from grupo.envs.single_turn import RewardTerm
@@ -22,6 +20,8 @@ from grupo.rollouts.samplers import (
     PrefixValue,
 )
 from grupo.rollouts.samplers.prefix_value import with_values
+from grupo.util.errors import ConfigError
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_flow
 from tests.helpers.scripted_actor import TASK, Once, script, texts
 from tests.helpers.token_counts import TwoTurnEnv

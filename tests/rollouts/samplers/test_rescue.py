@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.core.types import Group, Response, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import (
     AllIncorrect,
@@ -27,6 +26,7 @@ from grupo.rollouts.samplers.rescue import every_group
 from grupo.rollouts.samplers.self_hint import HintPrompt
 from grupo.rollouts.samplers.trained_prompts import asked_prompt, plain_prompt, recited
 from grupo.rollouts.turns import ForcedStart
+from grupo.util.errors import ConfigError
 
 COLUMNS = {"weak": "a", "strong": "ab", "solution": "abc"}
 TASK = Task("t", "q", "yes", columns=COLUMNS)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.rng import make_rng
 from grupo.core.types import Response, RewardResult, Task
 from grupo.rollouts.samplers import (
     GroupSampler,
@@ -18,6 +17,7 @@ from grupo.rollouts.samplers import (
 )
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 from grupo.storage import rollout_json
+from grupo.util.rng import make_rng
 
 WORDS = ("no", "key", "<hint>push</hint>", "<hint>yes</hint>", "yes")
 COLUMNS = {"hint": "say it", "hints": ["mm", ["say", "it"], "key"], "solution": "by nodding"}

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.rollouts.samplers import ForcedRethinking, GroupSampler, RandomTrigger
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script, texts
 
 TRIGGER = RandomTrigger((("Wait ", 1.0),), "", "")

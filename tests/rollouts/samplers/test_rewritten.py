@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy
-from grupo.core.errors import ConfigError
 from grupo.core.schedules import Linear, resolve_schedules
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.rollouts.samplers import GroupSampler, Rewritten
 from grupo.testing.batches import make_batch
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import END, Script
 
 TASK = Task("t", "Q")

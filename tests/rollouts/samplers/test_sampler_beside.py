@@ -2,7 +2,6 @@
 
 import pytest
 
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import RewardResult
 from grupo.models.causal_lm import CausalLM
 from grupo.rollouts.samplers import (
@@ -13,6 +12,7 @@ from grupo.rollouts.samplers import (
 )
 from grupo.testing.smoke.echo_env import MAX_NEW_TOKENS, EchoEnv, EchoTasks
 from grupo.testing.smoke.tiny_model import STUDENT_STEPS, trained_model
+from grupo.util.event_loop import run_coroutine
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from math import log
 
 import pytest
 
-from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import (
     DemonstrationSampler,
@@ -15,6 +14,7 @@ from grupo.rollouts.samplers import (
     ResampleUntilInformative,
     SolutionColumn,
 )
+from grupo.util.rng import derive_key, make_rng
 
 TASK = Task("t", "well?")
 

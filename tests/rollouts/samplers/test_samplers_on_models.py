@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from grupo.core.batch import Batch
-from grupo.core.event_loop import run_coroutine
 from grupo.core.types import Group, Task
 from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.rollouts.samplers import (
@@ -25,6 +24,7 @@ from grupo.rollouts.samplers import (
 )
 from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
 from grupo.training.collate import collate
+from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 from tests.helpers.engine_requests import record_model_calls
 from tests.helpers.scripted_actor import Once

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.rng import make_rng
 from grupo.core.types import Response, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import GroupSampler, with_self_hints
 from grupo.rollouts.samplers.self_hint import HintPrompt, parse_hint, prompt_without_hint
+from grupo.util.rng import make_rng
 
 TASK = Task("t", "well?", "yes", columns={"solution": "by nodding"})
 HINT_PROMPT = HintPrompt("ASKED {task} {attempt} {solution}")

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.rollouts.samplers import GroupPart, GroupSampler, SplitGroup
 from grupo.rollouts.turns import ThinkingBudget
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
 HALVES = (GroupPart(8.0, "short:", "?"), GroupPart(16.0, "long:"))

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.methods.simpo import simpo
 from grupo.rollouts.samplers import TrimmedThinking
+from grupo.util.errors import ConfigError
 from tests.helpers.preference_batches import loss_and_gradient, pair_batch
 from tests.helpers.scripted_actor import TASK, Once, script, texts
 

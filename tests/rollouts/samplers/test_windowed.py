@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.core.types import RewardResult
 from grupo.rollouts.samplers import GroupSampler, WindowSampler
 from grupo.training.collate import collate
+from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
 

@@ -5,7 +5,8 @@ from collections import defaultdict
 import pytest
 import torch
 
-from grupo.catalogue import find_entry, methods
+from grupo.catalogue.entries import methods
+from grupo.catalogue.search import find_entry
 from grupo.core.signal_names import is_step_value
 from grupo.rollouts.samplers import EarlyExits, GroupPart, GroupSampler, SplitGroup, with_hint
 from grupo.testing.smoke.echo_samplers import fit_to_echo

@@ -11,7 +11,7 @@ from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip, Loss, Reinforce
 from grupo.algo.minibatches import Updates
 from grupo.algo.replay_rules import FillFromBuffer
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.paper import MATCHED_ENGINE, ONE_UPDATE, SAME_POLICY, Paper

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.rollouts.samplers import SplitGroup
 from grupo.testing.smoke import train_on_echo
 from grupo.testing.smoke.report_card import MIN_GAIN

@@ -4,7 +4,7 @@ import pytest
 
 from grupo.algo.advantages import Center, chain, identity
 from grupo.algo.losses import NLL, Clip, Loss, Reinforce
-from grupo.catalogue import methods
+from grupo.catalogue.entries import methods
 from grupo.core.controllers import LastValue
 from grupo.method import Method
 from grupo.methods.grpo import grpo

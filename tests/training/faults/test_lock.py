@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from grupo.core.errors import ConfigError
 from grupo.storage.lock import Lock
+from grupo.util.errors import ConfigError
 
 # A process that takes the lock, starts a sleeping child, and is killed.
 ORPHANS = """

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.envs.tools.backends.process import check_works
 from grupo.envs.tools.backends.program import LINUX_LIMITS, python_command
 from grupo.envs.tools.backends.protocol import (
@@ -23,6 +22,7 @@ from grupo.envs.tools.backends.protocol import (
     ProgramLimits,
 )
 from grupo.envs.tools.seccomp import oci_profile
+from grupo.util.errors import ConfigError
 
 ENGINES = ("podman", "docker")
 # variables with which a client finds its engine; the container has none of them

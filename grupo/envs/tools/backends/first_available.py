@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 
 from grupo.core.component import component
-from grupo.core.errors import ConfigError
 from grupo.envs.tools.backends.bubblewrap import Bubblewrap
 from grupo.envs.tools.backends.container import Container
 from grupo.envs.tools.backends.gvisor import Gvisor
 from grupo.envs.tools.backends.protocol import Launch, ProgramLimits, SandboxBackend
+from grupo.util.errors import ConfigError
 
 
 @component

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from grupo.core.errors import ConfigError
 from grupo.envs.tools.backends.protocol import MAX_INODES, MIB, ProgramLimits
+from grupo.util.errors import ConfigError
 
 # systemd's range for users of services that have no account; each run has another one, because
 # the kernel counts threads, pipes and pending signals by user

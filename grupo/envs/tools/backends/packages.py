@@ -5,7 +5,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from grupo.core.errors import ConfigError
+from grupo.util.errors import ConfigError
 
 METADATA = ".dist-info"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from grupo.core.errors import ConfigError
 from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES, ProgramLimits, SandboxBackend
+from grupo.util.errors import ConfigError
 
 CHUNK_BYTES = 1 << 16
 END_TIMEOUT = 1.0  # seconds from the kill until the last process of the sandbox has ended

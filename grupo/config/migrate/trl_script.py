@@ -1,0 +1,168 @@
+"""Reads the options of a script that makes a GRPOConfig; the script is parsed, never executed."""
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from grupo.config.migrate.settings import OptionValues
+from grupo.util.errors import ConfigError
+
+CONFIGS = ("GRPOConfig", "LoraConfig", "ModelConfig", "ScriptArguments")
+TRAINERS = ("GRPOTrainer",)
+LORA_NAMES = {"r": "lora_r", "target_modules": "lora_target_modules"}
+LORA_DETAILS = ("task_type", "bias", "inference_mode")  # they change nothing in grupo
+TRAINER_DETAILS = ("args", "peft_config", "processing_class", "tokenizer", "callbacks")
+
+
+def read_trl_script(path: Path, text: str) -> OptionValues:
+    """The options of all calls that configure the training.
+
+    Raises:
+        ConfigError: The text is no Python, or makes no GRPOConfig and no GRPOTrainer.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no Python script: {error}.") from error
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    known = [call for call in calls if _name(call) in (*CONFIGS, *TRAINERS)]
+    if not known:
+        raise ConfigError(f"{path} makes no GRPOConfig and no GRPOTrainer.")
+    constants = _constants(tree)
+    source = OptionValues({})
+    for call in known:
+        for keyword in call.keywords:
+            _read_keyword(source, _name(call), keyword, constants)
+    _read_trainer(source, known, constants, _functions(tree, path))
+    if data_set := _data_set(calls, constants):
+        source.values["dataset"] = data_set
+    return source
+
+
+def _name(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def _constants(tree: ast.AST) -> dict[str, Any]:
+    """Variables that are assigned a constant once."""
+    constants: dict[str, Any] = {}
+    assigned: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
+            value = _value(node.value, constants)
+            if value is not None and target.id not in assigned:
+                constants[target.id] = value
+            else:
+                constants.pop(target.id, None)
+            assigned.add(target.id)
+    return constants
+
+
+def _value(node: ast.expr, constants: Mapping[str, Any]) -> Any:
+    """The constant that an expression is; None if it is none."""
+    if isinstance(node, ast.Name):
+        return constants.get(node.id)
+    if isinstance(node, ast.Attribute) and node.attr in ("bfloat16", "float16", "float32"):
+        return node.attr
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Add | ast.Sub | ast.Div):
+        left, right = _value(node.left, constants), _value(node.right, constants)
+        if isinstance(left, int | float) and isinstance(right, int | float):
+            return _arithmetic(node.op, left, right)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+
+
+def _arithmetic(operator: ast.operator, left: float, right: float) -> float | None:
+    match operator:
+        case ast.Mult():
+            return left * right
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+    return left / right if right else None
+
+
+def _read_keyword(
+    source: OptionValues, owner: str, keyword: ast.keyword, constants: Mapping[str, Any]
+) -> None:
+    name = str(keyword.arg)
+    if owner in TRAINERS or (owner == "LoraConfig" and name in LORA_DETAILS):
+        return
+    if owner == "LoraConfig":
+        name = LORA_NAMES.get(name, name)
+    value = _value(keyword.value, constants)
+    if value is None and ast.unparse(keyword.value) != "None":
+        source.values[name] = None
+        source.remarks.append(f"{name} = {ast.unparse(keyword.value)[:60]} is no constant")
+    elif value is not None:
+        source.values[name] = value
+
+
+def _read_trainer(
+    source: OptionValues,
+    calls: list[ast.Call],
+    constants: Mapping[str, Any],
+    functions: Mapping[str, str],
+) -> None:
+    """The model and the reward functions of the trainer."""
+    for call in calls:
+        if _name(call) not in TRAINERS:
+            continue
+        arguments = {str(k.arg): k.value for k in call.keywords}
+        if (node := arguments.get("model")) is not None:
+            model = _value(node, constants)
+            if isinstance(model, str):
+                source.values.setdefault("model_name_or_path", model)
+        if (node := arguments.get("reward_funcs")) is not None:
+            source.values["reward_funcs"] = _rewards(source, node, functions)
+        known = ("model", "reward_funcs", "train_dataset", "eval_dataset", *TRAINER_DETAILS)
+        for name in arguments:
+            if name not in known:
+                source.values[name] = ast.unparse(arguments[name])[:60]
+
+
+def _rewards(source: OptionValues, node: ast.expr, functions: Mapping[str, str]) -> list[str]:
+    """The addresses of the reward functions."""
+    entries = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+    addresses = []
+    for entry in entries:
+        code = ast.unparse(entry)
+        if code in functions:
+            addresses.append(functions[code])
+        else:
+            source.values["reward_model_path"] = code[:60]
+    if any(address.partition(":")[0].endswith(".py") for address in addresses):
+        source.remarks.append(
+            "importing a reward function runs its script: move it to a file of its own"
+        )
+    return addresses
+
+
+def _functions(tree: ast.AST, path: Path) -> dict[str, str]:
+    """Addresses of the functions that the script defines or imports, by name."""
+    functions = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions[node.name] = f"{path}:{node.name}"
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                functions[alias.asname or alias.name] = f"{node.module}:{alias.name}"
+    return functions
+
+
+def _data_set(calls: list[ast.Call], constants: Mapping[str, Any]) -> str:
+    """The text of `--tasks` for the first `load_dataset` of a constant name."""
+    for call in calls:
+        if _name(call) != "load_dataset" or not call.args:
+            continue
+        path, *config = [_value(argument, constants) for argument in call.args]
+        named = {str(k.arg): _value(k.value, constants) for k in call.keywords}
+        settings = {"config": (config or [named.get("name")])[0], "split": named.get("split")}
+        given = [f"{key}={value!r}" for key, value in settings.items() if value]
+        if isinstance(path, str):
+            return f"{path}({', '.join(given)})" if given else path
+    return ""

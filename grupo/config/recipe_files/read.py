@@ -1,0 +1,86 @@
+"""The data of a recipe file, and the lines at which its fields stand."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.json_text import check_depth, read_limited
+from grupo.util.user_paths import is_recipe_file, parse_path
+
+
+def read_data(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """The data of a TOML or YAML file, and the lines of its fields where the parser gives them.
+
+    Raises:
+        ConfigError: There is no such file, or its text is not valid.
+    """
+    path = parse_path(str(path))
+    if not path.is_file():
+        folder = path.parent
+        siblings = [p.name for p in folder.glob("*") if is_recipe_file(p.name)]
+        raise ConfigError(f"There is no file {str(path)!r}. {suggest(path.name, siblings)}")
+    try:
+        text = read_limited(path)
+        is_toml = path.suffix.lower() == ".toml"
+        data, lines = (tomllib.loads(text), {}) if is_toml else _read_yaml(text)
+        check_depth(data)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        kind = path.suffix.lstrip(".").upper()
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{path} is not valid {kind}: {reason}.") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} holds no table of fields. Write a line: max_steps: 100.")
+    return data, lines
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML without aliases, which would expand to any size."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            line = event.start_mark.line + 1
+            raise ValueError(f"line {line}: aliases such as *{event.anchor} are not allowed")
+        return super().compose_node(parent, index)
+
+
+def _read_yaml(text: str) -> tuple[Any, dict[str, int]]:
+    loader = _StrictLoader(text)
+    try:
+        node = loader.get_single_node()
+        lines = _lines(node, "") if node else {}
+        return (loader.construct_document(node) if node else {}), lines
+    finally:
+        loader.dispose()
+
+
+def _lines(node: yaml.Node, prefix: str) -> dict[str, int]:
+    """The line of each field by dotted name; raises for a key that occurs twice."""
+    lines: dict[str, int] = {}
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            lines |= _lines(item, f"{prefix.removesuffix('.')}[{index}].")
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            field = f"{prefix}{key.value}"
+            line = key.start_mark.line + 1
+            if field in lines:
+                raise ValueError(f"line {line}: the key {field!r} occurs twice")
+            lines |= {field: line, **_lines(value, f"{field}.")}
+    return lines
+
+
+def line_of(message: str, lines: Mapping[str, int]) -> int | None:
+    """The line of the field that begins a message, or of the table around it.
+
+    >>> line_of("policy.lora.rank: 0. Allowed: 1 or more.", {"policy": 1, "policy.lora": 3})
+    3
+    """
+    field = message.partition(": ")[0]
+    while field and field not in lines:
+        field = field.rpartition(".")[0]
+    return lines.get(field)

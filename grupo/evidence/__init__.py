@@ -1,0 +1,1 @@
+"""Evidence: claims of papers, exact biases, surveys of models, simulated clusters, suggestions."""

@@ -1,0 +1,84 @@
+"""Collects the evidence about all methods from the pages and data in docs/."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from grupo.catalogue.search import find_entry
+from grupo.evidence.claims.claim import Claim
+from grupo.evidence.claims.comparisons import compare, comparison_of
+from grupo.evidence.claims.page import setting_checks, verdict_in
+from grupo.evidence.claims.results import Results
+from grupo.evidence.claims.settings import SETTINGS
+from grupo.evidence.claims.table import ALL_CLAIMS
+from grupo.evidence.suggest.evidence import BiasEvidence, ClaimEvidence, SmokeEvidence
+
+METHOD_ROW = re.compile(r"^\| \[[^\]]*\]\(methods/(?P<key>\w+)\.md\) \| (?P<cells>.*) \|$", re.M)
+SIGNIFICANT_DIGITS = 4
+
+
+def collect_evidence(docs: Path, claims: Sequence[Claim] = ALL_CLAIMS) -> dict[str, dict[str, Any]]:
+    """The records of all methods with any evidence, by key.
+
+    Args:
+        docs: The folder with claims.jsonl, smoke_training.md and bias.md.
+        claims: The claims to include; all by default.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    for kind, evidence in (
+        ("claim", _claims(claims, Results.read(docs / "claims.jsonl"))),
+        ("smoke", _smoke_rows(docs / "smoke_training.md")),
+        ("bias", _bias_rows(docs / "bias.md")),
+    ):
+        for key, row in evidence:
+            records.setdefault(find_entry(key).key, {})[kind] = asdict(row)
+    return dict(sorted(records.items()))
+
+
+def _claims(claims: Sequence[Claim], results: Results) -> Iterator[tuple[str, ClaimEvidence]]:
+    names = {claim.setting for claim in claims}
+    checks = {name: setting_checks(SETTINGS[name], results) for name in names}
+    for claim in claims:
+        outcome = compare(comparison_of(claim), results)
+        difference = outcome.difference
+        yield (
+            claim.key,
+            ClaimEvidence(
+                sentence=claim.sentence,
+                setting=claim.setting,
+                metric=claim.metric,
+                arm=claim.arm.label,
+                baseline=claim.baseline.label,
+                verdict=str(verdict_in(checks[claim.setting], outcome.verdict)),
+                difference=_rounded(difference.value),
+                low=_rounded(difference.low),
+                high=_rounded(difference.high),
+                effect=_rounded(outcome.effect_size),
+                pairs=outcome.pairs,
+            ),
+        )
+
+
+def _smoke_rows(page: Path) -> Iterator[tuple[str, SmokeEvidence]]:
+    for key, (accuracy, difference, verdict, _, learns) in _rows(page, 5):
+        yield key, SmokeEvidence(accuracy, difference, verdict, learns)
+
+
+def _bias_rows(page: Path) -> Iterator[tuple[str, BiasEvidence]]:
+    for key, cells in _rows(page, 9):  # methods without a measurement are in a table of two columns
+        _, _, tasks, _, variance, graded, lengths, *_ = cells
+        yield key, BiasEvidence(tasks, graded, lengths, variance)
+
+
+def _rows(page: Path, num_cells: int) -> Iterator[tuple[str, list[str]]]:
+    """The key of each method in the tables of a page with so many cells after its name."""
+    for row in METHOD_ROW.finditer(page.read_text(encoding="utf-8")):
+        cells = [cell.strip() for cell in row["cells"].split("|")]
+        if len(cells) == num_cells:
+            yield row["key"], cells
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

@@ -1,0 +1,74 @@
+"""The candidates as text for a terminal."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from grupo.core.paper import SOURCE_KINDS
+from grupo.evidence.suggest.candidates import Candidate
+from grupo.evidence.suggest.symptoms import Symptom
+
+WIDTH = 100  # columns
+INDENT = " " * 13  # of the texts beside their labels
+
+CAVEAT = (
+    "Verdicts are about environments of a few dozen tasks and a softmax policy: they say nothing"
+    " certain about yours. Compare the candidates on your tasks:"
+)
+
+
+def describe_symptoms(symptoms: Sequence[Symptom]) -> Iterator[str]:
+    """One line for each problem of a run."""
+    if not symptoms:
+        yield "The run's metrics show none of the problems that the rules know."
+    for symptom in symptoms:
+        yield f"{symptom.problem}: {symptom.details}."
+
+
+def describe_candidates(candidates: Sequence[Candidate]) -> Iterator[str]:
+    """The lines about all candidates, and how to compare them."""
+    for number, candidate in enumerate(candidates, 1):
+        yield from map(_wrapped, _describe(number, candidate))
+        yield ""
+    calls = " ".join(f"--method {_quoted(c.entry.example)}" for c in candidates)
+    yield textwrap.fill(CAVEAT, WIDTH)
+    yield f"grupo compare {calls}"
+
+
+def _describe(number: int, candidate: Candidate) -> Iterator[str]:
+    entry = candidate.entry
+    paper = entry.arxiv and f", arXiv:{entry.arxiv}"
+    yield f"{number}. {entry.key}: {entry.claim} ({entry.authors}, {entry.year}{paper})"
+    for reason in candidate.reasons:
+        about = f"{reason.question} {reason.answer}: " if reason.answer else ""
+        yield f"   why       {about}{reason.text}"
+    yield f"   use       {entry.use}"
+    yield from _describe_evidence(candidate)
+    if entry.source:
+        yield f"   source    {SOURCE_KINDS[entry.source.kind]} (docs/fidelity.md)"
+    for text in entry.missing:
+        yield f"   missing   {text}"
+    for text in candidate.needs:
+        yield f"   needs     {text}"
+    yield f"   try       grupo train --method {_quoted(entry.example)}"
+
+
+def _wrapped(line: str) -> str:
+    """A line of at most `WIDTH` columns; commands stay on one line."""
+    if line.startswith("   try"):
+        return line
+    return textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False)
+
+
+def _describe_evidence(candidate: Candidate) -> Iterator[str]:
+    evidence = candidate.evidence
+    if evidence.claim is None:
+        yield "   evidence  none: no claim of this method was tested by a comparison"
+    else:
+        yield f"   evidence  {evidence.claim}"
+    for part in (evidence.smoke, evidence.bias):
+        if part is not None:
+            yield f"             {part}"
+
+
+def _quoted(example: str) -> str:
+    return f'"{example}"' if "(" in example else example

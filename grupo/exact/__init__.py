@@ -1,6 +1,0 @@
-"""Exact expected gradients of methods on environments so small that all groups are listed."""
-
-from grupo.exact.environment import FiniteEnv, FiniteTask
-from grupo.exact.gradient import GradientMoments, expected_gradient
-
-__all__ = ["FiniteEnv", "FiniteTask", "GradientMoments", "expected_gradient"]

@@ -1,8 +1,0 @@
-"""Write docs/migrate.md: `python -m grupo.migrate docs/migrate.md`."""
-
-import sys
-from pathlib import Path
-
-from grupo.migrate.page import migration_page
-
-Path(sys.argv[1]).write_text(migration_page(), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Errors, files, texts and statistics: all packages use them; they know nothing of policies."""

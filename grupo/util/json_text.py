@@ -1,0 +1,101 @@
+"""Parser of strict JSON: everything that Python's own accepts beyond the standard is rejected."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from grupo.util.limits import JSON_DEPTH, JSON_FILE_SIZE
+
+Pairs = list[tuple[str, Any]]
+_BIG_EXPONENT = re.compile(r"[eE]\+?\d{3}")  # a float may be infinite only with such an exponent
+
+
+def parse_json(text: str, make_object: Callable[[Pairs], Any] = dict) -> Any:
+    """The value of a JSON text.
+
+    Args:
+        text: The text; whitespace around the value is allowed.
+        make_object: Makes an object of its pairs, whose keys are distinct.
+
+    Raises:
+        ValueError: It is not JSON; it holds NaN, an infinite number or a key twice; or its nesting
+            exceeds `JSON_DEPTH`.
+
+    >>> parse_json('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ValueError: the key 'a' occurs twice in an object
+    """
+
+    def unique(pairs: Pairs) -> Any:
+        if len(dict(pairs)) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise ValueError(f"the key {twice!r} occurs twice in an object")
+        return make_object(pairs)
+
+    parse_float = _finite_float if _BIG_EXPONENT.search(text) else None
+    try:
+        value = json.loads(
+            text,
+            parse_constant=_reject_constant,
+            parse_float=parse_float,
+            object_pairs_hook=unique,
+        )
+    except RecursionError:
+        raise ValueError(_too_deep()) from None
+    if text.count("[") + text.count("{") > JSON_DEPTH.maximum:
+        check_depth(value)
+    return value
+
+
+def read_limited(path: Path) -> str:
+    """The text of a file; raises `ValueError` if it is no UTF-8 or exceeds `JSON_FILE_SIZE`."""
+    if path.stat().st_size > JSON_FILE_SIZE.maximum:
+        raise ValueError(f"{path} is too large. Allowed: {JSON_FILE_SIZE.allowed}")
+    return path.read_bytes().decode("utf-8")
+
+
+def check_depth(value: Any) -> None:
+    """Raise `ValueError` if lists and mappings are nested deeper than `JSON_DEPTH`."""
+    level = [value]
+    for _ in range(JSON_DEPTH.maximum + 1):
+        containers = [child for parent in level for child in _containers(parent)]
+        # by identity, because a value that holds itself twice would double with each level
+        level = list({id(child): child for child in containers}.values())
+        if not level:
+            return
+    raise ValueError(_too_deep())
+
+
+def check_unicode(value: Any) -> None:
+    """Raise `ValueError` if a string in the value has a lone surrogate, which is no character."""
+    try:
+        json.dumps(value, ensure_ascii=False, default=lambda other: None).encode()
+    except UnicodeEncodeError as error:
+        surrogate = error.object[error.start]
+        raise ValueError(f"{surrogate!r} is half of a surrogate pair, no character") from error
+
+
+def _containers(value: Any) -> list[Any]:
+    """The lists, tuples and dicts directly inside a value."""
+    children = value.values() if isinstance(value, dict) else value
+    is_container = isinstance(value, dict | list | tuple)
+    return [c for c in children if isinstance(c, dict | list | tuple)] if is_container else []
+
+
+def _too_deep() -> str:
+    return f"nested too deep to read. Allowed: {JSON_DEPTH.allowed}"
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite_float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:80]} is larger than any float")
+    return number

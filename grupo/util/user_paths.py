@@ -1,0 +1,90 @@
+"""Paths that a user names."""
+
+import os
+import shlex
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from grupo.util.errors import ConfigError, suggest
+from grupo.util.loader_errors import loader_errors
+
+RECIPE_SUFFIXES = (".toml", ".yaml", ".yml")
+_ALLOWED_RUN = "Allowed: a folder that `grupo train` made."
+
+
+def parse_path(text: str) -> Path:
+    """The path that a text names; `~` is the home directory. The path need not exist.
+
+    Raises:
+        ConfigError: No file system can hold the path: it contains NUL or a name of more than 255
+            bytes, its symbolic links form a circle, or its user does not exist.
+    """
+    if "\0" in text:
+        raise ConfigError(f"{text!r} is no path: it contains the character NUL.")
+    with loader_errors(f"{text!r} is no path"):
+        path = Path(text).expanduser()
+        os.fsencode(path)
+        path.resolve().exists()
+    return path
+
+
+def parse_folder(text: str) -> Path:
+    """The path of a folder that exists or can be made.
+
+    Raises:
+        ConfigError: It is no path, or something else than a folder exists there.
+    """
+    path = parse_path(text)
+    with loader_errors(f"{text!r} is no folder"):
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{text!r} exists and is no folder. Name another one.")
+    return path
+
+
+def shell_path(path: Path) -> str:
+    """The path as an argument of a command line, quoted where a shell needs that.
+
+    >>> print(shell_path(Path("runs/first")), shell_path(Path("my runs/first")))
+    runs/first 'my runs/first'
+    """
+    return shlex.quote(str(path))
+
+
+def no_run_message(folder: Path) -> str:
+    """The error message for a folder that holds no run: the nearest run beside it, or what it is.
+
+    >>> no_run_message(Path("frist"))
+    "run: 'frist' is not a folder. Allowed: a folder that `grupo train` made."
+    """
+    problem = f"run: {str(folder)!r} holds no run: it has no recipe.json."
+    if not folder.is_dir():
+        problem = f"run: {str(folder)!r} is not a folder."
+    if (folder / "config.json").is_file():
+        return f"{problem} It is a model, for --model {shell_path(folder)}."
+    if (folder / "pipeline.json").is_file():
+        stages = sorted(str(path.parent) for path in folder.rglob("recipe.json"))
+        return f"{problem} It is a pipeline, with the runs {', '.join(stages) or '(none yet)'}."
+    runs = [str(path.parent) for path in folder.parent.glob("*/recipe.json")]
+    return f"{problem} {suggest(str(folder), runs)}" if runs else f"{problem} {_ALLOWED_RUN}"
+
+
+def is_recipe_file(address: str) -> bool:
+    """True for the path of a TOML or YAML file.
+
+    >>> is_recipe_file("recipes/first.toml"), is_recipe_file("recipe.py:RECIPE")
+    (True, False)
+    """
+    return address.lower().endswith(RECIPE_SUFFIXES)
+
+
+def relative_path(path: Path) -> Path:
+    """The path relative to the working directory if it is inside; otherwise unchanged."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def models_dir() -> Path:
+    """The folder of the toy models: in GRUPO_HOME if it is set, else in the cache of the user."""
+    home = os.environ.get("GRUPO_HOME", "")
+    return (Path(home) if home else user_cache_path("grupo", appauthor=False)) / "models"
