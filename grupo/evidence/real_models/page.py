@@ -120,7 +120,7 @@ $ grupo train --model path/to/model --tasks train.jsonl --reward rewards.py:corr
 
 The GPUs of one machine divide the weights, their gradients and the state of the optimizer. Each
 GPU keeps a whole copy of the weights in bfloat16, with which it generates
-([sharded weights](scale.md#sharded-weights)). Sharding was tested on CPUs, not on GPUs. The
+([sharded weights](distributed.md#sharded-weights)). Sharding was tested on CPUs, not on GPUs. The
 trainings of all weights that fit on no single GPU need, by the same estimate:
 
 {several_gpus}

@@ -14,8 +14,8 @@ from grupo.util.errors import ConfigError
 MIN_STEPS = 5  # of a run that costs are fitted to
 MIN_VARIATION = 0.05  # of the sizes of steps, below which fixed costs are not distinguished
 WARMUP = 1  # steps that are not used: the first one allocates memory
-GRADIENT_BYTES_PER_S = 0.5e9  # that two processes on one machine sum by gloo: docs/scale.md
-BARRIER = 0.001  # seconds of an exchange of two processes on one machine: docs/scale.md
+GRADIENT_BYTES_PER_S = 0.5e9  # that two processes on one machine sum by gloo: docs/simulate.md
+BARRIER = 0.001  # seconds of an exchange of two processes on one machine: docs/simulate.md
 
 Steps = Sequence[Mapping[str, float]]
 Lengths = Mapping[int, Sequence[int]]
