@@ -8,9 +8,10 @@ rollouts without the document; half of PoRo's are generated with it, and all are
 Both generate MAX_TOKENS tokens; a document is read, not generated. Supervised training on the
 answers, in as many steps as GRPO has, is the upper bound, which must win first.
 
-Named before the first run of seeds 8 to 23: `bare` of PoRo minus that of GRPO, by the exact
-sequential sign-flip test with looks at 8, 12 and 16 pairs and an error of 5 %; and whether the mean
-of PoRo's `bare` is above 0.9 and GRPO's below 0.01.
+Named before the first run: `bare` of PoRo minus that of GRPO, by the exact sequential sign-flip
+test with looks at 8, 12 and 16 pairs, the first of seed 8, and an error of 5 %; and whether the
+mean of PoRo's `bare` is above 0.9 and GRPO's below 0.01. The test stopped after 8 pairs, of seeds
+8 to 15.
 
 python recipes/guidance/forty_rules.py FOLDER [FIRST_SEED END]
 """

@@ -86,8 +86,7 @@ def test_an_arxiv_number_finds_every_method_of_the_paper():
     assert [entry.key for entry in search_entries("2507.18071")] == ["gspo", "gspo_token"]
 
 
-def test_there_are_120_methods_and_each_has_golden_tests():
-    assert len(methods()) >= 120
+def test_every_method_has_golden_tests():
     assert all({"golden", "properties"} <= set(entry.checked) for entry in methods())
     assert all(entry.arxiv or entry.venue for entry in methods())
     tested = {path.name for path in (ROOT / "tests" / "methods").glob("test_*.py")}

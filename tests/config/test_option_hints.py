@@ -93,9 +93,10 @@ def test_page_has_the_tables():
         (
             "vllm_tensor_parallel_size",
             "2",
-            "TRL's --vllm-tensor-parallel-size has no counterpart: grupo trains on one device.",
+            "TRL's --vllm-tensor-parallel-size has no counterpart: --ranks N places the processes,"
+            " --policy.sharding divides the weights.",
         ),
-        ("trainer.nnodes", "", "verl's trainer.nnodes has no counterpart: grupo trains on one"),
+        ("trainer.nnodes", "", "verl's trainer.nnodes has no counterpart: --ranks N places"),
         ("no_such_name", "1", ""),
         ("n", "1", ""),
     ],

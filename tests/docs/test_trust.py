@@ -8,23 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.catalogue.entries import methods
-from grupo.storage.fault_injection import (
-    BEGIN_POINTS,
-    EMA_POINTS,
-    EXTEND_POINTS,
-    MEDIA_POINTS,
-    REPLAY_BUFFER_POINTS,
-    RESUME_POINTS,
-    SAVE_POINTS,
-    STEP_POINTS,
-)
-from grupo.testing.properties import PROPERTIES
-from tests.cli.test_bad_input import ROWS
 from tests.helpers.paths import ROOT
-from tests.helpers.reference_files import load_cases
-from tests.training.faults.test_resume_kills import CONFIGURATIONS
-from tests.trust import test_crash_states, test_io_errors, test_kills, test_random_kills
 
 PENDING = "[pending]"
 HEADER = "| promise | figure | held by | last run | machine |"
@@ -96,42 +80,6 @@ def test_a_planted_error_of_a_row_is_found(cell, content, problem):
 
 def test_a_row_without_all_cells_is_found():
     assert problems(["A promise.", "3 cases"]) == ["2 cells"]
-
-
-def test_figures_that_can_be_counted_are_right():
-    points = BEGIN_POINTS + SAVE_POINTS + STEP_POINTS + RESUME_POINTS + EXTEND_POINTS + EMA_POINTS
-    points += MEDIA_POINTS + REPLAY_BUFFER_POINTS
-    states = (
-        test_crash_states.STATES_OF_A_SCENARIO * len(test_crash_states.SCENARIOS)
-        + test_crash_states.JOURNAL_STATES
-        + test_crash_states.RUN_STATES
-    )
-    num_resume_kills = len(test_kills.KILLS_WHILE_RESUMING)
-    cases = load_cases()
-    sizes = [
-        f"{len(test_kills.KILLS):,} named kill points, {num_resume_kills} kills while resuming",
-        f"{test_random_kills.NUM_KILLS:,} ",
-        f"{states:,} states of the disk",
-    ]
-    figures = [
-        *sizes,
-        f"{len(points)} kill points,",
-        f"{len(test_io_errors.ERRORS)} errors at each call",
-        f"{len(CONFIGURATIONS)} configurations",
-        f"{len(PROPERTIES)} properties of {len(methods())} methods",
-        f"{len(cases)} cases,",
-        f"{len(ROWS)} inputs",
-    ]
-    page = (ROOT / "TRUST.md").read_text()
-    assert [figure for figure in figures if figure not in page] == []
-    page = (ROOT / "docs" / "testing.md").read_text()
-    assert [figure for figure in sizes if figure not in page] == []
-
-
-def test_the_readme_states_the_number_of_methods_and_properties():
-    page = (ROOT / "README.md").read_text()
-    assert f"contains {len(methods())} published variants" in page
-    assert f"golden numbers by hand and {len(PROPERTIES)} properties for each" in page
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,7 +2,7 @@
 
 from grupo.config.option_hints import answers as to
 from grupo.config.option_hints.option import (
-    ONE_DEVICE,
+    PLACEMENT,
     Library,
     missing,
     neutral,
@@ -49,7 +49,7 @@ COMMON = Library(
         Option("checkpoint", "--model {}", "", "a run, or RUN@best, to start from", "RUN"),
         Option("qlora", to.QLORA, convert=no_value),
         *missing("the prompt is in the rows: a system message, or the text", "system_prompt"),
-        *neutral(ONE_DEVICE, "gpus", "num_gpus", "num_processes", "nproc_per_node"),
+        *neutral(PLACEMENT, "gpus", "num_gpus", "num_processes", "nproc_per_node"),
         Option("dtype", to.DTYPE, "", example="bfloat16"),
     ),
 )

@@ -3,8 +3,8 @@
 from grupo.config.option_hints import answers as to
 from grupo.config.option_hints.option import (
     LOGS,
-    ONE_DEVICE,
     OWN_MEMORY,
+    PLACEMENT,
     Library,
     dtype,
     missing,
@@ -119,7 +119,7 @@ POLICY = (
     Option("ds.lora.target_modules", to.LORA_TARGETS, "all-linear"),
     *missing("adapters have no dropout", "ds.lora.dropout"),
     Option("ds.load_in_4bit", to.QLORA, "False", "with adapters only", convert=no_value),
-    *neutral(ONE_DEVICE, "ds.*", "actor.num_nodes", "actor.num_gpus_per_node", "ref.*",
+    *neutral(PLACEMENT, "ds.*", "actor.num_nodes", "actor.num_gpus_per_node", "ref.*",
              "reward.num_nodes", "reward.num_gpus_per_node", "reward.offload", "zero_stage",
              "actor.gradient_checkpointing_reentrant", "train.colocate_*", "colocate_all_models",
              "ref_num_nodes", "ref_num_gpus_per_node", "actor_num_nodes",

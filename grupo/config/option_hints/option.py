@@ -137,6 +137,6 @@ def missing(note: str, *names: str) -> tuple[OtherOption, ...]:
     return tuple(OtherOption(name, "", note=note) for name in names)
 
 
-ONE_DEVICE = "grupo trains on one device"
+PLACEMENT = "--ranks N places the processes, --policy.sharding divides the weights"
 OWN_MEMORY = "memory is bounded by --policy.tokens-per-microbatch TOKENS"
 LOGS = "every step is logged"

@@ -3,8 +3,8 @@
 from grupo.config.option_hints import answers as to
 from grupo.config.option_hints.option import (
     LOGS,
-    ONE_DEVICE,
     OWN_MEMORY,
+    PLACEMENT,
     Library,
     dtype,
     missing,
@@ -77,7 +77,7 @@ RUN = (
     *missing("the template is the tokenizer's", "orchestrator.renderer.*", "tokenizer.*"),
     *neutral(LOGS, "log.*", "monitors.*", "wandb.*", "orchestrator.monitors.*",
              "trainer.monitors.*", "orchestrator.log.*", "trainer.log.*"),
-    *neutral(ONE_DEVICE, "deployment.*", "slurm.*", "weight_broadcast.*", "inference.*",
+    *neutral(PLACEMENT, "deployment.*", "slurm.*", "weight_broadcast.*", "inference.*",
              "inference_gpu_ids", "trainer_gpu_ids", "trainer.model.ep", "trainer.model.cp",
              "trainer.model.dp_replicate", "trainer.dist_timeout_seconds", "rollout_transport.*"),
     *neutral(OWN_MEMORY, "trainer.model.*", "orchestrator.concurrency.*",

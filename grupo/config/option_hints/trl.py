@@ -3,8 +3,8 @@
 from grupo.config.option_hints import answers as to
 from grupo.config.option_hints.option import (
     LOGS,
-    ONE_DEVICE,
     OWN_MEMORY,
+    PLACEMENT,
     Library,
     dtype,
     dtype_if_true,
@@ -40,7 +40,7 @@ GENERATION = (
         *("vllm_max_model_length", "use_transformers_paged", "vllm_max_model_len"),
         "use_transformers_continuous_batching",
     ),
-    *neutral(ONE_DEVICE, "vllm_tensor_parallel_size", "ds3_gather_for_generation"),
+    *neutral(PLACEMENT, "vllm_tensor_parallel_size", "ds3_gather_for_generation"),
     *missing(
         "grupo samples from the policy's own distribution",
         *("repetition_penalty", "generation_kwargs", "vllm_structured_outputs_regex"),
@@ -132,7 +132,7 @@ MODEL = (
     *neutral("transformers chooses", "attn_implementation", "trust_remote_code",
              "gradient_checkpointing_kwargs", "disable_dropout", "model_revision",
              "model_init_kwargs", "tf32", "torch_compile", "cast_lm_head_to_fp32"),
-    *neutral(ONE_DEVICE, "deepspeed", "fsdp", "fsdp_config", "ddp_find_unused_parameters"),
+    *neutral(PLACEMENT, "deepspeed", "fsdp", "fsdp_config", "ddp_find_unused_parameters"),
 )  # fmt: skip
 RUN = (
     Option("output_dir", to.RUN, "", example="runs/new"),

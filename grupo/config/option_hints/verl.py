@@ -3,8 +3,8 @@
 from grupo.config.option_hints import answers as to
 from grupo.config.option_hints.option import (
     LOGS,
-    ONE_DEVICE,
     OWN_MEMORY,
+    PLACEMENT,
     Library,
     dtype,
     missing,
@@ -142,7 +142,7 @@ POLICY = (
              f"{MODEL}trust_remote_code", f"{MODEL}external_lib", f"{MODEL}fused_kernel_options.*",
              f"{ACTOR}use_torch_compile", f"{ACTOR}shuffle", f"{ACTOR}data_loader_seed",
              "actor_rollout_ref.ref.use_torch_compile", "actor_rollout_ref.*.profiler.*"),
-    *neutral(ONE_DEVICE, "actor_rollout_ref.*.fsdp_config.*", "actor_rollout_ref.*.strategy",
+    *neutral(PLACEMENT, "actor_rollout_ref.*.fsdp_config.*", "actor_rollout_ref.*.strategy",
              "actor_rollout_ref.*.ulysses_sequence_parallel_size", "actor_rollout_ref.*.megatron.*",
              f"{ROLLOUT}*_parallel_size", "actor_rollout_ref.hybrid_engine",
              "actor_rollout_ref.nccl_timeout", "critic.*", "global_profiler.*", "ray_kwargs.*",
@@ -157,7 +157,7 @@ RUN = (
     Option("trainer.default_local_dir", to.RUN, "", example="runs/new"),
     *neutral(LOGS, "trainer.project_name", "trainer.experiment_name", "trainer.rollout_data_dir",
              "trainer.log_val_generations", "trainer.validation_data_dir"),
-    *neutral(ONE_DEVICE, "trainer.n_gpus_per_node", "trainer.nnodes", "trainer.device",
+    *neutral(PLACEMENT, "trainer.n_gpus_per_node", "trainer.nnodes", "trainer.device",
              "trainer.balance_batch", "trainer.default_hdfs_dir",
              "trainer.ray_wait_register_center_timeout", "trainer.use_legacy_worker_impl"),
     *neutral("`grupo resume RUN` continues a run", "trainer.resume_mode",

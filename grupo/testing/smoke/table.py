@@ -97,7 +97,7 @@ def results_page(results: Sequence[MethodResults]) -> str:
 def _introduction(results: Sequence[MethodResults]) -> str:
     accuracy_before = mean(_accuracies_before(results))
     return (
-        f"# All methods on one small task\n\n"
+        f"# Methods on one small task\n\n"
         f"{len(results)} methods, {len(SEEDS)} seeds, {STEPS} steps of {PROMPTS_PER_STEP} prompts"
         f" and groups of {GROUP_SIZE}, learning rate {LEARNING_RATE:g}. A language model of a few"
         f" thousand parameters has to repeat the digit in its prompt. Each method makes its own"
@@ -119,7 +119,8 @@ def _introduction(results: Sequence[MethodResults]) -> str:
         f" losses are tried here, with a causal language model. S-GRPO's instruction to answer is"
         f" longer than the context of this model: `tests/methods/test_s_grpo.py` trains it on a"
         f" larger toy model. Numbers differ between processors, within the intervals.\n\n"
-        f"Written by `python -m grupo.testing.smoke docs/smoke_training.md`."
+        f"Written by `python -m grupo.testing.smoke docs/smoke_training.md`, which trains all"
+        f" methods of the package; those that were added afterwards have no row."
     )
 
 

@@ -55,19 +55,6 @@ def test_a_run_passes_every_kill_point(training_process):
     assert min(counts[name] for name in OFTEN) >= 3
 
 
-def test_the_docs_state_the_number_of_points_and_configurations():
-    page = (ROOT / "docs" / "runs.md").read_text()
-    others = (
-        *fault_injection.RESUME_POINTS,
-        *fault_injection.EXTEND_POINTS,
-        *fault_injection.EMA_POINTS,
-        *fault_injection.MEDIA_POINTS,
-        *fault_injection.REPLAY_BUFFER_POINTS,
-    )
-    assert f"each of {len(NAMES) + len(others)} kill points" in page
-    assert f", {len(CONFIGURATIONS)} configurations" in page
-
-
 @pytest.mark.parametrize(
     ("name", "which"),
     [
