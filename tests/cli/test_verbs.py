@@ -132,7 +132,7 @@ def test_dry_run_says_what_a_run_says_of_its_tasks(grupo):
         (
             ["--reward", "rewards.py:words"],
             "env",
-            "name='words', fn=ImportedReward(import_path='rewards.py:",
+            "name='words', fn='rewards.py:words'",
         ),
         (
             ["--reward", "rewards.py:words"],

@@ -13,7 +13,7 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.recipe import Recipe
-from grupo.rewards import ExactMatch, ImportedReward
+from grupo.rewards import ExactMatch
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import Columns, DatasetTasks
 from grupo.util.errors import ConfigError
@@ -105,13 +105,13 @@ def test_reward_is_an_address_and_has_a_weight(load, tmp_path):
     address = f"{tmp_path / 'mine.py'}:good"
     text = START.format("", "") + f"[[env.rewards]]\nname='good'\nfn='{address}'\nweight = 0.5\n"
     rewards = load(text).env.rewards
-    assert rewards[1] == RewardTerm("good", ImportedReward(address), 0.5)
+    assert rewards[1] == RewardTerm("good", address, 0.5)
 
 
 def test_modules_beside_the_file_are_importable(load, tmp_path):
     (tmp_path / "reward_beside_recipe.py").write_text("def good(task, rollout):\n    return 1.0\n")
     text = START.format("", "").replace("ExactMatch()", "reward_beside_recipe:good")
-    assert load(text).env.rewards[0].fn == ImportedReward("reward_beside_recipe:good")
+    assert load(text).env.rewards[0].fn == "reward_beside_recipe:good"
 
 
 def test_yaml_is_the_same_recipe_as_toml(load):
