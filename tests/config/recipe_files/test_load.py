@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.algo.losses import Clip
+from grupo.algo.losses import BoundedIS, Clip, TruncatedIS
 from grupo.algo.minibatches import Updates
 from grupo.catalogue.parse import parse_method
 from grupo.config.recipe_files import load_recipe_file
@@ -60,6 +60,9 @@ def test_fields_that_a_file_leaves_out_have_their_defaults(load):
         ("eval_tasks = \"held.jsonl(prompt='q')\"",
          {"eval_tasks": DatasetTasks("held.jsonl", Columns("q"))}),
         ("evaluation.every = 3", {"evaluation": replace(MINIMAL.evaluation, every=3)}),
+        ("stale_correction = 'BoundedIS(0.5, 2.0)'", {"stale_correction": BoundedIS(0.5, 2.0)}),
+        ("stale_correction.cap = 3", {"stale_correction": TruncatedIS(3.0)}),
+        ("stale_correction = 'None'", {"stale_correction": None}),
         ("optimizer = 'Adam(beta2=0.95)'", {"optimizer": replace(MINIMAL.optimizer, beta2=0.95)}),
     ],
 )  # fmt: skip
