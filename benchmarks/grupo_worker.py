@@ -10,7 +10,7 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.component import component
 from grupo.core.interfaces import Env
 from grupo.core.types import Observation, RewardResult, Rollout, Task
-from grupo.envs.scoring import RewardTerm
+from grupo.envs.reward_term import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM

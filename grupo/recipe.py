@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Interval
 
 from grupo.algo.ema import EMA
+from grupo.algo.losses.importance_correction import BoundedIS, IntervalMask, TruncatedIS
 from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
 from grupo.algo.optimizers import Adam, OptimizerSpec
 from grupo.core.component import component
@@ -103,8 +104,14 @@ class Recipe:
             mean mismatch of the previous step exceeded this many nats. Default: what rounding
             explains, 0.001 in float32 and 0.05 in bfloat16.
         max_staleness: Most updates between the weights that generate a token and the update that
-            trains on it: generation runs so many steps ahead. 0 is synchronous. Stale rollouts are
-            corrected by truncated importance sampling.
+            trains on it: generation runs so many steps ahead. 0 is synchronous.
+        stale_correction: Bounds the importance weight w of stale rollouts: the loss of each action
+            is multiplied by bound(w), w = pi_old / pi_sampler, where pi_old is the policy before
+            the updates of the step. `TruncatedIS(cap)` is IMPALA's weight rho, min(w, cap)
+            (Espeholt et al., 2018, arXiv:1802.01561, eq. 1); `BoundedIS(low, high)` bounds w on
+            both sides; `IntervalMask(low, high)` is 0 outside; None corrects nothing. It has no
+            effect if `max_staleness` is 0, or if the method's loss is a `CorrectedLoss` already,
+            as that of `tis`.
         tokens_per_step: Most tokens that a rollout generates within a step; a longer one goes on in
             the next step with its weights, and its group is trained on when all its rollouts have
             ended. 0: no limit. Needs a `max_staleness` above 0.
@@ -138,6 +145,7 @@ class Recipe:
         None
     )
     max_staleness: Annotated[int, Interval(ge=0, le=STALENESS.maximum)] = 0
+    stale_correction: TruncatedIS | BoundedIS | IntervalMask | None = TruncatedIS(2.0)
     tokens_per_step: NonNegativeInt = 0
     evaluation: Evaluation = Evaluation()
     early_stopping: EarlyStopping = EarlyStopping()

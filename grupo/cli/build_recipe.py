@@ -19,7 +19,7 @@ from grupo.config.supervised import column_sampler
 from grupo.core.component import component_fields, walk
 from grupo.envs import RewardTerm, Unscored
 from grupo.recipe import Recipe, TaskSource
-from grupo.rewards import ImportedReward, ReasoningGymVerifier
+from grupo.rewards import ReasoningGymVerifier
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
@@ -194,7 +194,7 @@ def _reward_term(text: str) -> RewardTerm:
             f"{text!r}: the weight stands before the address. Allowed: {name}={weight}*{after}."
         )
     try:
-        return RewardTerm(name, ImportedReward(address), float(weight) if asterisk else 1.0)
+        return RewardTerm(name, address, float(weight) if asterisk else 1.0)
     except ValueError as error:
         if isinstance(error, ConfigError):
             raise

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from grupo.algo.losses.importance_correction import CorrectedLoss
 from grupo.config.answer_length import answer_limit, has_one_answer
 from grupo.core.component import walk
 from grupo.core.dynamic_number import DynamicNumber
@@ -9,6 +10,7 @@ from grupo.core.interfaces import StatefulEnv, env_without_placement
 from grupo.core.requires import merged_requires
 from grupo.envs import MultiTurn
 from grupo.envs.multiplayer import MultiplayerEnv
+from grupo.method import Method
 from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy_spec import MultiPolicy
@@ -61,13 +63,36 @@ def later_steps_needed(recipe: Recipe) -> int:
 
 
 def check_staleness(recipe: Recipe) -> None:
-    """Raise `ConfigError` if generation cannot run ahead, or groups cannot be continued."""
+    """Raise `ConfigError` for a field of stale or continued rollouts that cannot work."""
     reads = merged_requires(recipe.method.sampler)
     name = type(recipe.method.sampler).__name__
     if recipe.max_staleness and (reads.current_heads or reads.unfinished):
         raise ConfigError(f"max_staleness: {recipe.max_staleness}. Allowed: 0 with {name}.")
+    if recipe.stale_correction not in (None, Recipe.stale_correction):
+        _check_stale_correction(recipe)
     if recipe.tokens_per_step:
         _check_tokens_per_step(recipe)
+
+
+def has_correction(method: Method) -> bool:
+    """True if the method's loss, or one of its parts, is a `CorrectedLoss`."""
+    return any(isinstance(part, CorrectedLoss) for part in walk(method.loss))
+
+
+def _check_stale_correction(recipe: Recipe) -> None:
+    """Raise if the correction that was chosen would have no effect."""
+    default = Recipe.stale_correction
+    field = f"stale_correction: {recipe.stale_correction!r}"
+    if not recipe.max_staleness:
+        raise ConfigError(
+            f"{field}. Allowed with max_staleness=0, which has no stale rollouts: {default!r}, the"
+            " default, or None. Set max_staleness to 1 or more, or leave stale_correction out."
+        )
+    if has_correction(recipe.method):
+        raise ConfigError(
+            f"{field}. Allowed with this method, whose loss has a correction of its own:"
+            f" {default!r}, the default, or None. Change the method's, or leave this one out."
+        )
 
 
 def _check_tokens_per_step(recipe: Recipe) -> None:

@@ -138,15 +138,19 @@ def _components(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _check_schedules(recipe: Recipe) -> None:
-    """Raise if a schedule of the method leaves the range of its field during the run."""
-    if not any(isinstance(part, Schedule) for part in walk(recipe.method)):
-        return
-    for step in _checked_steps(recipe.max_steps):
+    """Raise if a schedule leaves the range of its field during the run."""
+    for name, value in (("method", recipe.method), ("stale_correction", recipe.stale_correction)):
+        if any(isinstance(part, Schedule) for part in walk(value)):
+            _check_scheduled(name, value, recipe.max_steps)
+
+
+def _check_scheduled(name: str, value: object, steps: int) -> None:
+    for step in _checked_steps(steps):
         try:
             with loader_errors("a schedule"):  # of a user's own, or of numbers that overflow
-                resolve_schedules(recipe.method, (step + 0.5) / recipe.max_steps)
+                resolve_schedules(value, (step + 0.5) / steps)
         except ConfigError as error:
-            raise ConfigError(f"method, at step {step}: {error}") from error
+            raise ConfigError(f"{name}, at step {step}: {error}") from error
 
 
 def _checked_steps(max_steps: int) -> Sequence[int]:

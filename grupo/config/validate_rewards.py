@@ -61,7 +61,7 @@ def declared_reward_range(env: EnvSpec) -> RewardRange | None:
 
 
 def _term_range(term: RewardTerm) -> RewardRange | None:
-    declared = declared_range(term.fn)
+    declared = declared_range(term.reward)
     if declared is None:
         return None
     values = [term.weight * value for value in (*declared, term.answer_error_score)]

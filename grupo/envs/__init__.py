@@ -16,7 +16,7 @@ from grupo.envs.on_failure import (
     raise_error,
 )
 from grupo.envs.printed_number import PrintedNumber
-from grupo.envs.scoring import RewardTerm
+from grupo.envs.reward_term import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.envs.unscored import Unscored
 

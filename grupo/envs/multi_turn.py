@@ -11,7 +11,8 @@ from grupo.core.ranges import Finite, FiniteSeconds, PositiveInt
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.envs.game_env import EnvFactory
 from grupo.envs.on_failure import FailureHandler, drop_rollout
-from grupo.envs.scoring import RewardTerm, apply_failure_handler, score_rollouts
+from grupo.envs.reward_term import RewardTerm
+from grupo.envs.scoring import apply_failure_handler, score_rollouts
 from grupo.envs.session_cache import SessionCache, turn_texts
 from grupo.envs.session_steps import SessionState, SessionSteps
 from grupo.envs.timeouts import MAX_CONCURRENT

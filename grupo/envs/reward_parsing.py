@@ -1,40 +1,20 @@
-"""Validation of reward values: finite numbers, or the reason why a value is none."""
+"""The values that rewards return, as results of rollouts: finite numbers, or the error."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from grupo.core.types import RewardResult
+from grupo.envs.reward_term import RewardTerm
 from grupo.envs.timeouts import CallFailure, failure_from_exception
 
 ARRAY_TYPES = (np.generic, np.ndarray, Tensor)
 # what float(), .item() and .tolist() raise for values that are no finite number
 NOT_A_NUMBER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError)
-
-
-@dataclass(frozen=True)
-class ParsedReward:
-    """The value of one reward term for one rollout.
-
-    Args:
-        score: The value.
-        extra_terms: Further numbers that the reward function returned, by name.
-        step_values: Sequences that it returned, one number per item of the rollout's responses.
-        applies: False if the function returned None: the term is left out of the sum.
-        error: Why there is no value; "" if there is one.
-        answer_error: True if the score is that of an answer on which a working grader fails.
-    """
-
-    score: float = 0.0
-    extra_terms: Mapping[str, float] = field(default_factory=dict)
-    step_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    applies: bool = True
-    error: str = ""
-    answer_error: bool = False
 
 
 def finite_float(value: object) -> float:
@@ -55,52 +35,79 @@ def finite_float(value: object) -> float:
     return float(plain)
 
 
-def parse_reward(returned: Any) -> ParsedReward:
-    """Parse one rollout's reward: a number, None, a mapping that has a `score`, or an error."""
+def term_result(term: RewardTerm, returned: Any) -> RewardResult:
+    """The part of a rollout's score that a reward term contributes.
+
+    Its `reward` is weighted, its `reward_terms` are not. The term's own name is missing in them if
+    the term does not apply to the rollout or failed; an error names the term.
+
+    Args:
+        term: The reward term.
+        returned: The value that the term's reward returned for the rollout: a number; a mapping
+            with the number as "score", beside numbers that become terms `name/key` and sequences
+            that become step values; None, if the term does not apply; or an exception.
+    """
     if isinstance(returned, Exception):
         returned = failure_from_exception(returned)
     if isinstance(returned, CallFailure):
-        return ParsedReward(error=returned.reason)
-    if not isinstance(returned, Mapping):
-        return _parse_score(returned)
-    extras = {str(name): value for name, value in returned.items() if name != "score"}
-    if "score" not in returned:
-        return ParsedReward(error=f"returned a mapping without 'score': {', '.join(extras)}")
-    return _parse_score(returned["score"], _finite_numbers(extras), _finite_sequences(extras))
-
-
-def _parse_score(
-    score: Any,
-    extra_terms: Mapping[str, float] = {},
-    step_values: Mapping[str, tuple[float, ...]] = {},
-) -> ParsedReward:
-    if score is None:
-        return ParsedReward(extra_terms=extra_terms, applies=False)
+        return failed_result(term, returned.reason)
+    values = returned if isinstance(returned, Mapping) else {"score": returned}
+    extras = {str(name): value for name, value in values.items() if name != "score"}
+    if "score" not in values:
+        return failed_result(term, f"returned a mapping without 'score': {', '.join(extras)}")
+    extra_terms = {f"{term.name}/{name}": x for name, x in _finite_numbers(extras).items()}
+    if values["score"] is None:
+        return RewardResult(0.0, extra_terms)
     try:
-        return ParsedReward(finite_float(score), extra_terms, step_values)
+        score = finite_float(values["score"])
     except NOT_A_NUMBER_ERRORS as error:
-        return ParsedReward(error=str(error))
+        return failed_result(term, str(error))
+    terms = {term.name: score, **extra_terms}
+    return RewardResult(term.weight * score, terms, _finite_sequences(extras))
 
 
-def parse_rollout_reward(returned: Any) -> ParsedReward:
-    """Parse the value of a per-rollout reward, for which None is an error: a missing `return`."""
-    parsed = parse_reward(returned)
-    return parsed if parsed.applies else ParsedReward(error="returned None, not a number")
+def failed_result(term: RewardTerm, reason: str) -> RewardResult:
+    """The result of a term that has no value, for a reason such as "returned nan"."""
+    return RewardResult(error=f"reward {term.name!r} {reason}")
 
 
-def parse_group_rewards(returned: Any, count: int) -> Sequence[ParsedReward]:
-    """Parse the values of a group reward: a list, tuple or array with one entry per rollout."""
+def rollout_result(term: RewardTerm, returned: Any) -> RewardResult:
+    """The result of a per-rollout reward, for which None is an error: a missing `return`."""
+    if isinstance(returned, CallFailure) and returned.answer_error:
+        return _answer_error_result(term)
+    result = term_result(term, returned)
+    if result.error or term.name in result.reward_terms:
+        return result
+    return failed_result(term, "returned None, not a number")
+
+
+def single_result(term: RewardTerm, returned: Any) -> RewardResult:
+    """The result of a group reward that was called with one rollout alone."""
+    if isinstance(returned, CallFailure) and returned.answer_error:
+        return _answer_error_result(term)
+    (result,) = group_results(term, returned, 1)
+    return result
+
+
+def group_results(term: RewardTerm, returned: Any, count: int) -> Sequence[RewardResult]:
+    """The results of a group reward: a list, tuple or array with one entry per rollout."""
     if isinstance(returned, CallFailure):
-        return [ParsedReward(error=returned.reason)] * count
+        return [failed_result(term, returned.reason)] * count
     values = returned.tolist() if isinstance(returned, np.ndarray | Tensor) else returned
     if not isinstance(values, list | tuple):
         problem = f"a {type(returned).__name__}"
     elif len(values) != count:
         problem = f"{len(values)} numbers"
     else:
-        return [parse_reward(value) for value in values]
+        return [term_result(term, value) for value in values]
     error = f"returned {problem}, not one number for each of {count} rollouts"
-    return [ParsedReward(error=error)] * count
+    return [failed_result(term, error)] * count
+
+
+def _answer_error_result(term: RewardTerm) -> RewardResult:
+    """The result of an answer on which a working grader fails."""
+    score = term.answer_error_score
+    return RewardResult(term.weight * score, {term.name: score, "answer_error": 1.0})
 
 
 def _finite_numbers(values: Mapping[str, Any]) -> dict[str, float]:

@@ -1,52 +1,20 @@
-"""Reward terms, and the score of a group's rollouts under them."""
+"""The score of a group's rollouts under reward terms."""
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from grupo.core.component import component
-from grupo.core.ranges import Finite
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.envs.answer_errors import score_each
 from grupo.envs.on_failure import FailureHandler
-from grupo.envs.reward_parsing import ParsedReward, parse_group_rewards, parse_rollout_reward
+from grupo.envs.reward_parsing import failed_result, group_results, rollout_result, single_result
+from grupo.envs.reward_term import RewardTerm
 from grupo.envs.timeouts import CallFailure, call_all_with_timeout
-from grupo.rewards import Reward, as_reward
+from grupo.rewards import PerRolloutReward, Reward, SelfTimedReward, TRLReward, VerlBatchReward
 from grupo.rewards.by_column import final_route
-from grupo.rewards.reward_function import limits_own_time, rollout_scorer, single_list_scorer
 from grupo.util.errors import ConfigError
-
-# `reward/<name>` is another metric for these
-RESERVED_NAMES = ("answer_error", "failed", "mean", "std", "total")
-
-
-@component
-class RewardTerm:
-    """A named, weighted component of the reward.
-
-    Args:
-        name: Its key in `Rollout.reward_terms`, and in the metrics as `reward/<name>`.
-        fn: A reward, or a plain function in one of the signatures of `grupo.rewards.as_reward`.
-        weight: Its weight in the total reward; 0 measures it only.
-        answer_error_score: Its value for an answer that makes `fn` exceed a limit of time, memory
-            or recursion; at most the value of a wrong answer, or hanging `fn` would be rewarded.
-    """
-
-    name: str
-    fn: Reward | Callable[..., Any]
-    weight: Finite = 1.0
-    answer_error_score: Finite = 0.0
-
-    def __post_init__(self) -> None:
-        if not self.name or "/" in self.name or self.name in RESERVED_NAMES:
-            raise ConfigError(
-                f"name: {self.name!r}. Allowed: a name without '/' that is none of"
-                f" {RESERVED_NAMES}."
-            )
-        object.__setattr__(self, "fn", as_reward(self.fn))
 
 
 async def score_rollouts(
@@ -65,8 +33,8 @@ async def score_rollouts(
         *(_score_term(term, task, rollouts, time_limit) for term in rewards)
     )
     return [
-        _reward_result(rewards, rollout, parsed_rewards)
-        for rollout, *parsed_rewards in zip(rollouts, *by_term, strict=True)
+        _sum_of_terms(rewards, rollout, results)
+        for rollout, *results in zip(rollouts, *by_term, strict=True)
     ]
 
 
@@ -85,85 +53,60 @@ def apply_failure_handler(
 
 async def _score_term(
     term: RewardTerm, task: Task, rollouts: Sequence[Rollout], time_limit: float
-) -> Sequence[ParsedReward]:
-    """One term's value of every rollout, by the route of the task if the term has routes."""
+) -> Sequence[RewardResult]:
+    """One term's result of every rollout, by the route of the task if the term has routes."""
     try:
-        route = final_route(term.fn, task)
+        final = final_route(term.reward, task)
     except ConfigError as error:  # of a task that was not checked before the run
-        return [ParsedReward(error=f"cannot score it: {error}")] * len(rollouts)
-    if route is None:
-        return await _score_reward(term, task, rollouts, time_limit)
-    routed_term = replace(term, fn=route.reward)
-    parsed_rewards = await _score_reward(routed_term, task, rollouts, route.time_limit)
-    return [_with_route_term(parsed, route.value) for parsed in parsed_rewards]
+        return [failed_result(term, f"cannot score it: {error}")] * len(rollouts)
+    if final is None:
+        return await _score_reward(term, term.reward, task, rollouts, time_limit)
+    name, route = final
+    results = await _score_reward(term, route.reward, task, rollouts, route.time_limit)
+    return [_with_route_term(term, result, name) for result in results]
 
 
-def _with_route_term(parsed: ParsedReward, name: str) -> ParsedReward:
-    """The value, which is also the extra term of its route."""
-    if parsed.error or not parsed.applies:
-        return parsed
-    return replace(parsed, extra_terms={**parsed.extra_terms, name: parsed.score})
+def _with_route_term(term: RewardTerm, result: RewardResult, route: str) -> RewardResult:
+    """The result, in which the term's value is also the value of its route."""
+    if term.name not in result.reward_terms:
+        return result
+    terms = {**result.reward_terms, f"{term.name}/{route}": result.reward_terms[term.name]}
+    return replace(result, reward_terms=terms)
 
 
 async def _score_reward(
-    term: RewardTerm, task: Task, rollouts: Sequence[Rollout], time_limit: float
-) -> Sequence[ParsedReward]:
-    """One reward's values; a per-rollout reward has a time limit for each rollout."""
-    score_rollout = rollout_scorer(term.fn)
-    if limits_own_time(term.fn):
+    term: RewardTerm, reward: Reward, task: Task, rollouts: Sequence[Rollout], time_limit: float
+) -> Sequence[RewardResult]:
+    """The results of a term's reward; a per-rollout reward has a time limit for each rollout."""
+    if isinstance(reward, SelfTimedReward):
         time_limit = math.inf
-    if score_rollout is None:
-        return await _score_group(term, task, rollouts, time_limit)
-    values = await score_each(score_rollout, task, rollouts, time_limit)
-    return [_parse_value(term, value, parse_rollout_reward) for value in values]
-
-
-async def _score_group(
-    term: RewardTerm, task: Task, rollouts: Sequence[Rollout], time_limit: float
-) -> Sequence[ParsedReward]:
-    """Values of a group reward; if it exceeds a limit, those of one call for each rollout."""
-    (returned,) = await call_all_with_timeout([partial(term.fn, task, rollouts)], time_limit)
+    if isinstance(reward, PerRolloutReward):
+        values = await score_each(reward.score, task, rollouts, time_limit)
+        return [rollout_result(term, value) for value in values]
+    (returned,) = await call_all_with_timeout([partial(reward, task, rollouts)], time_limit)
     may_be_answer = isinstance(returned, CallFailure) and returned.may_be_answer_error
-    score_alone = single_list_scorer(term.fn) if may_be_answer else None
-    if score_alone is None:
-        return parse_group_rewards(returned, len(rollouts))
-    values = await score_each(score_alone, task, rollouts, time_limit)
-    return [_parse_value(term, value, _parse_single) for value in values]
+    # functions of TRL and verl score each entry of their lists by itself; others may compare them
+    if not (may_be_answer and isinstance(reward, TRLReward | VerlBatchReward)):
+        return group_results(term, returned, len(rollouts))
+    values = await score_each(lambda t, rollout: reward(t, [rollout]), task, rollouts, time_limit)
+    return [single_result(term, value) for value in values]
 
 
-def _parse_single(returned: Any) -> ParsedReward:
-    (parsed,) = parse_group_rewards(returned, 1)
-    return parsed
-
-
-def _parse_value(
-    term: RewardTerm, value: Any, parse: Callable[[Any], ParsedReward]
-) -> ParsedReward:
-    if isinstance(value, CallFailure) and value.answer_error:
-        return ParsedReward(term.answer_error_score, answer_error=True)
-    return parse(value)
-
-
-def _reward_result(
-    rewards: Sequence[RewardTerm], rollout: Rollout, parsed_rewards: Sequence[ParsedReward]
+def _sum_of_terms(
+    rewards: Sequence[RewardTerm], rollout: Rollout, results: Sequence[RewardResult]
 ) -> RewardResult:
-    pairs = list(zip(rewards, parsed_rewards, strict=True))
-    scored = [(term, parsed) for term, parsed in pairs if parsed.applies and not parsed.error]
-    terms = {term.name: parsed.score for term, parsed in scored}
-    if any(parsed.answer_error for parsed in parsed_rewards):
-        terms["answer_error"] = 1.0
+    terms: dict[str, float] = {}
     step_values: dict[str, tuple[float, ...]] = {}
-    for term, parsed in pairs:
-        terms |= {f"{term.name}/{name}": value for name, value in parsed.extra_terms.items()}
-        step_values |= parsed.step_values
-    errors = [f"reward {term.name!r} {parsed.error}" for term, parsed in pairs if parsed.error]
+    for result in results:
+        terms |= result.reward_terms
+        step_values |= result.step_values
+    errors = [result.error for result in results if result.error]
     errors += _length_errors(step_values, rollout.length)
-    if not errors and not scored:
+    if not errors and not any(term.name in terms for term in rewards):
         errors = ["no reward applies: every reward term returned None"]
     if errors:
         return RewardResult(reward_terms=terms, error="; ".join(errors))
-    reward = sum(term.weight * parsed.score for term, parsed in scored)
-    return RewardResult(reward, terms, step_values)
+    return RewardResult(sum(result.reward for result in results), terms, step_values)
 
 
 def _length_errors(step_values: Mapping[str, tuple[float, ...]], length: int) -> list[str]:

@@ -6,7 +6,8 @@ from grupo.core.component import component
 from grupo.core.ranges import FiniteSeconds
 from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.envs.on_failure import FailureHandler, drop_rollout
-from grupo.envs.scoring import RewardTerm, apply_failure_handler, score_rollouts
+from grupo.envs.reward_term import RewardTerm
+from grupo.envs.scoring import apply_failure_handler, score_rollouts
 from grupo.util.errors import ConfigError
 
 

@@ -75,7 +75,7 @@ from grupo.rewards.progressive import LengthAwareBleu, ProgressiveReward
 from grupo.rewards.reasoning_gym import ReasoningGymVerifier
 from grupo.rewards.reflection import HasReflection
 from grupo.rewards.render_similarity import RenderSimilarity, ink_overlap
-from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
+from grupo.rewards.reward_function import RewardSource, as_reward, load_reward
 from grupo.rewards.role_diversity import RoleDiversity
 from grupo.rewards.rouge import RougeL
 from grupo.rewards.segmentation_mask import FloodFill, MaskIoU, Segmenter
@@ -143,7 +143,6 @@ __all__ = [
     "FunctionReward",
     "GuardedAnswer",
     "HasReflection",
-    "ImportedReward",
     "InformationConsistency",
     "InsideTag",
     "InsideTagOrWhole",
@@ -175,6 +174,7 @@ __all__ = [
     "RelativeLength",
     "RenderSimilarity",
     "Reward",
+    "RewardSource",
     "RewardValue",
     "RoleDiversity",
     "RougeL",

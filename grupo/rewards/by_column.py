@@ -1,6 +1,7 @@
 """Rewards that read a column of the task: a reward for each value, as in GURU, or its number."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from grupo.core.component import component, walk
@@ -8,7 +9,7 @@ from grupo.core.ranges import FiniteSeconds, NonEmptyString
 from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, Reward, SelfTimedReward
-from grupo.rewards.reward_function import ImportedReward, as_reward
+from grupo.rewards.reward_function import RewardSource, load_reward
 from grupo.util.errors import ConfigError, suggest
 
 
@@ -18,17 +19,24 @@ class Route:
 
     Args:
         value: The value, as text.
-        reward: A reward, or a plain function in one of the signatures of `as_reward`.
+        fn: A reward, a plain function in one of the signatures of `as_reward`, or the address of
+            either.
         time_limit: Seconds that one call of the reward may take, in place of the environment's
             limit; judges limit their time themselves.
     """
 
     value: NonEmptyString
-    reward: Reward | Callable[..., Any]
+    fn: RewardSource
     time_limit: FiniteSeconds = 10.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reward", as_reward(self.reward))
+        reward = self.reward
+        object.__setattr__(self, "fn", self.fn if isinstance(self.fn, str) else reward)
+
+    @cached_property
+    def reward(self) -> Reward:
+        """The reward that `fn` is or names."""
+        return load_reward(self.fn)
 
 
 @component
@@ -117,24 +125,17 @@ def task_validators(root: object) -> Iterator[TaskValidator]:
             yield part
 
 
-def final_route(reward: Callable[..., Any], task: Task) -> Route | None:
-    """The route of a task through all `ByColumn`, its values joined by "/"; None without one.
+def final_route(reward: Callable[..., Any], task: Task) -> tuple[str, Route] | None:
+    """The last route of a task, with the values of all its routes joined by "/"; None without one.
 
     Raises:
         ConfigError: A `ByColumn` has no route for the task.
     """
-    routed = _resolved(reward)
-    if not isinstance(routed, ByColumn):
+    if not isinstance(reward, ByColumn):
         return None
-    route = routed.route(task)
+    route = reward.route(task)
     inner = final_route(route.reward, task)
-    if inner is None:
-        return route
-    return Route(f"{route.value}/{inner.value}", inner.reward, inner.time_limit)
-
-
-def _resolved(reward: Callable[..., Any]) -> Callable[..., Any]:
-    return reward.resolve() if isinstance(reward, ImportedReward) else reward
+    return (f"{route.value}/{inner[0]}", inner[1]) if inner else (route.value, route)
 
 
 @component

@@ -2,17 +2,17 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
-from grupo.core.component import component
-from grupo.core.task_validator import TaskValidator
-from grupo.core.types import Rollout, Task
-from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, SelfTimedReward
+from grupo.rewards.base import FunctionReward, Reward
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 from grupo.util.errors import ConfigError
 from grupo.util.importing import import_function
 from grupo.util.in_memory import MissingObject
+
+# a reward in a recipe: the reward itself, a plain function in one of the signatures below, or the
+# address of either, `module:name` or `file.py:name`
+RewardSource = Reward | Callable[..., Any] | str
 
 VERL_PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
 # the signature; a parameter name that identifies it; all parameter names, where they are fixed; the
@@ -96,60 +96,10 @@ def _allowed_signatures() -> str:
     return f"Allowed: {'; '.join(signature for signature, *_ in SIGNATURES)}."
 
 
-def load_reward(import_path: str) -> Reward:
-    """The function at `module:function` or `file.py:function` as a reward."""
-    return as_reward(import_function(import_path))
+def load_reward(source: RewardSource) -> Reward:
+    """The reward that a field of a recipe names: an address is imported, a function adapted.
 
-
-@component
-class ImportedReward:
-    """The reward function at an import path, which is what it prints as.
-
-    Args:
-        import_path: `module:function` or `file.py:function`.
+    Raises:
+        ConfigError: There is nothing at the address, or no reward function.
     """
-
-    import_path: str
-
-    def __post_init__(self) -> None:
-        self.resolve()
-
-    def resolve(self) -> Reward:
-        """The imported reward."""
-        return self._reward
-
-    @cached_property
-    def _reward(self) -> Reward:
-        return load_reward(self.import_path)
-
-    def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Raise `ConfigError` for a task that the reward cannot score."""
-        reward = self.resolve()
-        if isinstance(reward, TaskValidator):
-            reward.validate_tasks(tasks)
-
-    def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Any:
-        return self.resolve()(task, rollouts)
-
-
-def limits_own_time(reward: Callable[..., Any]) -> bool:
-    """True if the time limit of the environment does not apply to the reward."""
-    resolved = reward.resolve() if isinstance(reward, ImportedReward) else reward
-    return isinstance(resolved, SelfTimedReward)
-
-
-def rollout_scorer(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any] | None:
-    """The function that scores one rollout, or None if the reward scores groups."""
-    resolved = reward.resolve() if isinstance(reward, ImportedReward) else reward
-    return resolved.score if isinstance(resolved, PerRolloutReward) else None
-
-
-def single_list_scorer(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any] | None:
-    """The function that scores one rollout as a list of one; None if the reward may compare them.
-
-    Functions of TRL and verl score each entry of their lists by itself.
-    """
-    resolved = reward.resolve() if isinstance(reward, ImportedReward) else reward
-    if not isinstance(resolved, TRLReward | VerlBatchReward):
-        return None
-    return lambda task, rollout: resolved(task, [rollout])
+    return as_reward(import_function(source) if isinstance(source, str) else source)

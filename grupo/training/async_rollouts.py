@@ -6,8 +6,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from grupo.algo.losses.importance_correction import CorrectedLoss, ImportanceWeight, TruncatedIS
-from grupo.core.component import walk
+from torch import Tensor
+
+from grupo.algo.losses.importance_correction import CorrectedLoss, ImportanceWeight
+from grupo.config.staleness import has_correction
 from grupo.core.types import Task
 from grupo.method import Method
 from grupo.training import pending_steps_json
@@ -125,11 +127,15 @@ class AsyncRolloutQueue:
             self.pending.append(_QueuedStep(result, Future()))
 
 
-def with_importance_correction(method: Method) -> Method:
-    """Add truncated importance sampling for stale rollouts, w = min(pi_old / pi_sampler, 2).
+def with_importance_correction(method: Method, bound: Callable[[Tensor], Tensor] | None) -> Method:
+    """The method with its loss multiplied by bound(pi_old / pi_sampler) for each action.
 
-    A method whose loss already corrects for them is returned as it is.
+    A method whose loss has such a correction is returned as it is, and so is any without a bound.
+
+    Args:
+        method: The method.
+        bound: `stale_correction` of a recipe.
     """
-    if any(isinstance(component, CorrectedLoss) for component in walk(method.loss)):
+    if bound is None or has_correction(method):
         return method
-    return method.replace(loss=CorrectedLoss(method.loss, ImportanceWeight(TruncatedIS(2.0))))
+    return method.replace(loss=CorrectedLoss(method.loss, ImportanceWeight(bound)))

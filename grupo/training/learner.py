@@ -238,11 +238,12 @@ class Learner:
         """The method and the learning rates of this step, by the name of the optimizer."""
         state = self.state
         recipe = self.recipe_at(state.step)
-        scheduled = (recipe.method, recipe.learning_rate, recipe.aux_head_learning_rate)
+        rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
+        scheduled = (recipe.method, recipe.stale_correction, *rates)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
-        method, *rates = resolve_schedules(scheduled, progress, state.history.metrics)
+        method, bound, *rates = resolve_schedules(scheduled, progress, state.history.metrics)
         if recipe.max_staleness:
-            method = with_importance_correction(method)
+            method = with_importance_correction(method, bound)
         return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
     def _generate_step(self, method: Method) -> PendingStep:

@@ -23,13 +23,12 @@ from grupo.envs import RewardTerm, SingleTurn, raise_error
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
-from grupo.rewards import ImportedReward
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import DatasetTasks
 
 RECIPE = Recipe(
     policy=CausalLM("model", max_new_tokens=8),
-    env=SingleTurn((RewardTerm("digits", ImportedReward("rewards.py:digits")),)),
+    env=SingleTurn((RewardTerm("digits", "rewards.py:digits"),)),
     tasks=DatasetTasks("tasks.jsonl"),
     eval_tasks=4,
     method=Method(sampler=GroupSampler(4)),
@@ -41,7 +40,7 @@ RECIPE = Recipe(
 OTHER = RECIPE.replace(prompts_per_step=3)
 STRICT = RECIPE.replace(
     env=SingleTurn(
-        (RewardTerm("nothing", ImportedReward("rewards.py:nothing")),), on_failure=raise_error
+        (RewardTerm("nothing", "rewards.py:nothing"),), on_failure=raise_error
     )
 )
 NUMBER = 3

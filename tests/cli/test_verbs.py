@@ -103,6 +103,18 @@ def test_dry_run_says_what_a_run_says_of_its_tasks(grupo):
         (["--learning-rate", "Linear(1, 0)"], "learning_rate", "Linear(start=1.0, end=0.0)"),
         (["--max-grad-norm", "1e999"], "max_grad_norm", "inf"),
         (["--old-logp-tolerance", "0"], "old_logp_tolerance", "0.0"),
+        (["--max-staleness", "1"], "stale_correction", "TruncatedIS(cap=2.0)"),
+        (
+            ["--max-staleness", "1", "--stale-correction.cap", "3"],
+            "stale_correction",
+            "TruncatedIS(cap=3.0)",
+        ),
+        (
+            ["--max-staleness", "1", "--stale-correction", "IntervalMask(0.5, 2)"],
+            "stale_correction",
+            "IntervalMask(low=0.5, high=2.0)",
+        ),
+        (["--max-staleness", "1", "--stale-correction", "None"], "stale_correction", "None"),
         (["--policy.allow-pickle", "True"], "policy", "allow_pickle=True"),
         (["--eval-tasks", "3"], "eval_tasks", "3"),
         (["--eval-tasks", "0"], "eval_tasks", "0"),
@@ -132,7 +144,7 @@ def test_dry_run_says_what_a_run_says_of_its_tasks(grupo):
         (
             ["--reward", "rewards.py:words"],
             "env",
-            "name='words', fn=ImportedReward(import_path='rewards.py:",
+            "name='words', fn='rewards.py:words'",
         ),
         (
             ["--reward", "rewards.py:words"],

@@ -13,7 +13,6 @@ from grupo.envs import RewardTerm, SingleTurn, raise_error
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.grpo import grpo
 from grupo.recipe import Evaluation, Recipe
-from grupo.rewards import ImportedReward
 from grupo.testing.smoke.run import echo_recipe
 from tests.helpers.in_process_runs import runs_in_process
 
@@ -47,7 +46,7 @@ def failing(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     """A recipe whose reward function raises, which ends the run."""
     path = tmp_path_factory.mktemp("rewards") / "rewards.py"
     path.write_text(REWARDS)
-    term = RewardTerm("failing", ImportedReward(f"{path}:failing"))
+    term = RewardTerm("failing", f"{path}:failing")
     return recipe.replace(env=SingleTurn((term,), on_failure=raise_error), eval_tasks=0)
 
 

@@ -12,7 +12,6 @@ from grupo.compare.experiment import run_specs
 from grupo.compare.run_status import status_of
 from grupo.compare.scheduler import NullQueueCallback, Resources, train_all, visible_gpus
 from grupo.envs import RewardTerm, SingleTurn
-from grupo.rewards import ImportedReward
 from grupo.util.errors import ConfigError
 
 REWARDS = """
@@ -135,7 +134,7 @@ def is_alive(process: int) -> bool:
 def test_training_runs_see_one_device_each_and_a_crash_frees_it(comparison, fake_gpus, tmp_path):
     fake_gpus("0", "5")
     (tmp_path / "rewards.py").write_text(REWARDS)
-    env = SingleTurn((RewardTerm("device", ImportedReward(f"{tmp_path / 'rewards.py'}:device")),))
+    env = SingleTurn((RewardTerm("device", f"{tmp_path / 'rewards.py'}:device"),))
     recipe = comparison.recipes["grpo"].replace(env=env, eval_tasks=0)
     recipes = {"failing": recipe, "first": recipe, "second": recipe}
     recorder = EventRecorder()

@@ -11,7 +11,6 @@ from grupo.compare import Comparison, Steps, TaskSet, manifest, run_comparison
 from grupo.compare.run import estimate_cost
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.base import AuxModel
-from grupo.rewards import ImportedReward
 from grupo.tasks import DatasetTasks
 from grupo.testing.smoke.echo_env import EchoTasks
 from grupo.util.errors import ConfigError
@@ -97,9 +96,9 @@ def test_missing_task_file_of_the_second_task_set(comparison, tmp_path):
 
 
 def test_missing_reward_file_of_a_saved_comparison(failing, tmp_path):
-    source = next(term.fn.import_path for term in failing.env.rewards).rpartition(":")[0]
+    source = next(term.fn for term in failing.env.rewards).rpartition(":")[0]
     shutil.copy(source, tmp_path / "rewards.py")
-    env = SingleTurn((RewardTerm("failing", ImportedReward(f"{tmp_path / 'rewards.py'}:failing")),))
+    env = SingleTurn((RewardTerm("failing", f"{tmp_path / 'rewards.py'}:failing"),))
     manifest.save_comparison(
         Comparison({"a": failing.replace(env=env)}, Steps(1), metric="reward"), tmp_path
     )

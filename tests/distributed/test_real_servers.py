@@ -37,13 +37,12 @@ GROUP_SIZE = 8
 PER_STEP = PROMPTS * GROUP_SIZE  # requests
 RECIPE = f"""
 from grupo import CausalLM, DatasetTasks, KeepCheckpoints, Method, Recipe, RewardTerm, SingleTurn
-from grupo.rewards import ImportedReward
 from grupo.rollouts.samplers import GroupSampler
 
 RECIPE = Recipe(
     policy=CausalLM("model", max_new_tokens=64, device="cpu"),
     env=SingleTurn(
-        (RewardTerm("letters", ImportedReward("rewards.py:letters")),), time_limit=300.0
+        (RewardTerm("letters", "rewards.py:letters"),), time_limit=300.0
     ),
     tasks=DatasetTasks("tasks.jsonl"),
     eval_tasks=0,

@@ -11,7 +11,7 @@ import torch
 from grupo.core.interfaces import score_group
 from grupo.core.types import Group, Rollout
 from grupo.envs import FallbackReward, RewardError, RewardTerm, SingleTurn, raise_error, timeouts
-from grupo.rewards import ExactMatch, ImportedReward
+from grupo.rewards import ExactMatch
 from tests.helpers.toy_rewards import CORRECT, TASK, score, score_group_by, score_wrong_by
 
 
@@ -157,7 +157,7 @@ def test_a_blocked_event_loop_does_not_time_out_a_reward_that_has_returned():
 def test_an_imported_per_rollout_reward_scores_each_rollout_apart(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def score(task, rollout):\n    return 1 / (rollout.length - 1)\n")
-    first, second = score(RewardTerm("acc", ImportedReward(f"{file}:score")))
+    first, second = score(RewardTerm("acc", f"{file}:score"))
     assert "raised ZeroDivisionError" in first.error
     assert second.reward == 1 / 2
 

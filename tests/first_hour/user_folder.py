@@ -8,13 +8,12 @@ RECIPE = """
 from grupo import CausalLM, Recipe, RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.recipe import Evaluation
-from grupo.rewards import ImportedReward
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import DatasetTasks
 
 RECIPE = Recipe(
     policy=CausalLM("model", max_new_tokens=4),
-    env=SingleTurn((RewardTerm("digits", ImportedReward("rewards.py:digits")),)),
+    env=SingleTurn((RewardTerm("digits", "rewards.py:digits"),)),
     tasks=DatasetTasks("tasks.jsonl"),
     eval_tasks=4,
     method=Method(sampler=GroupSampler(2)),

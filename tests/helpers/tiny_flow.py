@@ -9,7 +9,7 @@ import torch
 from grupo.core.interfaces import run_rollout
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs.image_generation import ImageGeneration
-from grupo.envs.single_turn import RewardTerm
+from grupo.envs.reward_term import RewardTerm
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.rewards.image_shapes import rollout_image
 from grupo.training.collate import collate

@@ -26,7 +26,7 @@ def test_the_reward_of_the_known_kind_is_for_thinking_on_hard_sums_only():
     direct, thinking = answer(f"= {EASY.prompt}is {digit}"), answer(f": = is {digit}")
     rewards = [SUMS.fits_kind(task, x) for task in (EASY, HARD) for x in (direct, thinking)]
     assert rewards == [1.0, 0.0, 0.0, 1.0]
-    terms = {term.name: term.fn(EASY, [direct, thinking]) for term in SUMS.ENV.rewards}
+    terms = {term.name: term.reward(EASY, [direct, thinking]) for term in SUMS.ENV.rewards}
     assert terms == {"correct": [1.0, 1.0], "direct": [1.0, 0.0]}
     assert [term.weight for term in SUMS.KNOWN_KIND.rewards] == [1.0, 0.0, 1.0]
 

@@ -30,7 +30,7 @@ def arms(temporal):
 
 def scores(arms, text, span):
     rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
-    return [term.fn(Task("k", "?", span), [rollout])[0] * term.weight for term in arms.TERMS]
+    return [term.reward(Task("k", "?", span), [rollout])[0] * term.weight for term in arms.TERMS]
 
 
 def test_a_well_formed_span_scores_half_its_iou_and_half_the_format(arms):

@@ -17,7 +17,7 @@ def recipe():
 
 def total(env, text):
     rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
-    return sum(term.fn(Task("k", "?", "cat"), [rollout])[0] for term in env.rewards)
+    return sum(term.reward(Task("k", "?", "cat"), [rollout])[0] for term in env.rewards)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def recipe():
 )
 def test_answer_format_and_line_are_scored_apart(recipe, text, values):
     rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
-    terms = [term.fn(Task("k", "?", "8"), [rollout])[0] for term in recipe.ENV.rewards]
+    terms = [term.reward(Task("k", "?", "8"), [rollout])[0] for term in recipe.ENV.rewards]
     assert tuple(terms) == values
 
 

@@ -38,7 +38,7 @@ def world(recipe):
 def test_empty_thoughts_are_well_formed(recipe, text, reward, skip):
     rollout = Rollout((("?", Response((1,), (0.0,), text=text)),))
     task = Task("k", "?", "3")
-    values = {term.name: term.fn(task, [rollout])[0] for term in recipe.ENV.rewards}
+    values = {term.name: term.reward(task, [rollout])[0] for term in recipe.ENV.rewards}
     weights = {term.name: term.weight for term in recipe.ENV.rewards}
     assert sum(weights[name] * values[name] for name in values) == reward
     assert values["skip"] == skip

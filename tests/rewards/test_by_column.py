@@ -161,7 +161,7 @@ def test_a_recipe_file_holds_routes(tmp_path):
     (tmp_path / "recipe.toml").write_text(
         "tasks = 'tasks.jsonl'\npolicy = {model = 'owner/name'}\n[[env.rewards]]\n"
         "name = 'correct'\n[env.rewards.fn]\ntype = 'ByColumn'\ncolumn = 'domain'\n"
-        "routes = [{value = 'sums', reward = 'ExactMatch()', time_limit = 3.0}]\n"
+        "routes = [{value = 'sums', fn = 'ExactMatch()', time_limit = 3.0}]\n"
     )
     recipe = load_recipe_file(tmp_path / "recipe.toml")
     expected = ByColumn("domain", (Route("sums", ExactMatch(), 3.0),))

@@ -12,7 +12,7 @@ from grupo.config.recipe_files.types import accepts_functions, default_type, fin
 from grupo.core.component import component_fields, is_component
 from grupo.core.field_types import coerce_number, describe_type, is_checkable, matches_type
 from grupo.core.protocols import available_components
-from grupo.rewards import ImportedReward, Reward
+from grupo.rewards import Reward, load_reward
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import import_object
 from grupo.util.loader_errors import loader_errors
@@ -114,14 +114,14 @@ def _from_text(text: str, hint: Any, field: str) -> Any:
     """Text: a string, a path, a function's address, or a component as the code that makes it."""
     kinds = list(members(hint))
     functions = available_components(hint)
-    is_call = CALL.fullmatch(text) and text.partition("(")[0] in functions
-    if not is_call and (Any in kinds or matches_type(text, hint)):
+    is_code = text in functions or (functions and CALL.fullmatch(text))
+    if not is_code and (Any in kinds or matches_type(text, hint)):
         return text
     if Path in kinds:
         return Path(text)
     if text not in functions and ADDRESS.fullmatch(text) and accepts_functions(hint):
         with loader_errors(field):
-            value = ImportedReward(text) if Reward in kinds else import_object(text)
+            value = load_reward(text) if Reward in kinds else import_object(text)
         return _checked(value, hint, field, text)
     return parse_value(text, hint, field)
 

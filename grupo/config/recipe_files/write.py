@@ -12,7 +12,6 @@ from grupo.config.recipe_files.types import members, portable_address, type_name
 from grupo.config.recipe_files.values import TYPE
 from grupo.core.component import component_fields, is_component, to_code
 from grupo.recipe import Recipe
-from grupo.rewards import ImportedReward
 from grupo.util.errors import ConfigError
 
 CODE_LENGTH = 72  # characters of a component that is written as one line of code
@@ -37,8 +36,6 @@ def recipe_to_toml(recipe: Recipe) -> str:
 
 def _data(value: Any, hint: Any, field: str) -> Any:
     """The data of a value: a scalar, a string, an array or a table."""
-    if isinstance(value, ImportedReward):
-        return value.import_path
     if is_component(value):
         return _code(value, hint, field) or _table(value, hint, field)
     if isinstance(value, bool | int | float | str):

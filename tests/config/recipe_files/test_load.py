@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.algo.losses import Clip
+from grupo.algo.losses import BoundedIS, Clip, TruncatedIS
 from grupo.algo.minibatches import Updates
 from grupo.catalogue.parse import parse_method
 from grupo.config.recipe_files import load_recipe_file
@@ -13,7 +13,7 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.recipe import Recipe
-from grupo.rewards import ExactMatch, ImportedReward
+from grupo.rewards import ExactMatch
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import Columns, DatasetTasks
 from grupo.util.errors import ConfigError
@@ -60,6 +60,9 @@ def test_fields_that_a_file_leaves_out_have_their_defaults(load):
         ("eval_tasks = \"held.jsonl(prompt='q')\"",
          {"eval_tasks": DatasetTasks("held.jsonl", Columns("q"))}),
         ("evaluation.every = 3", {"evaluation": replace(MINIMAL.evaluation, every=3)}),
+        ("stale_correction = 'BoundedIS(0.5, 2.0)'", {"stale_correction": BoundedIS(0.5, 2.0)}),
+        ("stale_correction.cap = 3", {"stale_correction": TruncatedIS(3.0)}),
+        ("stale_correction = 'None'", {"stale_correction": None}),
         ("optimizer = 'Adam(beta2=0.95)'", {"optimizer": replace(MINIMAL.optimizer, beta2=0.95)}),
     ],
 )  # fmt: skip
@@ -105,13 +108,13 @@ def test_reward_is_an_address_and_has_a_weight(load, tmp_path):
     address = f"{tmp_path / 'mine.py'}:good"
     text = START.format("", "") + f"[[env.rewards]]\nname='good'\nfn='{address}'\nweight = 0.5\n"
     rewards = load(text).env.rewards
-    assert rewards[1] == RewardTerm("good", ImportedReward(address), 0.5)
+    assert rewards[1] == RewardTerm("good", address, 0.5)
 
 
 def test_modules_beside_the_file_are_importable(load, tmp_path):
     (tmp_path / "reward_beside_recipe.py").write_text("def good(task, rollout):\n    return 1.0\n")
     text = START.format("", "").replace("ExactMatch()", "reward_beside_recipe:good")
-    assert load(text).env.rewards[0].fn == ImportedReward("reward_beside_recipe:good")
+    assert load(text).env.rewards[0].fn == "reward_beside_recipe:good"
 
 
 def test_yaml_is_the_same_recipe_as_toml(load):

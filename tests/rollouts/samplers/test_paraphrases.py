@@ -6,7 +6,7 @@ import pytest
 
 from grupo.config.validate import check_columns
 from grupo.core.types import Response, Task
-from grupo.envs.scoring import RewardTerm
+from grupo.envs.reward_term import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.method import Method
 from grupo.rewards.majority_vote import CrossPromptSimilarity

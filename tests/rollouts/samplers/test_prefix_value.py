@@ -9,7 +9,7 @@ import pytest
 
 from grupo.core.types import Response, RewardResult, Rollout, Seat
 from grupo.envs.image_generation import ImageGeneration
-from grupo.envs.single_turn import RewardTerm
+from grupo.envs.reward_term import RewardTerm
 from grupo.models.flow import Flow
 from grupo.rollouts.samplers import (
     AfterText,
