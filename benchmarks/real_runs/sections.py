@@ -96,7 +96,10 @@ The same model and tasks by other means. With two rewards, a right sum counts 1 
 digits alone 0.2: the second is learnt first, answers become shorter, and sums are learnt more
 slowly. DPO trains on pairs of a right and a wrong answer, of 8 answers of the model to each of 400
 tasks; these were generated before the steps and are not counted. Two processes share the rollouts
-of each step.
+of each step. SFT shows right answers, the number alone, for 8 steps, and 16 steps of GRPO follow:
+answers are short, and the score stays below that of 24 steps of GRPO alone. Asynchronous
+generation, one step ahead of the updates, reaches about the score of synchronous generation; its
+process had a peak of 11.2 GB, 2.3 times that of a synchronous run.
 """,
         {
             "two rewards": Training((f"{VARIANTS}:TWO_REWARDS",)),
@@ -145,7 +148,10 @@ for an update, and with those that the sampler reported, in nats. Adapters are m
     ),
     "compare": Section(
         "A comparison of methods",
-        "",
+        """
+Two seeds and 8 steps show that the command works on this model. They conclude nothing about the two
+methods.
+""",
         {
             "grpo and dr_grpo": Compared(
                 (
@@ -165,8 +171,8 @@ reward that can be cheated is the fraction of the sum's digits that occur anywhe
 its scores below are those of right answers, which it does not see. The sick runs have 12 steps, and
 their evaluations one sampled answer to each task, but that of the cheated reward has 24.
 The doctor does not notice that the reward is cheated: the reward rises and most answers are wrong.
-The run of the last row ends just below the doctor's limit of the KL divergence, 0.5 nats per token,
-so that nothing is reported: it is not sick enough to tell.
+The run of the last row leaves the reference policy by 2.26 nats per token and answers nothing right
+any more. The doctor reports the lost rewards and the fallen score, not the KL divergence.
 """,
         {
             "healthy": sums("--learning-rate", "1e-5"),
