@@ -62,12 +62,12 @@ RECIPE_FILES = {
     "routes.toml": (
         "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\nname = 'correct'\n"
         "fn = {type = 'ByColumn', column = 'answer', routes = [\n"
-        "{value = '1', reward = 'rewards.py:digits'}, {value = '20', reward = 'ExactMatch()'}]}\n"
+        "{value = '1', fn = 'rewards.py:digits'}, {value = '20', fn = 'ExactMatch()'}]}\n"
     ),
     "domains.toml": (
         "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\nname = 'correct'\n"
         "fn = {type = 'ByColumn', column = 'answers', routes = [\n"
-        "{value = '1', reward = 'rewards.py:digits'}]}\n"
+        "{value = '1', fn = 'rewards.py:digits'}]}\n"
     ),
     "instructions.toml": (
         "tasks = 'tasks.jsonl'\npolicy = {model = 'model'}\n[[env.rewards]]\n"
