@@ -28,7 +28,7 @@ from grupo.inference.base import Engine, StopConditions
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
 from grupo.kernels.lm_head import AutocastHead, LMHead, LogitsHead, lm_head_of
-from grupo.models import loading, padding
+from grupo.models import devices, loading, padding
 from grupo.models.aux_head_engine import AuxHeadEngine
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.aux_models import load_aux_models
@@ -41,7 +41,7 @@ from grupo.models.demonstrations import demonstration_rollout
 from grupo.models.detokenize import TokenTexts
 from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loaded import LoadedModel, take_or_load
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.model_folder import model_folder
 from grupo.models.quantization import Nf4, merge_dequantized
 from grupo.models.quiet_loading import quiet_transformers
@@ -128,7 +128,7 @@ class CausalLM:
             raise self.model.error()
         if isinstance(self.model, LoadedModel):
             self._check_loaded()
-        loading.resolve_device(self.device)
+        devices.resolve_device(self.device)
         check_rank(self.lora.rank if self.lora else 0)
         if self.start:
             self.start.check_lora(self.lora)
@@ -220,8 +220,8 @@ class CausalPolicy(TrainablePolicy):
 
     def __init__(self, spec: "CausalLM") -> None:
         self.spec = spec
-        device = loading.resolve_device(spec.device)
-        dtype = loading.compute_dtype(spec.dtype, device)
+        device = devices.resolve_device(spec.device)
+        dtype = devices.compute_dtype(spec.dtype, device)
         # trained weights are stored in float32 or float64; `dtype` is the type of computations
         is_stored = spec.trains_adapters or dtype in FULL_PRECISION
         storage_dtype = dtype if is_stored else torch.float32
@@ -332,7 +332,7 @@ class CausalPolicy(TrainablePolicy):
     @property
     def warnings(self) -> Sequence[str]:
         """Reasons why this policy is slower than expected on this machine, one line each."""
-        emulated = loading.dtype_warning(self.spec.dtype, self.hf_model.device)
+        emulated = devices.dtype_warning(self.spec.dtype, self.hf_model.device)
         return [line for line in (self.evaluator.warning, emulated) if line]
 
     def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:

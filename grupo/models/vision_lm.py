@@ -15,7 +15,7 @@ from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.config_file import check_config_file
 from grupo.models.evaluator import Evaluator
 from grupo.models.loaded import LoadedModel
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.multimodal.evaluator import multimodal_evaluator_for
 from grupo.models.multimodal.features import language_parameters
 from grupo.models.multimodal.processor import MediaProcessor

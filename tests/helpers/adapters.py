@@ -10,7 +10,7 @@ from torch import nn
 from transformers import PreTrainedConfig
 
 from grupo.models.causal_lm import CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from tests.helpers.llama_backends import model_of, policy_of
 
 RANK = 3

@@ -15,7 +15,7 @@ from grupo.core.types import Group, Response, Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM, CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.token_statistics import token_signals
 from grupo.training.collate import collate
 from grupo.training.update import add_signals

@@ -10,7 +10,7 @@ from grupo.inference.sampling_params import Sampling
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.util.errors import MissingSignalError
 from tests.helpers.adapters import randomize_lora_b
 from tests.helpers.tiny_lm import (

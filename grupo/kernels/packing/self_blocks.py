@@ -7,11 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from grupo.kernels.packing.block_attention import (
-    AttentionBlock,
-    transpose_heads,
-    window_mask,
-)
+from grupo.kernels.packing.block_attention import AttentionBlock, transpose_heads, window_mask
 from grupo.kernels.packing.prefix_trie import Segment
 from grupo.util.device_copies import to_device
 

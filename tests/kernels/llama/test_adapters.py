@@ -17,7 +17,7 @@ from grupo.kernels.llama.products import FullProducts
 from grupo.kernels.packing import hf_attention
 from grupo.models import evaluator
 from grupo.models.evaluator import backend_for
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.training.learner import Learner
 from tests.helpers import training_components, training_recipes
 from tests.helpers.activation_recall import (

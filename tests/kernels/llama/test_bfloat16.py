@@ -12,7 +12,7 @@ from grupo.kernels.llama.ctypes_structs import ModelShape
 from grupo.kernels.llama.panels import multiply_panels, pack_panels
 from grupo.kernels.llama.products import BFloat16Products
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import resume_training, run_training
 from tests.helpers import training_recipes
