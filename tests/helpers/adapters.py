@@ -9,7 +9,7 @@ from peft import LoraConfig, get_peft_model
 from torch import nn
 from transformers import PreTrainedConfig
 
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.lora import Lora
 from tests.helpers.llama_backends import model_of, policy_of
 

@@ -20,7 +20,8 @@ from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_worker import WeightLoaderExtension, place_of, without_adapters
 from grupo.inference.weight_transfer import FileTransfer, checksum, publish_adapter
 from grupo.models import adapters
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm, tiny_lm

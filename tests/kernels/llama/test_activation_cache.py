@@ -16,7 +16,7 @@ from grupo.inference.local import LocalEngine
 from grupo.kernels.llama.activation_cache import ActivationCache, cached_tokens
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models import evaluator
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.activation_recall import (
     NAMES,
     PROMPTS,

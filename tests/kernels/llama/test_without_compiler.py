@@ -16,7 +16,7 @@ from transformers import (
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing import hf_attention
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import backend_for
 from tests.helpers.activation_recall import (
     assert_all_close,
