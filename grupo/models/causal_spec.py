@@ -23,7 +23,7 @@ from grupo.util.in_memory import MissingObject
 
 @component
 class CausalSpec:
-    """What a causal language model is, how it computes and what it generates.
+    """A causal language model: its weights, how they are trained, and the limits of its answers.
 
     Args:
         model: folder, .gguf file or hub name; or a `LoadedModel`, which is in memory already.

@@ -140,8 +140,14 @@ def _finite_lse(lse: Tensor) -> Tensor:
     return lse.masked_fill(lse.isneginf(), 0.0)
 
 
-def window_mask(distance: Tensor, window: float, like: Tensor) -> Tensor:
-    """Additive mask (1, 1, q, k): 0 within the window, -inf outside."""
+def window_mask(distance: Tensor, window: Annotated[float, TOKENS], like: Tensor) -> Tensor:
+    """Additive mask (1, 1, q, k): 0 within the window, -inf outside.
+
+    Args:
+        distance: from each query back to each key, in tokens.
+        window: number of tokens that a token sees, including itself.
+        like: tensor with the dtype and device of the mask.
+    """
     mask = torch.zeros_like(distance, dtype=like.dtype).masked_fill(distance >= window, -inf)
     return mask[None, None]
 
