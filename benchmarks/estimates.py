@@ -33,7 +33,8 @@ from grupo.core.component import component
 from grupo.core.types import RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora, compute_dtype, resolve_device
+from grupo.models.devices import compute_dtype, resolve_device
+from grupo.models.lora import Lora
 from grupo.models.model_size import read_model_size
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback

@@ -14,7 +14,7 @@ from grupo.envs.reward_term import RewardTerm
 from grupo.envs.single_turn import SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.samplers import GroupSampler

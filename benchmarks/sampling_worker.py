@@ -111,7 +111,7 @@ def bound(workload: Workload, precision: str) -> SampleOnce:
     import torch
 
     from benchmarks.bound import matrix_products
-    from grupo.models.loading import compute_dtype
+    from grupo.models.devices import compute_dtype
 
     tokens = workload.rows * workload.max_new_tokens
     dtype = compute_dtype(precision, torch.device("cpu"))

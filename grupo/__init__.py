@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from grupo.models.base import AuxModel
     from grupo.models.causal_lm import CausalLM
     from grupo.models.loaded import LoadedModel
-    from grupo.models.loading import Lora
+    from grupo.models.lora import Lora
     from grupo.models.sharding import FSDP2
     from grupo.models.vision_lm import VisionLM
     from grupo.pipeline import Merged, Pipeline, Stage, resume_pipeline, run_pipeline
@@ -43,7 +43,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.models.vision_lm": ("VisionLM",),
     "grupo.core.media": ("Audio", "Image", "Video"),
     "grupo.models.base": ("AuxModel",),
-    "grupo.models.loading": ("Lora",),
+    "grupo.models.lora": ("Lora",),
     "grupo.models.sharding": ("FSDP2",),
     "grupo.inference.sampling_params": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),

@@ -37,6 +37,6 @@ def seeded() -> None:
 @pytest.fixture
 def bfloat16_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute in bfloat16 where requested, even if the processor only emulates it."""
-    from grupo.models import loading  # after the import hook is installed
+    from grupo.models import devices  # after the import hook is installed
 
-    monkeypatch.setattr(loading, "has_bfloat16", lambda device: True)
+    monkeypatch.setattr(devices, "has_bfloat16", lambda device: True)

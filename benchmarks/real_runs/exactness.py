@@ -17,7 +17,7 @@ from benchmarks.real_runs.section import Result
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Rollout, Task
 from grupo.evidence.survey import FamilyTasks
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.training.collate import collate
 from grupo.training.load_run import LAST, find_checkpoint, load_policy
 from grupo.training.run_dir import RunFolder

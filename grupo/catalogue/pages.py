@@ -13,7 +13,7 @@ from grupo.catalogue.parse import literal_type
 from grupo.core.component import to_code
 from grupo.core.paper import SOURCE_KINDS, TAGS
 from grupo.core.ranges import describe_range
-from grupo.core.requires import range_as_text
+from grupo.core.reward_range import range_as_text
 from grupo.method import Method
 
 GENERATED_NOTICE = "<!-- written by `python -m grupo.catalogue docs`: change the method's file -->"

@@ -13,7 +13,7 @@ from grupo.config.run_work import RunWork
 from grupo.config.time_estimate import measure_speed
 from grupo.distributed.start import number_of_ranks
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import compute_dtype, resolve_device
+from grupo.models.devices import compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
 from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.models.vision_lm import VisionLM

@@ -91,9 +91,9 @@ def field_help(cls: type) -> dict[str, str]:
 
 
 def _documented_fields(cls: type) -> dict[str, str]:
-    """The "Args:" block of a docstring, by field."""
-    _, _, block = (inspect.getdoc(cls) or "").partition("Args:\n")
-    lines = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", block, re.MULTILINE)
+    """The "Args:" blocks of the docstrings of a component's class and its bases, by field."""
+    docs = ((inspect.getdoc(base) or "").partition("Args:\n")[2] for base in reversed(cls.__mro__))
+    lines = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", "\n".join(docs), re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in lines}
 
 

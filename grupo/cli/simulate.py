@@ -18,76 +18,90 @@ if TYPE_CHECKING:
 STEPS = 20  # simulated, after some that are not counted
 
 
+StaleRunOption = Annotated[
+    list[Path] | None,
+    Option(help="A run of the same recipe with max_staleness above 0; repeatable."),
+]
+SmallRunOption = Annotated[
+    Path | None, Option(help="A run of the same recipe with fewer prompts per step.")
+]
+TrainersOption = Annotated[list[int] | None, Option(help="Processes that update; repeatable.")]
+ServersOption = Annotated[
+    list[int] | None, Option(help="Processes that generate; 0: the trainers; repeatable.")
+]
+CoresOption = Annotated[
+    int, Option(help="Processors that all processes share; 0: each has its own.")
+]
+ContentionOption = Annotated[
+    float, Option(help="How much longer work takes beside each other busy process of --cores.")
+]
+GenerationSlowdownOption = Annotated[
+    float, Option(help="How much longer generation takes in a process that updates meanwhile.")
+]
+StalenessOption = Annotated[list[int] | None, Option(help="As in a recipe; repeatable.")]
+TokensPerStepOption = Annotated[
+    list[int] | None, Option(help="Tokens of a rollout within one step; 0: all; repeatable.")
+]
+PromptsOption = Annotated[int, Option(help="Instead of those of the run.")]
+GroupSizeOption = Annotated[int, Option(help="Instead of that of the run.")]
+LengthOption = Annotated[str, Option(help="'LogNormal(3000, 0.8)' instead of the run's answers.")]
+MaxLengthOption = Annotated[int, Option(help="The limit of lengths that are drawn.")]
+DecodeStepOption = Annotated[
+    float, Option(help="Seconds of a decoding step, instead of the run's.")
+]
+DecodeRowOption = Annotated[
+    float, Option(help="Seconds of a row in a decoding step, instead of the run's.")
+]
+UpdateTokenOption = Annotated[
+    float, Option(help="Seconds of a token in an update, instead of the run's.")
+]
+StaleTokenOption = Annotated[
+    float, Option(help="What it is more with max_staleness above 0, instead of the run's.")
+]
+ForwardTokenOption = Annotated[
+    float, Option(help="Seconds of a token in a forward pass, instead of the run's.")
+]
+ReceiveTokenOption = Annotated[
+    float, Option(help="Seconds in which a rank reads another rank's token; else measured here.")
+]
+GradientSumOption = Annotated[
+    float, Option(help="Seconds of summing two ranks' gradients; else by their size.")
+]
+WeightTransferOption = Annotated[
+    float, Option(help="Seconds of handing new weights to the servers.")
+]
+
+
 def simulate(
     run: RunArgument,
-    stale_run: Annotated[
-        list[Path] | None,
-        Option(help="A run of the same recipe with max_staleness above 0; repeatable."),
-    ] = None,
-    small_run: Annotated[
-        Path | None, Option(help="A run of the same recipe with fewer prompts per step.")
-    ] = None,
-    trainers: Annotated[list[int] | None, Option(help="Processes that update; repeatable.")] = None,
-    servers: Annotated[
-        list[int] | None, Option(help="Processes that generate; 0: the trainers; repeatable.")
-    ] = None,
-    cores: Annotated[
-        int, Option(help="Processors that all processes share; 0: each has its own.")
-    ] = 0,
-    contention: Annotated[
-        float, Option(help="How much longer work takes beside each other busy process of --cores.")
-    ] = 0.0,
-    generation_slowdown: Annotated[
-        float, Option(help="How much longer generation takes in a process that updates meanwhile.")
-    ] = 0.0,
-    max_staleness: Annotated[list[int] | None, Option(help="As in a recipe; repeatable.")] = None,
-    tokens_per_step: Annotated[
-        list[int] | None, Option(help="Tokens of a rollout within one step; 0: all; repeatable.")
-    ] = None,
-    prompts_per_step: Annotated[int, Option(help="Instead of those of the run.")] = 0,
-    group_size: Annotated[int, Option(help="Instead of that of the run.")] = 0,
-    length: Annotated[
-        str, Option(help="'LogNormal(3000, 0.8)' instead of the run's answers.")
-    ] = "",
-    max_length: Annotated[int, Option(help="The limit of lengths that are drawn.")] = 16_000,
-    decode_step: Annotated[
-        float, Option(help="Seconds of a decoding step, instead of the run's.")
-    ] = 0.0,
-    decode_row: Annotated[
-        float, Option(help="Seconds of a row in a decoding step, instead of the run's.")
-    ] = 0.0,
-    update_token: Annotated[
-        float, Option(help="Seconds of a token in an update, instead of the run's.")
-    ] = 0.0,
-    stale_token: Annotated[
-        float, Option(help="What it is more with max_staleness above 0, instead of the run's.")
-    ] = 0.0,
-    forward_token: Annotated[
-        float, Option(help="Seconds of a token in a forward pass, instead of the run's.")
-    ] = 0.0,
-    receive_token: Annotated[
-        float,
-        Option(help="Seconds in which a rank reads another rank's token; else measured here."),
-    ] = 0.0,
-    gradient_sum: Annotated[
-        float, Option(help="Seconds of summing two ranks' gradients; else by their size.")
-    ] = -1.0,
-    weight_transfer: Annotated[
-        float, Option(help="Seconds of handing new weights to the servers.")
-    ] = 0.0,
+    stale_run: StaleRunOption = None,
+    small_run: SmallRunOption = None,
+    trainers: TrainersOption = None,
+    servers: ServersOption = None,
+    cores: CoresOption = 0,
+    contention: ContentionOption = 0.0,
+    generation_slowdown: GenerationSlowdownOption = 0.0,
+    max_staleness: StalenessOption = None,
+    tokens_per_step: TokensPerStepOption = None,
+    prompts_per_step: PromptsOption = 0,
+    group_size: GroupSizeOption = 0,
+    length: LengthOption = "",
+    max_length: MaxLengthOption = 16_000,
+    decode_step: DecodeStepOption = 0.0,
+    decode_row: DecodeRowOption = 0.0,
+    update_token: UpdateTokenOption = 0.0,
+    stale_token: StaleTokenOption = 0.0,
+    forward_token: ForwardTokenOption = 0.0,
+    receive_token: ReceiveTokenOption = 0.0,
+    gradient_sum: GradientSumOption = -1.0,
+    weight_transfer: WeightTransferOption = 0.0,
 ) -> None:
     """Predict the seconds of a step, from the phases of a run of one process."""
-    from grupo.distributed.exchange_seconds import exchange_seconds
     from grupo.evidence.simulate.costs import costs_of_run, measured_lengths
-    from grupo.evidence.simulate.events import Machine, Simulation
-    from grupo.evidence.simulate.table import prediction_table
 
     _check_counts({"trainers": (trainers, 1), "servers": (servers, 0)})
     _check_counts({"max-staleness": (max_staleness, 0), "tokens-per-step": (tokens_per_step, 0)})
-    if contention < 0 or (contention and not cores):
-        raise ConfigError(
-            f"contention: {contention}, cores: {cores}. Allowed: 0, or more with cores above 0."
-        )
+    _check_contention(contention, cores)
     given = _given_costs(
         decode_step=decode_step,
         decode_row=decode_row,
@@ -99,23 +113,41 @@ def simulate(
         generation_slowdown=generation_slowdown,
     )
     lengths = measured_lengths(run)
-    encode, decode = exchange_seconds()
     measured = costs_of_run(run, lengths, stale_run or (), contention, small_run)
-    costs = replace(measured, **{"serialize_token": encode, "deserialize_token": decode} | given)
-    if gradient_sum >= 0:
-        costs = replace(costs, gradient_sum=gradient_sum)
+    costs = _with_given_costs(measured, given, gradient_sum)
     job = _job(run, lengths, length, max_length)
     job = replace(
         job, prompts=prompts_per_step or job.prompts, group_size=group_size or job.group_size
     )
-    rows = []
     settings = (trainers or [1], servers or [0], max_staleness or [0], tokens_per_step or [0])
+    _print_predictions(costs, job, settings, cores, contention)
+
+
+def _print_predictions(
+    costs: "Costs",
+    job: "Workload",
+    settings: tuple[list[int], ...],
+    cores: int,
+    contention: float,
+) -> None:
+    """Simulate every combination of trainers, servers, staleness and tokens per step."""
+    from grupo.evidence.simulate.events import Machine, Simulation
+    from grupo.evidence.simulate.table import prediction_table
+
+    rows = []
     for ranks, engines, staleness, tokens in product(*settings):
         machine = Machine(ranks, engines, cores, contention)
         chosen = replace(job, max_staleness=staleness, tokens_per_step=tokens)
         rows.append((machine, chosen, Simulation(costs, machine, chosen).run(STEPS)))
     print_line(_describe(costs))
     out.print(prediction_table(rows))
+
+
+def _check_contention(contention: float, cores: int) -> None:
+    if contention < 0 or (contention and not cores):
+        raise ConfigError(
+            f"contention: {contention}, cores: {cores}. Allowed: 0, or more with cores above 0."
+        )
 
 
 def _check_counts(options: dict[str, tuple[list[int] | None, int]]) -> None:
@@ -132,6 +164,15 @@ def _given_costs(**costs: float) -> dict[str, float]:
             name = "receive_token" if name == "deserialize_token" else name
             raise ConfigError(f"{name.replace('_', '-')}: {value}. Allowed: 0 or more.")
     return {name: value for name, value in costs.items() if value}
+
+
+def _with_given_costs(measured: "Costs", given: dict[str, float], gradient_sum: float) -> "Costs":
+    """The measured costs, with those of ranks as measured here, and with the given ones."""
+    from grupo.distributed.exchange_seconds import exchange_seconds
+
+    encode, decode = exchange_seconds()
+    costs = replace(measured, **{"serialize_token": encode, "deserialize_token": decode} | given)
+    return replace(costs, gradient_sum=gradient_sum) if gradient_sum >= 0 else costs
 
 
 def _job(run: Path, lengths: dict[int, list[int]], text: str, limit: int) -> "Workload":

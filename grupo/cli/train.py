@@ -70,10 +70,9 @@ def train(
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
     _launch_ranks(context, ranks)
-    from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
+    from grupo.cli.build_recipe import RecipeArgs, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
     from grupo.cli.displays import callback_of, make_callback
-    from grupo.cli.dry_run import dry_run_lines
     from grupo.cli.pipeline import (
         PipelineCommand,
         check_no_recipe_options,
@@ -81,9 +80,7 @@ def train(
         with_fields,
     )
     from grupo.config.validate import check_recipe
-    from grupo.distributed.exchange import broadcast_from_rank_0
-    from grupo.distributed.start import started_ranks
-    from grupo.training.run_dir import RECIPE, RunFolder, unused_folder
+    from grupo.training.run_dir import RunFolder
 
     address, fields = split_arguments(arguments or ())
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
@@ -98,15 +95,8 @@ def train(
     for choice in chosen.choices if is_rank_0() else ():
         print_error(str(choice))
     if dry_run:
-        for line in dry_run_lines(chosen):
-            print_error(line)
-        return print_line(describe_recipe(chosen.recipe))
-    if resume_if_exists and not run:
-        raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
-    folder = parse_option(parse_folder, "run", run) if run else unused_folder()
-    beginning = [str(folder), resume_if_exists and (folder / RECIPE).exists()]
-    path, exists = broadcast_from_rank_0(started_ranks(), beginning, "folder of the run named")
-    folder = Path(path)
+        return _print_dry_run(chosen)
+    folder, exists = _run_folder(run, resume_if_exists)
     callback = make_callback(folder, verbose=verbose, **loggers)
     if not exists:
         return _train(chosen, folder, callback)
@@ -189,6 +179,30 @@ def _launch_ranks(context: Context, ranks: int) -> None:
     from grupo.distributed.launch import launch
 
     raise Exit(launch(context.find_root().obj, ranks))
+
+
+def _print_dry_run(chosen: "ChosenRecipe") -> None:
+    from grupo.cli.build_recipe import describe_recipe
+    from grupo.cli.dry_run import dry_run_lines
+
+    for line in dry_run_lines(chosen):
+        print_error(line)
+    print_line(describe_recipe(chosen.recipe))
+
+
+def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
+    """The folder of the run, as rank 0 names it, and whether it holds a run to resume."""
+    from grupo.cli.build_recipe import parse_option
+    from grupo.distributed.exchange import broadcast_from_rank_0
+    from grupo.distributed.start import started_ranks
+    from grupo.training.run_dir import RECIPE, unused_folder
+
+    if resume_if_exists and not run:
+        raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
+    folder = parse_option(parse_folder, "run", run) if run else unused_folder()
+    beginning = [str(folder), resume_if_exists and (folder / RECIPE).exists()]
+    path, exists = broadcast_from_rank_0(started_ranks(), beginning, "folder of the run named")
+    return Path(path), exists
 
 
 def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:

@@ -4,7 +4,7 @@ import torch
 
 from grupo.config.defaults import Choice
 from grupo.kernels.llama.bfloat16_speed import bfloat16_speedup
-from grupo.models.loading import has_bfloat16
+from grupo.models.devices import has_bfloat16
 from grupo.models.model_size import ModelSize
 
 BFLOAT16_ON_GPU = Choice("policy.dtype", "bfloat16", "the device has instructions for it")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from grupo.core.interfaces import EnvSpec, env_without_placement
-from grupo.core.requires import RewardRange, range_as_text
+from grupo.core.reward_range import RewardRange, range_as_text
 from grupo.core.types import Group
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method

@@ -9,17 +9,16 @@ part of the recipe provides is an error before the run begins.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from math import inf
 from operator import or_
 from typing import TypeVar
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.component import walk
 from grupo.core.kept_rollouts import KeptRollouts
+from grupo.core.reward_range import RewardRange, checked_range, common_range
 from grupo.core.task_fold import TaskFold
 
 D = TypeVar("D", "Requires", "Provides")
-RewardRange = tuple[float, float]  # smallest and largest
 
 
 @dataclass(frozen=True, init=False)
@@ -113,7 +112,7 @@ class Requires:
             "coupled_rows": _flag("coupled_rows", coupled_rows),
             "surrogate_gradient": _flag("surrogate_gradient", surrogate_gradient),
             "bounded_rewards": _names("bounded_rewards", bounded_rewards),
-            "reward_range": _range("reward_range", reward_range),
+            "reward_range": checked_range("reward_range", reward_range),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -141,7 +140,7 @@ class Requires:
             coupled_rows=self.coupled_rows or other.coupled_rows,
             surrogate_gradient=self.surrogate_gradient or other.surrogate_gradient,
             bounded_rewards=self.bounded_rewards | other.bounded_rewards,
-            reward_range=_common_range(self.reward_range, other.reward_range),
+            reward_range=common_range(self.reward_range, other.reward_range),
         )
 
     def __repr__(self) -> str:
@@ -233,31 +232,6 @@ def _count(field: str, count: int) -> int:
     if not isinstance(count, int) or count < 0:
         raise TypeError(f"{field}: {count!r}. Allowed: a whole number, 0 or more.")
     return count
-
-
-def range_as_text(bounds: RewardRange) -> str:
-    """A range in words.
-
-    >>> range_as_text((0.0, 1.0)), range_as_text((0.0, inf))
-    ('from 0 to 1', 'of at least 0')
-    """
-    low, high = bounds
-    if high == inf:
-        return f"of at least {low:g}"
-    return f"from {low:g} to {high:g}" if low > -inf else f"of at most {high:g}"
-
-
-def _range(field: str, value: RewardRange | None) -> RewardRange | None:
-    if value is not None and not (len(value) == 2 and value[0] < value[1]):
-        raise TypeError(f"{field}: {value!r}. Allowed: (smallest, largest), or None.")
-    return value
-
-
-def _common_range(a: RewardRange | None, b: RewardRange | None) -> RewardRange | None:
-    """The rewards that both allow."""
-    if a is None or b is None:
-        return a or b
-    return _range("reward_range", (max(a[0], b[0]), min(a[1], b[1])))
 
 
 def _flag(field: str, flag: bool) -> bool:

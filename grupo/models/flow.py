@@ -17,7 +17,7 @@ from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import is_comparison, split_name
 from grupo.core.types import Observation, Rollout, Task
-from grupo.models import loading
+from grupo.models import devices
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.aux_models import load_aux_models
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
@@ -28,7 +28,7 @@ from grupo.models.flow_matching.evaluate import OLD, OldPolicy, TrajectoryEvalua
 from grupo.models.flow_matching.sampler import FlowSampler, NoiseSchedule
 from grupo.models.flow_matching.sde_step import STEP_DIVERGENCES, STEP_SIGNALS, SDESteps, sde_sigmas
 from grupo.models.flow_matching.weight_sync import CopiedFlowWeights, SharedFlowWeights
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.signal_models import DistributionModel, scatter_to_batch
 from grupo.models.trainable import TrainablePolicy
 from grupo.util.errors import ConfigError
@@ -78,7 +78,7 @@ class Flow:
 
     def check(self) -> None:
         """Raise `ConfigError` for a missing device."""
-        loading.resolve_device(self.device)
+        devices.resolve_device(self.device)
 
     def build(self) -> "FlowPolicy":
         """Load the model; raise `ConfigError` if it cannot be used."""
@@ -93,7 +93,7 @@ class FlowPolicy(TrainablePolicy):
 
     def __init__(self, spec: Flow) -> None:
         self.spec = spec
-        device = loading.resolve_device(spec.device)
+        device = devices.resolve_device(spec.device)
         self.backbone = backbone.load(spec.model, device)
         module = self.backbone.module
         super().__init__(
@@ -101,7 +101,7 @@ class FlowPolicy(TrainablePolicy):
             backbone.add_adapters(module, spec.lora) if spec.lora else module,
             has_adapters=spec.lora is not None,
             tokens_per_microbatch=spec.tokens_per_microbatch,
-            dtype=loading.compute_dtype(spec.dtype, device),
+            dtype=devices.compute_dtype(spec.dtype, device),
         )
         t = self.backbone.timesteps(spec.num_steps)
         window = frozenset(spec.sde_window or range(spec.num_steps))
@@ -111,7 +111,7 @@ class FlowPolicy(TrainablePolicy):
         self.weight_sync = SharedFlowWeights(self.velocity_field)
         self.signal_models: Mapping[str, DistributionModel[SDESteps]] = {}
         self.aux_heads = self.attach_heads(())
-        emulated = loading.dtype_warning(spec.dtype, self.device)
+        emulated = devices.dtype_warning(spec.dtype, self.device)
         self.warnings: Sequence[str] = [emulated] if emulated else ()
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:

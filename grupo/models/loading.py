@@ -1,6 +1,5 @@
 """Loading of models and tokenizers from a folder or a hub, with clear errors."""
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,6 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from grupo.core.component import component
-from grupo.core.dtypes import DTYPES
-from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.models.model_folder import model_folder
 from grupo.models.quantization import Nf4, keep_weights_unpacked
 from grupo.models.quiet_loading import quiet_transformers
@@ -30,11 +26,6 @@ from grupo.models.weight_files import check_no_pickle
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.user_paths import shell_path
 
-BFLOAT16_WARNING = (
-    "This processor has no instructions for bfloat16: it computes in float32, faster."
-)
-# workspaces of cuBLAS with which the same product has the same bits in every stream
-CUBLAS_WORKSPACES = ":4096:8"
 CAUSAL = AutoModelForCausalLM
 MASKED = AutoModelForMaskedLM
 MULTIMODAL = AutoModelForMultimodalLM
@@ -45,56 +36,6 @@ KIND_NAMES = {
 }
 PIPELINE_INDEX = "model_index.json"  # marks the folder of a diffusers pipeline
 LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
-
-
-@component
-class Lora:
-    """Low-rank adapters. Hu et al., 2021, arXiv:2106.09685.
-
-    Args:
-        rank: rank of the adapter matrices.
-        alpha: scale of an adapter's output, which is multiplied by alpha / rank.
-        targets: names of the linear layers with adapters, or "all-linear".
-    """
-
-    rank: PositiveInt = 16
-    alpha: PositiveFloat = 32.0
-    targets: str | tuple[str, ...] = "all-linear"
-
-
-def resolve_device(name: str) -> torch.device:
-    """The device of a name; "auto" is the GPU of this rank, otherwise the CPU.
-
-    The GPU of a rank is that of its number on the machine, `LOCAL_RANK`, otherwise the first.
-    """
-    gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-    allowed = ["auto", "cpu", *(["cuda", *gpus] if gpus else [])]
-    if name not in allowed:
-        raise ConfigError(f"device: {name!r} is not available. {suggest(name, allowed)}")
-    if not gpus or name not in ("auto", "cuda", *gpus):
-        return torch.device("cpu")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACES)
-    # a launcher may show each process its own GPU only, which is then the first
-    local_rank = int(os.environ.get("LOCAL_RANK") or 0) % len(gpus)
-    return torch.device(name if name in gpus else gpus[local_rank])
-
-
-def compute_dtype(dtype: str, device: torch.device) -> torch.dtype:
-    """Effective compute dtype: float32 where the device would only emulate `dtype`."""
-    return torch.float32 if dtype_warning(dtype, device) else DTYPES[dtype]
-
-
-def dtype_warning(dtype: str, device: torch.device) -> str:
-    """Message for a device that would emulate `dtype`, otherwise ""."""
-    return BFLOAT16_WARNING if dtype == "bfloat16" and not has_bfloat16(device) else ""
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Whether the device has instructions for bfloat16."""
-    if device.type == "cuda":  # older GPUs convert each number to float32 and back
-        with torch.cuda.device(device):
-            return torch.cuda.is_bf16_supported(including_emulation=False)
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def check_model_exists(path: str) -> None:
@@ -183,42 +124,6 @@ def eos_token_ids(
     ids = configured if isinstance(configured, list) else [configured]
     candidates = [tokenizer.eos_token_id, *ids]
     return tuple(dict.fromkeys(token for token in candidates if isinstance(token, int)))
-
-
-def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
-    """The model with trainable adapters; its own weights are frozen."""
-    from peft import LoraConfig, get_peft_model
-
-    _check_targets(model, lora)
-    config = LoraConfig(
-        r=lora.rank,
-        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
-        target_modules=lora.targets if isinstance(lora.targets, str) else list(lora.targets),
-        lora_dropout=0.0,
-        task_type="CAUSAL_LM",
-    )
-    try:
-        with warnings.catch_warnings(action="ignore"):  # peft warns of cases that it handles
-            return get_peft_model(model, config)
-    except ValueError as error:
-        modules = model.named_modules()
-        layers = {n.rpartition(".")[2] for n, x in modules if isinstance(x, nn.Linear)}
-        allowed = ", ".join(("all-linear", *sorted(layers)))
-        raise ConfigError(
-            f"targets: {lora.targets!r}. {first_line(error)} Allowed: {allowed}."
-        ) from error
-
-
-def _check_targets(model: nn.Module, lora: Lora) -> None:
-    """Raise `ConfigError` for a target that no layer has: peft ignores it if others match."""
-    modules = dict(model.named_modules())
-    linear = {n.rpartition(".")[2] for n, x in modules.items() if isinstance(x, nn.Linear)}
-    for target in () if isinstance(lora.targets, str) else lora.targets:
-        if not any(f".{name}".endswith(f".{target}") for name in modules):
-            raise ConfigError(
-                f"targets: no layer of the model is named {target!r}."
-                f" {suggest(target, ('all-linear', *linear))}"
-            )
 
 
 def enable_gradient_checkpointing(model: PreTrainedModel) -> None:

@@ -24,7 +24,7 @@ from grupo.core.signal_names import (
 from grupo.core.types import Rollout, Task
 from grupo.core.validation import PromptLimit, check_context_room
 from grupo.inference.sampling_params import Sampling
-from grupo.models import loading
+from grupo.models import devices, loading
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.chat_tokenizer import ChatTokenizer
@@ -88,7 +88,7 @@ class MaskedDiffusion:
 
     def check(self) -> None:
         """Raise `ConfigError` for a missing device."""
-        loading.resolve_device(self.device)
+        devices.resolve_device(self.device)
 
     def build(self) -> "MaskedPolicy":
         """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
@@ -108,7 +108,7 @@ class MaskedPolicy(TrainablePolicy):
 
     def __init__(self, spec: MaskedDiffusion) -> None:
         self.spec = spec
-        device = loading.resolve_device(spec.device)
+        device = devices.resolve_device(spec.device)
         with loader_errors(f"model: {spec.model!r}"):
             check_config_file(spec.model)
             self.hf_model, tokenizer = loading.load(

@@ -6,9 +6,10 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from grupo.core.validation import PromptLimit, check_context_room
 from grupo.models import loading, masked_diffusion
-from grupo.models.causal_lm import CausalLM, language_model_limit, make_chat_tokenizer
+from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.config_file import check_config_file
+from grupo.models.language_limits import language_model_limit, make_chat_tokenizer
 from grupo.models.loaded import LoadedModel
 from grupo.models.masked.denoiser import special_tokens
 from grupo.models.masked_diffusion import MaskedDiffusion

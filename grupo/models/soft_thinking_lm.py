@@ -24,7 +24,8 @@ from grupo.kernels.lm_head import LMHead
 from grupo.models import padding
 from grupo.models.aux_heads import no_own_model
 from grupo.models.base import BUILTIN_MODELS
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.context import context_tokens
 from grupo.models.evaluator import PaddedEvaluator
 from grupo.models.signal_models import scatter_to_batch

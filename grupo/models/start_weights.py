@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from grupo.core.component import component
-from grupo.models.loading import Lora, add_adapters
+from grupo.models.lora import Lora, add_adapters
 from grupo.storage import safetensors
 from grupo.storage.atomic_files import sha256_of
 from grupo.util.errors import ConfigError

@@ -11,11 +11,12 @@ from grupo.core.component import component
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Rollout
 from grupo.models import loading
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.config_file import check_config_file
 from grupo.models.evaluator import Evaluator
 from grupo.models.loaded import LoadedModel
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.multimodal.evaluator import multimodal_evaluator_for
 from grupo.models.multimodal.features import language_parameters
 from grupo.models.multimodal.processor import MediaProcessor

@@ -5,11 +5,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from grupo.core.boxes import BoundingBox, find_boxes
 from grupo.core.media import Image, media_of
 from grupo.core.types import Group, Observation, Task
 from grupo.envs import SingleTurn
 from grupo.rollouts.evaluate import HasActor, bootstrap_proportion, run_rollouts
+from grupo.util.boxes import BoundingBox, find_boxes
 from grupo.util.optional_deps import optional_dependency
 
 SAMPLING_KEY = 7  # the key of the random numbers, which all policies share

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.core.boxes import find_boxes
 from grupo.core.media import open_picture
 from grupo.report.doctor import examine
 from grupo.report.html.recipe_source import as_code
@@ -17,6 +16,7 @@ from grupo.report.step_line import count, format_duration, step_summary
 from grupo.report.tables import eval_rows
 from grupo.storage.media_files import data_url, references_in
 from grupo.util import html
+from grupo.util.boxes import find_boxes
 
 SHOWN_ROLLOUTS = 3  # with the highest reward, and as many with the lowest
 MAX_BOXES = 50  # drawn on one picture

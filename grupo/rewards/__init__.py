@@ -18,12 +18,7 @@ from grupo.rewards.block_answer import BlockAnswer, FactMatch
 from grupo.rewards.boxes import BoxCenterHit, BoxCloseness, BoxIoU
 from grupo.rewards.by_column import ByColumn, ColumnNumber, Route
 from grupo.rewards.checked_rubric import CheckedRubric
-from grupo.rewards.closed_answers import (
-    CheckedSolutions,
-    MultipleChoice,
-    NumberWithin,
-    SetOfSolutions,
-)
+from grupo.rewards.closed_answers import MultipleChoice, NumberWithin
 from grupo.rewards.corrupted import Inverted, MeanLogProb, RandomReward, WhereFormatted
 from grupo.rewards.countdown import CountdownExpression
 from grupo.rewards.diversity import DistinctNgrams
@@ -80,6 +75,7 @@ from grupo.rewards.role_diversity import RoleDiversity
 from grupo.rewards.rouge import RougeL
 from grupo.rewards.segmentation_mask import FloodFill, MaskIoU, Segmenter
 from grupo.rewards.segmentation_prompt import SegmentationPrompt
+from grupo.rewards.solution_sets import CheckedSolutions, SetOfSolutions
 from grupo.rewards.structured_answers import (
     AnswerList,
     CellShare,

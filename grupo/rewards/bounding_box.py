@@ -1,6 +1,6 @@
 """Similarities of a predicted bounding box on an image or a screen to the true one."""
 
-from grupo.core.boxes import BoundingBox
+from grupo.util.boxes import BoundingBox
 
 
 def iou(predicted: BoundingBox, truth: BoundingBox) -> float:

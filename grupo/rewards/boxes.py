@@ -1,19 +1,19 @@
 """Rewards of boxes and points in answers: overlap with the reference box, hits of its inside.
 
-An answer's box is the last one of `grupo.core.boxes.find_boxes`; an answer without a box scores 0.
+An answer's box is the last one of `grupo.util.boxes.find_boxes`; an answer without a box scores 0.
 The reference answer is a box as text, "[left, top, right, bottom]", or a sequence of four numbers.
 """
 
 from collections.abc import Sequence
 from math import dist
 
-from grupo.core.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.core.component import component
 from grupo.core.media import Image, media_of, open_picture
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import box_similarity, center_hit, iou
 from grupo.rewards.extract_answer import Extractor, whole_text
+from grupo.util.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.util.errors import ConfigError
 
 ALLOWED_BOX = "[left, top, right, bottom] with left < right and top < bottom"

@@ -9,12 +9,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grupo.core.types import Task
-from grupo.rewards import constraints as c
+from grupo.rewards import form_constraints as forms
 from grupo.rewards import text_counts as counts
+from grupo.rewards.count_constraints import Around, AtLeast, AtMost, Exactly
+from grupo.rewards.phrase_constraints import (
+    Contains,
+    ContainsNone,
+    EndsWith,
+    HasOneOf,
+    RepeatsPrompt,
+)
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import parse_json
 
 Arguments = Mapping[str, Any]
+Constraint = Callable[[str], bool]  # of a text; none is met by an empty text
 
 LATIN_LANGUAGES = ("de", "en", "es", "fi", "fr", "it", "pt", "sw", "vi")
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
@@ -36,53 +45,53 @@ SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "zh": ("CJK",),
 }
 OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")  # of IFEval
-RELATIONS: Mapping[str, Callable[[int, counts.Counter], c.Constraint]] = {
-    "at least": c.AtLeast,
-    "at most": c.AtMost,
-    "less than": lambda number, count: c.AtMost(number - 1, count),
-    "around": lambda number, count: c.Around(number, count),
+RELATIONS: Mapping[str, Callable[[int, counts.Counter], Constraint]] = {
+    "at least": AtLeast,
+    "at most": AtMost,
+    "less than": lambda number, count: AtMost(number - 1, count),
+    "around": lambda number, count: Around(number, count),
 }
 
 
-def _related(number: int, relation: str, count: counts.Counter) -> c.Constraint:
+def _related(number: int, relation: str, count: counts.Counter) -> Constraint:
     if relation not in RELATIONS:
         raise ConfigError(f"the relation {relation!r}. {suggest(str(relation), RELATIONS)}")
     return RELATIONS[relation](number, count)
 
 
-def _language(code: str) -> c.Constraint:
+def _language(code: str) -> Constraint:
     if code not in SCRIPTS:
         raise ConfigError(f"the language {code!r}. {suggest(str(code), SCRIPTS)}")
-    return c.InScript(SCRIPTS[code])
+    return forms.InScript(SCRIPTS[code])
 
 
-Maker = Callable[[Arguments], c.Constraint]
+Maker = Callable[[Arguments], Constraint]
 IFEVAL: Mapping[str, Maker] = {
     "change_case:capital_word_frequency": lambda a: _related(
         a["capital_frequency"], a["capital_relation"], counts.count_capital_words
     ),
-    "change_case:english_capital": lambda a: c.is_upper_case,
-    "change_case:english_lowercase": lambda a: c.is_lower_case,
-    "combination:repeat_prompt": lambda a: c.RepeatsPrompt(a["prompt_to_repeat"]),
-    "combination:two_responses": lambda a: c.has_two_responses,
-    "detectable_content:number_placeholders": lambda a: c.AtLeast(
+    "change_case:english_capital": lambda a: forms.is_upper_case,
+    "change_case:english_lowercase": lambda a: forms.is_lower_case,
+    "combination:repeat_prompt": lambda a: RepeatsPrompt(a["prompt_to_repeat"]),
+    "combination:two_responses": lambda a: forms.has_two_responses,
+    "detectable_content:number_placeholders": lambda a: AtLeast(
         a["num_placeholders"], counts.count_placeholders
     ),
-    "detectable_content:postscript": lambda a: c.HasPostscript(a["postscript_marker"]),
-    "detectable_format:constrained_response": lambda a: c.HasOneOf(OPTIONS),
-    "detectable_format:json_format": lambda a: c.is_json,
-    "detectable_format:multiple_sections": lambda a: c.AtLeast(
+    "detectable_content:postscript": lambda a: forms.HasPostscript(a["postscript_marker"]),
+    "detectable_format:constrained_response": lambda a: HasOneOf(OPTIONS),
+    "detectable_format:json_format": lambda a: forms.is_json,
+    "detectable_format:multiple_sections": lambda a: AtLeast(
         a["num_sections"], counts.CountOfSections(a["section_spliter"])
     ),
-    "detectable_format:number_bullet_lists": lambda a: c.Exactly(
+    "detectable_format:number_bullet_lists": lambda a: Exactly(
         a["num_bullets"], counts.count_bullets
     ),
-    "detectable_format:number_highlighted_sections": lambda a: c.AtLeast(
+    "detectable_format:number_highlighted_sections": lambda a: AtLeast(
         a["num_highlights"], counts.count_highlights
     ),
-    "detectable_format:title": lambda a: c.has_title,
-    "keywords:existence": lambda a: c.Contains(tuple(a["keywords"])),
-    "keywords:forbidden_words": lambda a: c.ContainsNone(tuple(a["forbidden_words"])),
+    "detectable_format:title": lambda a: forms.has_title,
+    "keywords:existence": lambda a: Contains(tuple(a["keywords"])),
+    "keywords:forbidden_words": lambda a: ContainsNone(tuple(a["forbidden_words"])),
     "keywords:frequency": lambda a: _related(
         a["frequency"], a["relation"], counts.CountOf(a["keyword"])
     ),
@@ -90,10 +99,10 @@ IFEVAL: Mapping[str, Maker] = {
         a["let_frequency"], a["let_relation"], counts.CountOfLetter(a["letter"])
     ),
     "language:response_language": lambda a: _language(a["language"]),
-    "length_constraints:nth_paragraph_first_word": lambda a: c.ParagraphStartsWith(
+    "length_constraints:nth_paragraph_first_word": lambda a: forms.ParagraphStartsWith(
         a["num_paragraphs"], a["nth_paragraph"], a["first_word"]
     ),
-    "length_constraints:number_paragraphs": lambda a: c.Exactly(
+    "length_constraints:number_paragraphs": lambda a: Exactly(
         a["num_paragraphs"], counts.count_ruled_paragraphs
     ),
     "length_constraints:number_sentences": lambda a: _related(
@@ -102,44 +111,44 @@ IFEVAL: Mapping[str, Maker] = {
     "length_constraints:number_words": lambda a: _related(
         a["num_words"], a["relation"], counts.count_words
     ),
-    "punctuation:no_comma": lambda a: c.has_no_comma,
-    "startend:end_checker": lambda a: c.EndsWith(a["end_phrase"]),
-    "startend:quotation": lambda a: c.is_quoted,
+    "punctuation:no_comma": lambda a: forms.has_no_comma,
+    "startend:end_checker": lambda a: EndsWith(a["end_phrase"]),
+    "startend:quotation": lambda a: forms.is_quoted,
 }
 TULU: Mapping[str, Maker] = {
-    "validate_choice": lambda a: c.HasOneOf(tuple(a["options"])),
-    "validate_end": lambda a: c.EndsWith(a["end_phrase"]),
-    "validate_forbidden_words": lambda a: c.ContainsNone(tuple(a["forbidden_words"])),
+    "validate_choice": lambda a: HasOneOf(tuple(a["options"])),
+    "validate_end": lambda a: EndsWith(a["end_phrase"]),
+    "validate_forbidden_words": lambda a: ContainsNone(tuple(a["forbidden_words"])),
     "validate_frequency_capital_words": lambda a: _related(
         a["N"], a["quantifier"], counts.count_capital_words
     ),
-    "validate_highlighted_sections": lambda a: c.AtLeast(a["N"], counts.count_highlights),
-    "validate_json_format": lambda a: c.is_json,
-    "validate_lowercase": lambda a: c.is_lower_case,
-    "validate_no_commas": lambda a: c.has_no_comma,
-    "validate_paragraphs": lambda a: c.ParagraphStartsWith(a["N"], a["i"], a["first_word"]),
-    "validate_placeholders": lambda a: c.AtLeast(a["N"], counts.count_placeholders),
-    "validate_quotation": lambda a: c.is_quoted,
-    "validate_repeat_prompt": lambda a: c.RepeatsPrompt(a["original_prompt"]),
+    "validate_highlighted_sections": lambda a: AtLeast(a["N"], counts.count_highlights),
+    "validate_json_format": lambda a: forms.is_json,
+    "validate_lowercase": lambda a: forms.is_lower_case,
+    "validate_no_commas": lambda a: forms.has_no_comma,
+    "validate_paragraphs": lambda a: forms.ParagraphStartsWith(a["N"], a["i"], a["first_word"]),
+    "validate_placeholders": lambda a: AtLeast(a["N"], counts.count_placeholders),
+    "validate_quotation": lambda a: forms.is_quoted,
+    "validate_repeat_prompt": lambda a: RepeatsPrompt(a["original_prompt"]),
     "validate_response_language": lambda a: _language(a["language"]),
-    "validate_sections": lambda a: c.AtLeast(a["N"], counts.CountOfSections(a["section_splitter"])),
-    "validate_title": lambda a: c.has_title,
-    "validate_two_responses": lambda a: c.has_two_responses,
-    "validate_uppercase": lambda a: c.is_upper_case,
+    "validate_sections": lambda a: AtLeast(a["N"], counts.CountOfSections(a["section_splitter"])),
+    "validate_title": lambda a: forms.has_title,
+    "validate_two_responses": lambda a: forms.has_two_responses,
+    "validate_uppercase": lambda a: forms.is_upper_case,
     "validate_word_count": lambda a: _related(a["N"], a["quantifier"], counts.count_words),
-    "verify_bullet_points": lambda a: c.Exactly(a["N"], counts.count_bullets),
-    "verify_keyword_frequency": lambda a: c.Exactly(a["N"], counts.CountOf(a["word"])),
-    "verify_keywords": lambda a: c.Contains(tuple(a["keyword_list"])),
-    "verify_letter_frequency": lambda a: c.Exactly(a["N"], counts.CountOfLetter(a["letter"])),
-    "verify_paragraph_count": lambda a: c.Exactly(a["N"], counts.count_ruled_paragraphs),
-    "verify_postscript": lambda a: c.HasPostscript(a["postscript_marker"]),
+    "verify_bullet_points": lambda a: Exactly(a["N"], counts.count_bullets),
+    "verify_keyword_frequency": lambda a: Exactly(a["N"], counts.CountOf(a["word"])),
+    "verify_keywords": lambda a: Contains(tuple(a["keyword_list"])),
+    "verify_letter_frequency": lambda a: Exactly(a["N"], counts.CountOfLetter(a["letter"])),
+    "verify_paragraph_count": lambda a: Exactly(a["N"], counts.count_ruled_paragraphs),
+    "verify_postscript": lambda a: forms.HasPostscript(a["postscript_marker"]),
     "verify_sentence_constraint": lambda a: _related(
         a["N"], a["quantifier"], counts.count_sentences
     ),
 }
 
 
-def task_constraints(task: Task) -> tuple[c.Constraint, ...]:
+def task_constraints(task: Task) -> tuple[Constraint, ...]:
     """The constraints of a task, at least one.
 
     Raises:
@@ -157,7 +166,7 @@ def task_constraints(task: Task) -> tuple[c.Constraint, ...]:
         raise ConfigError(f"{place}: {error}") from error
 
 
-def _ifeval_constraints(names: Any, arguments: Any) -> tuple[c.Constraint, ...]:
+def _ifeval_constraints(names: Any, arguments: Any) -> tuple[Constraint, ...]:
     arguments = [{} for _ in names] if arguments is None else arguments
     if not names or len(names) != len(arguments):
         raise ConfigError(
@@ -167,7 +176,7 @@ def _ifeval_constraints(names: Any, arguments: Any) -> tuple[c.Constraint, ...]:
     return tuple(_constraint(IFEVAL, name, values or {}) for name, values in pairs)
 
 
-def _tulu_constraints(truth: Any) -> tuple[c.Constraint, ...]:
+def _tulu_constraints(truth: Any) -> tuple[Constraint, ...]:
     if isinstance(truth, list) and len(truth) == 1 and isinstance(truth[0], Mapping):
         return _ifeval_constraints(truth[0]["instruction_id"], truth[0]["kwargs"])
     if not isinstance(truth, Mapping) or "func_name" not in truth:
@@ -178,7 +187,7 @@ def _tulu_constraints(truth: Any) -> tuple[c.Constraint, ...]:
     return (_constraint(TULU, truth["func_name"], truth),)
 
 
-def _constraint(makers: Mapping[str, Maker], name: str, arguments: Arguments) -> c.Constraint:
+def _constraint(makers: Mapping[str, Maker], name: str, arguments: Arguments) -> Constraint:
     if name not in makers:
         raise ConfigError(f"the constraint {name!r} is unknown. {suggest(str(name), makers)}")
     given = {key: value for key, value in arguments.items() if value is not None}

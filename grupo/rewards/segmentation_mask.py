@@ -6,13 +6,13 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Bool, UInt8
 
-from grupo.core.boxes import BoundingBox, Point
 from grupo.core.component import component
 from grupo.core.ranges import NonEmptyString, NonNegativeInt
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.boxes import first_picture
 from grupo.rewards.segmentation_prompt import parse_box_and_points
+from grupo.util.boxes import BoundingBox, Point
 from grupo.util.errors import ConfigError
 
 Mask = Bool[np.ndarray, "H W"]

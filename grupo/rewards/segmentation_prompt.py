@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grupo.core.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.core.component import component
 from grupo.core.ranges import NonEmptyString, PositiveFloat
 from grupo.core.types import Rollout, Task
@@ -13,6 +12,7 @@ from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
 from grupo.rewards.boxes import points_distance, reference_box
 from grupo.rewards.extract_answer import THOUGHTS_THEN_ANSWER
+from grupo.util.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.util.errors import ConfigError
 
 JSON_OBJECT = re.compile(r"{[^}]+}")

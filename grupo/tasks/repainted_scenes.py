@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from grupo.core.boxes import find_boxes
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.types import Task
@@ -23,6 +22,7 @@ from grupo.tasks.scene_boxes import (
     quarter_of,
 )
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, SHAPES
+from grupo.util.boxes import find_boxes
 
 SHADES = {"dark": (0, 35), "bright": (36, 70)}  # brightness of the background
 DESCRIPTION = re.compile(r"<scene>(dark|bright)((?:, (?:\w+ \w+))*)</scene>")

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from grupo.core.boxes import box_text
 from grupo.core.component import check_field, component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt
@@ -29,6 +28,7 @@ from grupo.tasks.scenes import (
     picture_prompt,
     shape_mask,
 )
+from grupo.util.boxes import box_text
 from grupo.util.rng import make_rng
 
 MAX_THINGS = 4

@@ -13,7 +13,6 @@ from random import Random
 import numpy as np
 from jaxtyping import UInt8
 
-from grupo.core.boxes import box_text
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt
@@ -21,6 +20,7 @@ from grupo.core.types import Task
 from grupo.tasks.base import LazyTasks, task_key
 from grupo.tasks.scene_boxes import GRID, PixelBox
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, QUARTER, noise_pixels, picture_prompt
+from grupo.util.boxes import box_text
 from grupo.util.rng import make_rng
 
 TITLE_BAR = 4  # pixels of height

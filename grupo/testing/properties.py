@@ -5,32 +5,30 @@ properties use one rich float64 batch and a policy with one free parameter per a
 """
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 
 import torch
 
-from grupo.core.batch import SignalDict
-from grupo.core.component import is_component, walk
-from grupo.core.controllers import Controller
-from grupo.core.schedules import Schedule, resolve_schedules
-from grupo.core.units import ROLLOUT_STEPS, UPDATES, intervals_without_unit
 from grupo.method import Method
 from grupo.testing.batches import rich_batch
+from grupo.testing.limit_properties import (
+    empty_batch_gives_zero_loss,
+    equal_rewards_give_finite_gradients,
+    extreme_ratios_give_finite_gradients,
+    extreme_rewards_give_finite_gradients,
+    masked_batch_gives_zero_loss,
+    single_rollout_gives_finite_gradients,
+)
 from grupo.testing.property_helpers import (
-    EXTREME_REWARD,
     PROBE_POSITIONS,
-    SINGLE_ROLLOUTS,
     CoupledRowsLoss,
     accumulated_gradient,
     add_padding,
     advantage_and_loss_gradient,
     aggregated_loss,
     assert_close,
-    assert_finite,
     assert_not_modified,
     assert_same_gradient,
-    assert_zero,
     batch_for,
     copy_tensors,
     finite_difference,
@@ -39,14 +37,15 @@ from grupo.testing.property_helpers import (
     policy_signals,
     resolved_at_midpoint,
     select_rollouts,
-    with_extreme_ratios,
-    with_reward_as_advantage,
-    without_rollouts,
+)
+from grupo.testing.value_properties import (
+    copies_are_equal_with_full_repr,
+    intervals_state_their_unit,
+    schedules_resolve_to_numbers,
 )
 from grupo.util.errors import MissingSignalError
 
 MethodProperty = Callable[[Method], None]
-DYNAMIC_TYPES = (Schedule, Controller)
 
 
 def padding_changes_nothing(method: Method) -> None:
@@ -106,71 +105,6 @@ def other_groups_do_not_matter(method: Method) -> None:
         assert_close(
             gradient[rows], single_gradient[rows], f"the gradient of group {p} alone changes"
         )
-
-
-def equal_rewards_give_finite_gradients(method: Method) -> None:
-    """Loss and gradient are finite if all rewards are 0, or all are 1."""
-    batch = batch_for(method)
-    for reward in (0.0, 1.0):
-        terms = SignalDict({name: x * 0 + reward for name, x in batch.reward_terms.items()})
-        equal = replace(batch, reward=batch.reward * 0 + reward, reward_terms=terms)
-        results = loss_and_gradient(method, with_reward_as_advantage(equal))
-        assert_finite(*results, f"every reward is {reward}")
-
-
-def extreme_ratios_give_finite_gradients(method: Method) -> None:
-    """Loss and gradient are finite if ratios are near e^50, near e^-50, or some of each."""
-    batch = batch_for(method)
-    row = torch.arange(len(batch.mask))[:, None]
-    cases = {"e^50": row >= 0, "e^-50": row < 0, "e^50 or e^-50": row % 2 == 0}
-    for ratios, is_high in cases.items():
-        policy, extreme = with_extreme_ratios(batch, is_high)
-        assert_finite(*loss_and_gradient(method, extreme, policy), f"ratios are {ratios}")
-
-
-def masked_batch_gives_zero_loss(method: Method) -> None:
-    """Loss and gradient are 0 if every action is masked."""
-    batch = batch_for(method)
-    masked = with_reward_as_advantage(replace(batch, mask=torch.zeros_like(batch.mask)))
-    assert_zero(*loss_and_gradient(method, masked), "every action is masked")
-
-
-def empty_batch_gives_zero_loss(method: Method) -> None:
-    """Loss and gradient are 0 for a batch without rollouts, whatever its number of columns."""
-    batch = batch_for(method)
-    for columns in (batch.mask.shape[1], 0):
-        try:
-            results = loss_and_gradient(method, without_rollouts(batch, columns))
-        except Exception as error:  # any component may index or reduce what is not there
-            message = f"an empty batch raises {type(error).__name__}: {error}"
-            raise AssertionError(message) from error
-        assert_zero(*results, "the batch is empty")
-
-
-def single_rollout_gives_finite_gradients(method: Method) -> None:
-    """Loss and gradient are finite if one rollout, alone in its group, is the whole batch."""
-    batch = batch_for(method)
-    for rollout in SINGLE_ROLLOUTS:
-        single = select_rollouts(batch, torch.tensor([rollout]))
-        history = (batch.history[int(single.group)],)
-        single = replace(single, group=single.group * 0, history=history)
-        assert_finite(*loss_and_gradient(method, single), f"rollout {rollout} is alone")
-
-
-def extreme_rewards_give_finite_gradients(method: Method) -> None:
-    """Loss and gradient are finite if rewards and reward terms are 1e6 and -1e6 in turn.
-
-    Labels, counts and rewards of a fixed range keep their values: components declare them in
-    `Requires.bounded_rewards`, by the name of the reward term or as "reward".
-    """
-    batch = batch_for(method)
-    bounded = method.requires.bounded_rewards
-    extreme = EXTREME_REWARD * (1 - 2 * (torch.arange(len(batch.reward)) % 2)).to(batch.reward)
-    terms = {name: x if name in bounded else extreme for name, x in batch.reward_terms.items()}
-    reward = batch.reward if "reward" in bounded else extreme
-    changed = replace(batch, reward=reward, reward_terms=SignalDict(terms))
-    results = loss_and_gradient(method, with_reward_as_advantage(changed))
-    assert_finite(*results, "rewards are 1e6 and -1e6")
 
 
 def inputs_are_not_modified(method: Method) -> None:
@@ -255,35 +189,6 @@ def zero_advantage_gives_zero_loss(method: Method) -> None:
     for gradient in torch.autograd.grad(values.sum(), [*pi.values()], allow_unused=True):
         largest = 0.0 if gradient is None else gradient.abs().max().item()
         assert largest == 0, f"its slope is up to {largest:.3g} where advantages are 0"
-
-
-def schedules_resolve_to_numbers(method: Method) -> None:
-    """At any progress, every schedule and controller of the method resolves to a number."""
-    for progress in (0.0, 0.5, 1.0):
-        components = walk(resolve_schedules(method, progress))
-        unresolved = [part for part in components if isinstance(part, DYNAMIC_TYPES)]
-        assert not unresolved, f"schedules are unresolved at progress {progress}: {unresolved}"
-
-
-def copies_are_equal_with_full_repr(method: Method) -> None:
-    """A copy is equal, has the same hash and repr, and the repr shows no address or lambda."""
-    copy = deepcopy(method)
-    assert copy == method, f"a copy is not equal: {method!r}"
-    assert hash(copy) == hash(method), f"a copy has another hash: {method!r}"
-    assert repr(copy) == repr(method), f"a copy has another repr: {copy!r}, not {method!r}"
-    for text in (" at 0x", "<lambda>", "<locals>"):
-        assert text not in repr(method), f"its repr contains {text.strip()!r}: {method!r}"
-
-
-def intervals_state_their_unit(method: Method) -> None:
-    """Every interval of a component, such as `every` or a warm-up, says what it counts."""
-    for cls in dict.fromkeys(type(part) for part in walk(method) if is_component(part)):
-        for name in intervals_without_unit(cls):
-            raise AssertionError(
-                f"{cls.__name__}.{name} does not say what it counts. Write Annotated[int, "
-                f"{ROLLOUT_STEPS!r}] or Annotated[int, {UPDATES!r}] as its type, or end its name"
-                f" with the unit: {name}_fraction"
-            )
 
 
 PROPERTIES: tuple[MethodProperty, ...] = (

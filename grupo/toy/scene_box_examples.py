@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Protocol
 
-from grupo.core.boxes import box_text
 from grupo.core.component import component
 from grupo.core.ranges import Probability
 from grupo.tasks.scene_boxes import (
@@ -18,6 +17,7 @@ from grupo.tasks.scene_boxes import (
 )
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, NOTHING, SHAPES
 from grupo.toy.picture_examples import PictureExample
+from grupo.util.boxes import box_text
 
 
 class Placed(Protocol):

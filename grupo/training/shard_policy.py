@@ -3,7 +3,7 @@
 from grupo.distributed.base import Ranks
 from grupo.distributed.torch_ranks import TorchRanks
 from grupo.models.base import Policy
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 
 
 def shard_policy(policy: Policy, ranks: Ranks) -> None:

@@ -11,7 +11,7 @@ from grupo.models.base import PolicySpec
 from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_model_name, reads_media
 from grupo.models.loaded import UNSUPPORTED_LORA_FIELDS
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.start_weights import StartWeights
 from grupo.models.vision_lm import VisionLM
 from grupo.models.weight_files import SAFE_ADAPTERS

@@ -15,7 +15,7 @@ from typing import Any
 
 from grupo.core.types import Rollout, Task
 from grupo.envs.tools import Sql
-from grupo.rewards.constraints import CODE_FENCE
+from grupo.rewards.form_constraints import CODE_FENCE
 from grupo.rewards.structured_answers import parse_data
 from grupo.rewards.text_counts import count_words
 from grupo.util.optional_deps import optional_dependency

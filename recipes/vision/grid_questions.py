@@ -10,7 +10,6 @@ from random import Random
 import numpy as np
 from jaxtyping import UInt8
 
-from grupo.core.boxes import box_text
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt
@@ -19,6 +18,7 @@ from grupo.tasks import LazyTasks, task_key
 from grupo.tasks.scene_boxes import PlacedThing, paint_thing
 from grupo.tasks.scenes import COLOURS, SHAPES, noise_pixels, picture_prompt
 from grupo.toy.picture_examples import PictureExample
+from grupo.util.boxes import box_text
 from grupo.util.rng import make_rng
 
 CELL, CELLS = 8, 3  # pixels along a cell, and cells along a picture

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
-from grupo.core.boxes import box_text
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.ranges import PositiveInt, Probability
@@ -31,6 +30,7 @@ from grupo.tasks.scenes import (
     random_things,
 )
 from grupo.toy.picture_examples import PictureExample
+from grupo.util.boxes import box_text
 from grupo.util.rng import make_rng
 
 KINDS = ("digit", "option", "math", "box", "caption")

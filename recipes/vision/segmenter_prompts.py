@@ -10,7 +10,6 @@ from random import Random
 import numpy as np
 from jaxtyping import Bool
 
-from grupo.core.boxes import box_text, find_boxes
 from grupo.core.component import component
 from grupo.core.types import Task
 from grupo.tasks import LazyTasks
@@ -25,6 +24,7 @@ from grupo.tasks.scene_boxes import (
 from grupo.tasks.scenes import COLOURS, IMAGE_SIZE, SHAPES, shape_mask
 from grupo.toy.picture_examples import PictureExample
 from grupo.toy.scene_box_examples import LIST_REQUEST, scene_words
+from grupo.util.boxes import box_text, find_boxes
 
 CELL = 8  # pixels along a cell; a toy model does not learn finer boxes
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")

@@ -19,7 +19,6 @@ from statistics import fmean, pstdev
 import torch
 
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, chain, identity
-from grupo.core.boxes import box_text
 from grupo.core.component import component
 from grupo.core.paper import Paper, Source
 from grupo.envs import RewardTerm, SingleTurn
@@ -50,6 +49,7 @@ from grupo.toy.picture_examples import PictureExample
 from grupo.toy.scene_box_examples import LIST_REQUEST, list_of_things, scene_words
 from grupo.toy.vision_lm import ToyVisionLM
 from grupo.training.learner import Learner
+from grupo.util.boxes import box_text
 from grupo.util.importing import load_module_file
 
 PAPER = Paper(

@@ -88,7 +88,7 @@ def test_servers_of_a_node_that_end_without_an_error_are_not_started_again(tmp_p
 def test_servers_for_adapters_get_their_rank(grupo, home, tmp_path):
     lora = """
 from dataclasses import replace
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 RECIPE = replace(RECIPE, policy=replace(RECIPE.policy, lora=Lora(4)))
 """
     (tmp_path / "lora.py").write_text((home / "recipe.py").read_text() + lora)

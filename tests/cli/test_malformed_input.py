@@ -20,7 +20,7 @@ WORK = (  # where commands start to work
     "grupo.training.run_dir.RunFolder.lock",
     "grupo.compare.run.make_folder",
     "grupo.cli.eval_args.evaluate",
-    "grupo.models.causal_lm.CausalPolicy.export",
+    "grupo.models.causal_policy.CausalPolicy.export",
     "grupo.toy.train_toy_model",
     "grupo.toy.ensure_trained",
     "grupo.testing.smoke.report_card",

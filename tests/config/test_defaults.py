@@ -14,7 +14,7 @@ from grupo.config.defaults import (
 )
 from grupo.core.types import Task
 from grupo.methods.dapo import dapo
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.model_size import read_model_size
 from grupo.tasks.overlong import drop, error, truncate
 from grupo.toy.quickstart import RECIPE

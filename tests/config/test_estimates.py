@@ -9,7 +9,7 @@ from grupo.algo.optimizers import SGD, Adam, Adam8bit, Muon
 from grupo.config.memory_estimate import StepSize, estimate_memory
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.quantization import Nf4
 from grupo.models.sharding import FSDP2
 from grupo.toy.quickstart import RECIPE

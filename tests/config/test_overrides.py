@@ -17,7 +17,7 @@ from grupo.core.schedules import Cosine, Linear, Schedule, Warmup
 from grupo.inference.sampling_params import Sampling
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import FirstTurnTree, GroupSampler, ResampleUntilInformative
 from grupo.toy.quickstart import RECIPE

@@ -12,7 +12,7 @@ from grupo.config.time_estimate import DeviceSpeed
 from grupo.methods.grpo import grpo
 from grupo.methods.sft import sft
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.recipe import Evaluation
 from grupo.toy.quickstart import RECIPE
 from tests.helpers.small_model_size import MODEL

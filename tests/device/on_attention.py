@@ -9,7 +9,8 @@ import torch
 from grupo.kernels.packing import attention_choice, flex_attention
 from grupo.kernels.packing.flex_attention import FlexLayout
 from grupo.kernels.packing.tree_attention import TreeAttention
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers import tiny_lm
 from tests.helpers.dense_flex_attention import plain_flex_attention
 from tests.helpers.simulated_cuda.host_waits import HostWaits

@@ -15,7 +15,8 @@ from grupo.inference.sampling_params import Sampling
 from grupo.inference.static_rows import StaticDecoding, StaticRows
 from grupo.kernels.cuda_graphs import CaptureSwitch, CUDACapture
 from grupo.kernels.prefix_cache import PrefixCache
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.util.rng import derive_key
 from tests.helpers import tiny_lm
 from tests.helpers.engine_requests import PROMPTS, STOP_CONDITIONS, encode

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grupo.inference.memory_limits import MemoryLimits
 from grupo.kernels.backend import HFBackend
-from grupo.models import loading
+from grupo.models import devices
 from grupo.models.causal_lm import CausalLM
 from grupo.util.errors import ConfigError
 from tests.helpers import tiny_lm
@@ -124,7 +124,7 @@ def test_gradients_are_added_in_order(checkpointing, llama):
 
 def test_a_missing_device_is_a_config_error():
     with pytest.raises(ConfigError, match="device: 'cuda:2' is not available"):
-        loading.resolve_device("cuda:2")
+        devices.resolve_device("cuda:2")
 
 
 def test_detached_generation_has_a_stream_of_its_own(llama, monkeypatch):

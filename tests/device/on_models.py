@@ -14,7 +14,7 @@ from grupo.config.time_estimate import measure_speed
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loaded import LoadedModel
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.rewards import LocalModel
 from grupo.training.learner import Learner

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grupo.kernels.float32_precision import full_float32
-from grupo.models import loading
+from grupo.models import devices
 from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.training.check_ranks import check_ranks
 from grupo.util.errors import ConfigError
@@ -35,31 +35,31 @@ def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_rank_takes_the_gpu_of_its_number(name, local_rank, expected, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", local_rank)
-    assert loading.resolve_device(name) == torch.device(expected)
+    assert devices.resolve_device(name) == torch.device(expected)
 
 
 def test_a_process_that_sees_one_gpu_takes_it_whatever_its_rank(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
     monkeypatch.setenv("LOCAL_RANK", "3")
-    assert loading.resolve_device("auto") == torch.device("cuda:0")
+    assert devices.resolve_device("auto") == torch.device("cuda:0")
 
 
 @pytest.mark.usefixtures("four_gpus")
 def test_a_missing_gpu_is_named_with_those_that_exist():
     with pytest.raises(ConfigError, match=r"device: 'cuda:4' is not available.*cuda:3"):
-        loading.resolve_device("cuda:4")
+        devices.resolve_device("cuda:4")
 
 
 @pytest.mark.usefixtures("four_gpus")
 def test_cublas_has_fixed_workspaces_unless_the_user_chose_others(monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
-    loading.resolve_device("cuda")
+    devices.resolve_device("cuda")
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
-    loading.resolve_device("cpu")
+    devices.resolve_device("cpu")
     assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
-    loading.resolve_device("cuda")
+    devices.resolve_device("cuda")
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 

@@ -13,8 +13,9 @@ from transformers import AutoModelForCausalLM
 from grupo.inference.base import generate_all
 from grupo.inference.vllm import Vllm
 from grupo.models import adapters
-from grupo.models.causal_lm import CausalLM, CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from tests.helpers import tiny_lm
 from tests.helpers.real_vllm import (
     RealServers,

@@ -10,7 +10,7 @@ from torch import Tensor
 from grupo.core.batch import Batch
 from grupo.core.types import Rollout
 from grupo.models.causal_actor import CausalActor
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.llama_backends import count_calls, relative_error, with_hf_backend
 from tests.helpers.tiny_lm import batch_of

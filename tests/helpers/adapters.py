@@ -9,8 +9,8 @@ from peft import LoraConfig, get_peft_model
 from torch import nn
 from transformers import PreTrainedConfig
 
-from grupo.models.causal_lm import CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from tests.helpers.llama_backends import model_of, policy_of
 
 RANK = 3

@@ -9,7 +9,8 @@ import numpy as np
 from grupo.core.component import component
 from grupo.core.media import Image
 from grupo.core.types import Observation, Rollout, Task
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.tasks.base import task_key
 

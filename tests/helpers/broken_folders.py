@@ -11,7 +11,7 @@ from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import FromFunction

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.core.types import Response, Rollout
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.tiny_lm import ALPHABET, batch_of
 
 

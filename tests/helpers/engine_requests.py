@@ -16,7 +16,8 @@ from grupo.inference.local import LocalEngine
 from grupo.inference.memory_limits import MAX_CONTEXT_TOKENS, MemoryLimits
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.prefix_cache import PrefixCache
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.util.rng import derive_key
 from tests.helpers import tiny_lm
 from tests.helpers.recurrent_model import save_random_model

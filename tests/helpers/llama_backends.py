@@ -18,7 +18,8 @@ from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.llama.logit_cache import LogitCache
 from grupo.kernels.packing import hf_attention
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import PackedEvaluator
 from tests.helpers import engine_requests, tiny_lm
 from tests.helpers.packed_rows import pack_rows

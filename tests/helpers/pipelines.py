@@ -8,7 +8,7 @@ from grupo.core.aux_heads import ExportedHead, OwnModelHead
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.bradley_terry import bradley_terry
 from grupo.methods.ppo import ppo
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.pipeline import (
     CollectedTasks,
     CollectStage,

@@ -12,7 +12,8 @@ from grupo.algo.optimizers import Adam
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.types import Observation, RewardResult, Rollout, Task
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.weight_sync import CopiedWeights, SharedWeights, Weights
 from grupo.training.collate import collate
 

@@ -23,7 +23,8 @@ from transformers import (
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.inference.sampling_params import Sampling
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.training.collate import collate
 from grupo.util.event_loop import run_coroutine
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from grupo.core.types import Group, RewardResult, Rollout, Task
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.samplers import Sampler
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD

@@ -12,7 +12,8 @@ from grupo.core.schedules import Cosine
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.tasks import InMemoryTasks

@@ -24,7 +24,7 @@ from typing import Any, Self
 import peft  # noqa: F401  # it imports 800 modules, which each child would load anew
 import torch
 
-from grupo.models import loading
+from grupo.models import devices, loading
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
@@ -124,7 +124,7 @@ def extend_and_resume(run: str, changes: Mapping[str, Any], callback: MessageRec
 def execute(request: Request, model: str, pipe: int) -> Mapping[str, Any]:
     """Execute a request in a child process; returns the result unless the child is killed."""
     torch.set_num_threads(request.get("threads", 1))
-    loading.has_bfloat16 = lambda device: True  # also on devices that emulate it
+    devices.has_bfloat16 = lambda device: True  # also on devices that emulate it
     fault_injection.KILL_AT = request.get("kill", "") or PointStream(pipe)
     callback, run = MessageRecorder(), request["run"]
     if "limit" in request:

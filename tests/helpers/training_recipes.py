@@ -30,7 +30,7 @@ from grupo.methods.tempflow_grpo import tempflow_grpo
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.flow import Flow
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.masked.unmask_order import ConfidenceOrder
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy

@@ -2,7 +2,8 @@
 
 import pytest
 
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers import tiny_lm
 
 

@@ -20,8 +20,9 @@ from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_worker import WeightLoaderExtension, place_of, without_adapters
 from grupo.inference.weight_transfer import FileTransfer, checksum, publish_adapter
 from grupo.models import adapters
-from grupo.models.causal_lm import CausalLM, CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm, tiny_lm
 from tests.helpers.fake_vllm import FakeServer

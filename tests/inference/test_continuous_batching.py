@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grupo.inference.base import Reply, Request, generate_all
-from grupo.models.causal_lm import CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from tests.helpers import tiny_lm
 from tests.helpers.engine_requests import (
     FAMILIES,

@@ -12,7 +12,8 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
 from grupo.inference.hf_generate import MAX_CONTEXT_TOKENS, HFGenerateEngine
 from grupo.inference.sampling_params import Sampling
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import PaddedEvaluator
 from grupo.recipe import Recipe
 from grupo.tasks import FromFunction

@@ -5,7 +5,7 @@ import pytest
 from grupo.inference.base import Reply, Request, generate_all
 from grupo.inference.local import LocalEngine
 from grupo.inference.sampling_params import Sampling
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.engine_requests import (
     FAMILIES,
     REQUESTS,

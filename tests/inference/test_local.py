@@ -12,7 +12,7 @@ from grupo.inference.base import Reply, Request, StopConditions, generate_all
 from grupo.inference.local import LocalEngine
 from grupo.inference.memory_limits import MemoryLimits
 from grupo.inference.sampling_params import Sampling
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.util.rng import derive_key, uniform
 from tests.helpers import tiny_lm
 from tests.helpers.tiny_lm import ALPHABET, CONTEXT

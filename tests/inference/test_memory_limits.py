@@ -13,7 +13,7 @@ from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.prefill import PrefillState, prefill_in_parts
 from grupo.kernels.prefix_cache import PrefixCache
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.engine_requests import REQUESTS, assert_same_replies, engine_of, policy_of
 
 BACKENDS = ("native", "modules")

@@ -15,7 +15,7 @@ from grupo.inference.sampling_params import Sampling
 from grupo.inference.static_rows import StaticDecoding, StaticRows
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.static_decode_state import Capacity, StaticDecodeState
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.util.rng import derive_key
 from tests.helpers.engine_requests import (
     REQUESTS,

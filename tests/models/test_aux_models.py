@@ -14,8 +14,9 @@ from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.models.base import AuxModel
-from grupo.models.causal_lm import CausalLM, CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from grupo.models.token_statistics import token_signals
 from grupo.training.collate import collate
 from grupo.training.update import add_signals
@@ -239,7 +240,7 @@ def test_group_signals_do_not_depend_on_the_microbatch(llama):
 @pytest.mark.parametrize("chunk", [1 << 24, 1 << 9], ids=["whole", "in chunks"])
 def test_comparison_with_swapped_adapters_has_the_right_gradient(llama, monkeypatch, chunk):
     monkeypatch.setattr(
-        "grupo.models.causal_lm.token_signals", partial(token_signals, logits_per_chunk=chunk)
+        "grupo.models.token_values.token_signals", partial(token_signals, logits_per_chunk=chunk)
     )
     policy = replace(llama, lora=Lora(2, 4.0)).build()
     twin = replace(llama, lora=Lora(2, 4.0)).build()

@@ -21,7 +21,7 @@ from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Task
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import CONTEXT, save_model, tokenizer
 

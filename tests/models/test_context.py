@@ -9,7 +9,7 @@ import torch
 
 from grupo.core.types import Response, Rollout
 from grupo.models.causal_actor import CausalActor
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import batch_of, build_cached
 

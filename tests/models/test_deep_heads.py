@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from grupo.core.aux_heads import DeepHead, LinearHead, OwnModelHead
 from grupo.models.aux_heads import head_parameters, head_weights, load_head_weights
-from grupo.models.causal_lm import CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import answer_batch, build_cached, dense_attention
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.kernels.packing.prefix_trie import pack
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import PackedEvaluator, PaddedEvaluator
 from tests.helpers.conversations import conversation, count_tokens, shuffled_batch
 from tests.helpers.tiny_lm import FAMILIES, PROMPTS, answer_batch, batch_of, build_cached

@@ -9,8 +9,9 @@ import torch
 from peft import AutoPeftModelForCausalLM
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from grupo.models.causal_lm import CausalLM, CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from tests.helpers.tiny_lm import FAMILIES, PROMPTS, dense_attention, generate, save_model
 
 TEXT = "What is 2+2?"

@@ -17,7 +17,7 @@ from transformers import (
 from grupo.inference.vllm import Vllm
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loaded import LoadedModel
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.quantization import Nf4
 from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import FAMILIES, answer_batch, save_model, tokenizer

@@ -15,7 +15,7 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch

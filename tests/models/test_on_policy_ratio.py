@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM
 from grupo.core.types import Rollout
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import (
     CONTEXT,

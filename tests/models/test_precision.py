@@ -10,7 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from grupo.models import token_statistics
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import BFLOAT16_WARNING, Lora
+from grupo.models.devices import BFLOAT16_WARNING
+from grupo.models.lora import Lora
 from tests.helpers.tiny_lm import answer_batch, generate
 
 LORAS = pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])

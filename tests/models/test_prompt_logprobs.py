@@ -15,7 +15,8 @@ from grupo.inference.hf_generate import HFGenerateEngine
 from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.inference.vllm import Vllm
 from grupo.inference.vllm_engine import VllmEngine
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import PaddedEvaluator
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.models.prompt_logprobs import PromptLogprobEngine

@@ -8,7 +8,7 @@ import torch
 from grupo.core.types import Rollout
 from grupo.inference.vllm import Vllm
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.quantization import Nf4
 from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import batch_of, generate, save_model

@@ -6,7 +6,7 @@ import torch
 from grupo.algo import ratios
 from grupo.algo.filters import Replay
 from grupo.core.types import Group, RewardResult, Rollout, Task
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler, with_critique, with_hint, with_scaffold
 from grupo.training.collate import collate

@@ -12,7 +12,7 @@ from grupo.algo.optimizers import SGD, Adam
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.algo.optimizers.update import optimizer_step
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.quantization import Nf4
 from grupo.models.sharding import FSDP2
 from grupo.util.errors import ConfigError

@@ -7,10 +7,10 @@ import torch
 
 from grupo.core.types import Response, Rollout
 from grupo.inference.sampling_params import Sampling
-from grupo.kernels.llama.backend import NativeLlamaBackend
+from grupo.kernels.llama.model_weights import LlamaWeights
 from grupo.kernels.packing.prefix_trie import pack
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.util.errors import MissingSignalError
 from tests.helpers.adapters import randomize_lora_b
 from tests.helpers.tiny_lm import (
@@ -107,7 +107,7 @@ def test_batch_without_actions_has_no_gradient(folders, family):
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2"])
 def test_gradient_checkpointing_changes_no_gradient(folders, family, lora, monkeypatch):
-    monkeypatch.setattr(NativeLlamaBackend, "is_plain", False)  # the PyTorch modules in both cases
+    monkeypatch.setattr(LlamaWeights, "is_plain", False)  # the PyTorch modules in both cases
     spec = CausalLM(folders[family], max_new_tokens=8, lora=lora)
     plain, checkpointed = spec.build(), replace(spec, gradient_checkpointing=True).build()
     randomize_lora_b(plain.module)

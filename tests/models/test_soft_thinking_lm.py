@@ -15,7 +15,7 @@ from grupo.inference.soft_tokens import (
     soft_logp_and_entropy,
 )
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.soft_thinking_lm import SoftThinkingLM, SoftThinkingPolicy
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine

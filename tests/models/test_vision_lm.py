@@ -20,7 +20,7 @@ from grupo.kernels import native
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.models.causal_lm import CausalLM
 from grupo.models.evaluator import PackedEvaluator
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.multimodal.media_tokens import is_media_token
 from grupo.models.multimodal.processor_loading import load_processor
 from grupo.models.quiet_loading import quiet_transformers

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from grupo.models.causal_lm import CausalLM
 from grupo.models.flow import Flow
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.util.errors import ConfigError
 from tests.helpers import tiny_diffusers_pipeline, tiny_masked_lm

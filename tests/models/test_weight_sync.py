@@ -7,7 +7,7 @@ import torch
 
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 from tests.helpers.tiny_lm import answer_batch
 

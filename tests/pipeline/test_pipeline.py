@@ -6,7 +6,7 @@ import pytest
 
 from grupo.core.serialization import from_data, to_data
 from grupo.envs import RewardTerm, SingleTurn
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.pipeline import (
     CollectedTasks,
     CollectStage,

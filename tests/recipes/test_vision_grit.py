@@ -6,9 +6,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from grupo.core.boxes import find_boxes
 from grupo.core.types import Response, Rollout
 from grupo.tasks.scenes import COLOURS
+from grupo.util.boxes import find_boxes
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 import torch
 
-from grupo.core.boxes import find_boxes
 from grupo.core.types import Response, Rollout
 from grupo.tasks.scene_boxes import PlacedThing, SceneBoxes
 from grupo.testing.batches import make_batch
+from grupo.util.boxes import find_boxes
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 

@@ -6,9 +6,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from grupo.core.boxes import find_boxes
 from grupo.core.kept_rollouts import BestAndWorst
 from grupo.tasks.repainted_scenes import parse_description
+from grupo.util.boxes import find_boxes
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from grupo.core.boxes import find_boxes
 from grupo.core.media import Image
 from grupo.core.types import Response, Rollout, Task
 from grupo.rewards import BoxCenterHit, BoxCloseness, BoxIoU, ColumnNumber, InsideTag
 from grupo.rewards.boxes import points_distance
+from grupo.util.boxes import find_boxes
 from grupo.util.errors import ConfigError
 
 PICTURE = Image.from_pixels(np.zeros((50, 100, 3), np.uint8))

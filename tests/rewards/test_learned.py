@@ -10,8 +10,9 @@ from torch import nn
 from grupo.core.aux_heads import DeepHead, ExportedHead, LinearHead, OwnModelHead
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.models.aux_heads import HEADS_FILE
-from grupo.models.causal_lm import CausalLM, CausalPolicy
-from grupo.models.loading import Lora
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
+from grupo.models.lora import Lora
 from grupo.rewards import LearnedReward
 from grupo.training.collate import collate
 from grupo.util.errors import ConfigError

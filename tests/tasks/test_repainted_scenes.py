@@ -5,7 +5,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from grupo.core.boxes import find_boxes
 from grupo.tasks.repainted_scenes import (
     RandomlyRepaintedScene,
     RepaintedScene,
@@ -14,6 +13,7 @@ from grupo.tasks.repainted_scenes import (
 )
 from grupo.tasks.scene_boxes import SceneBoxes
 from grupo.tasks.scenes import COLOURS
+from grupo.util.boxes import find_boxes
 
 TASK = SceneBoxes(1).load()[0]  # the referent is a yellow triangle
 

@@ -5,11 +5,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from grupo.core.boxes import find_boxes
 from grupo.tasks.scene_boxes import SceneBoxes, draw_things, place_things, quarter_of
 from grupo.tasks.scenes import COLOURS
 from grupo.tasks.screen_boxes import ScreenBoxes, draw_screen, random_widgets
 from grupo.toy.scene_box_examples import LIST_REQUEST, SceneBoxExamples
+from grupo.util.boxes import find_boxes
 from grupo.util.errors import ConfigError
 
 

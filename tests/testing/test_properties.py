@@ -17,7 +17,7 @@ from grupo.core.component import component
 from grupo.core.requires import Requires
 from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.method import Method
-from grupo.testing import properties
+from grupo.testing import limit_properties, properties, value_properties
 from grupo.testing.smoke.check_properties import check_properties
 
 LIBRARY = {entry.key: entry.method for entry in methods()}
@@ -209,32 +209,32 @@ BROKEN = [
         "the gradient of group",
     ),
     (
-        properties.equal_rewards_give_finite_gradients,
+        limit_properties.equal_rewards_give_finite_gradients,
         Method(advantage=chain(Center(), ScaleByStd(eps=0.0))),
         "the loss is nan when every reward is 0.0",
     ),
     (
-        properties.extreme_ratios_give_finite_gradients,
+        limit_properties.extreme_ratios_give_finite_gradients,
         Method(loss=SquaredLogRatio()),
         "when ratios are e^50",
     ),
     (
-        properties.extreme_rewards_give_finite_gradients,
+        limit_properties.extreme_rewards_give_finite_gradients,
         Method(advantage=exponential),
         "the loss is nan when rewards are 1e6 and -1e6",
     ),
     (
-        properties.single_rollout_gives_finite_gradients,
+        limit_properties.single_rollout_gives_finite_gradients,
         Method(advantage=ScaleByUnguardedStd()),
         "the loss is nan when rollout 1 is alone",
     ),
     (
-        properties.masked_batch_gives_zero_loss,
+        limit_properties.masked_batch_gives_zero_loss,
         Method(aggregation=unguarded_token_mean),
         "the loss is nan, not 0, when every action is masked",
     ),
     (
-        properties.empty_batch_gives_zero_loss,
+        limit_properties.empty_batch_gives_zero_loss,
         Method(advantage=scaled_to_longest),
         "an empty batch raises RuntimeError: max()",
     ),
@@ -274,18 +274,22 @@ BROKEN = [
         "the loss is up to",
     ),
     (
-        properties.schedules_resolve_to_numbers,
+        value_properties.schedules_resolve_to_numbers,
         Method(advantage=HiddenSchedules(frozenset({Linear(0, 1)}))),
         "are unresolved",
     ),
     (
-        properties.copies_are_equal_with_full_repr,
+        value_properties.copies_are_equal_with_full_repr,
         Method(advantage=PlainObject()),
         "a copy is not equal",
     ),
-    (properties.copies_are_equal_with_full_repr, Method(advantage=lambda x, b: x), "'<lambda>'"),
     (
-        properties.intervals_state_their_unit,
+        value_properties.copies_are_equal_with_full_repr,
+        Method(advantage=lambda x, b: x),
+        "'<lambda>'",
+    ),
+    (
+        value_properties.intervals_state_their_unit,
         Method(advantage=chain(Center(), EveryFew())),
         "EveryFew.every does not say what it counts. Write Annotated[int, 'rollout steps'] or"
         " Annotated[int, 'updates'] as its type, or end its name with the unit: every_fraction",

@@ -9,7 +9,7 @@ import torch
 
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.base import AuxModel
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.rewards import LocalModel, Rubric
 from grupo.rewards.judges.rubric_items import RubricItem

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback
 from grupo.training.load_run import load_policy

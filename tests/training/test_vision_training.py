@@ -12,7 +12,7 @@ from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
 from grupo.methods.papo import papo
 from grupo.models.base import AuxModel
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.multimodal.views import MaskedImages
 from grupo.models.vision_lm import VisionLM
 from grupo.recipe import Evaluation, Recipe

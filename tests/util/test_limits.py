@@ -13,7 +13,7 @@ from grupo.compare.experiment import Comparison
 from grupo.compare.validate import validate_comparison
 from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_config_file
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, split_tasks
 from grupo.tasks.split import _shuffled
 from grupo.tasks.tables import datasets_table, jsonl

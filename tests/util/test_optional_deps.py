@@ -36,7 +36,7 @@ def messages(before: str) -> str:
 
 @pytest.mark.slow
 def test_adapters_do_not_warn_of_a_missing_kernel_whoever_imports_peft():
-    assert messages("from grupo.models.loading import Lora").splitlines() == ["another message"]
+    assert messages("from grupo.models.lora import Lora").splitlines() == ["another message"]
 
 
 @pytest.mark.slow

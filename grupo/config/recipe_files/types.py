@@ -25,7 +25,7 @@ MODULES = (
     "grupo.inference.vllm",
     "grupo.models.causal_lm",
     "grupo.models.flow",
-    "grupo.models.loading",
+    "grupo.models.lora",
     "grupo.models.masked_diffusion",
     "grupo.models.multi_policy_spec",
     "grupo.models.soft_thinking_lm",

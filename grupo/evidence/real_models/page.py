@@ -13,7 +13,7 @@ from grupo.config.precision_choice import BFLOAT16_ON_GPU
 from grupo.evidence.real_models.shapes import SHAPES
 from grupo.models.causal_lm import CausalLM
 from grupo.models.gguf.check import architectures
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.models.model_size import ModelSize, size_of_config
 from grupo.models.quantization import Nf4
 from grupo.models.sharding import FSDP2

@@ -10,7 +10,7 @@ from grupo.catalogue.entries import Entry, methods
 from grupo.core.paper import TAGS
 from grupo.evidence.suggest.evidence import DOES_NOT_HOLD, HOLDS, Evidence, find_evidence
 from grupo.evidence.suggest.questions import Answers
-from grupo.evidence.suggest.rules import RULES, START_REASON, STARTS, Rule
+from grupo.evidence.suggest.rules import RULES, Rule
 from grupo.evidence.suggest.runnable import can_run, example_method, find_method_entry
 
 NUM_CANDIDATES = 3
@@ -21,6 +21,14 @@ TAG_SHARE = 0.3  # of these points, for a method that only has a tag of the rule
 # points for the test of a method's central claim, which is about language models
 VERDICT_POINTS = {HOLDS: 0.5, DOES_NOT_HOLD: -1.0}
 CLAIM_POLICIES = ("language", "agents")
+# candidates where no rule names three methods that can run: the usual start for a kind of policy
+STARTS = {
+    "language": ("grpo", "dr_grpo", "rloo", "dapo"),
+    "agents": ("grpo", "mt_grpo", "rloo", "dr_grpo"),
+    "diffusion-text": ("coupled_grpo", "justgrpo", "grpo"),
+    "images": ("flow_grpo", "grpo_guard", "pref_grpo", "tempflow_grpo"),
+}
+START_REASON = "a usual start; no rule names it for these answers"
 
 
 @dataclass(frozen=True)

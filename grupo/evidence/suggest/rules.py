@@ -296,12 +296,3 @@ RULES = (
         policies=("images",),
     ),
 )
-
-# candidates where no rule names three methods that can run: the usual start for a kind of policy
-STARTS = {
-    "language": ("grpo", "dr_grpo", "rloo", "dapo"),
-    "agents": ("grpo", "mt_grpo", "rloo", "dr_grpo"),
-    "diffusion-text": ("coupled_grpo", "justgrpo", "grpo"),
-    "images": ("flow_grpo", "grpo_guard", "pref_grpo", "tempflow_grpo"),
-}
-START_REASON = "a usual start; no rule names it for these answers"

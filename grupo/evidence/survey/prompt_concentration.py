@@ -10,7 +10,8 @@ from torch import Tensor
 from grupo.core.component import component
 from grupo.core.ranges import NonNegativeFloat, PositiveInt
 from grupo.core.types import Rollout, Task
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.concentration import cross_cosine, pair_cosine
 from grupo.tasks.base import TaskSource
 

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
 from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
-from grupo.kernels.llama.layers import LayerWeights
+from grupo.kernels.llama.model_weights import LlamaWeights
 from grupo.kernels.llama.products import Products
 from grupo.kernels.llama.weights_version import WeightsVersion
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
@@ -20,15 +20,10 @@ from grupo.kernels.packing.tree_attention import TreeAttention
 class LayerStack(Protocol):
     """The layers of a model with the buffers that the forward and backward passes use."""
 
-    layers: tuple[LayerWeights, ...]
-    final_norm_weight: Tensor
+    weights: LlamaWeights
     activation_layout: ActivationLayout
     activation_cache: ActivationCache
     scratch: ScratchBuffers
-
-    def weights_version(self, dtype: torch.dtype) -> WeightsVersion: ...
-
-    def products(self, version: WeightsVersion) -> Products: ...
 
     def layer_ops(self, like: Tensor, position: Tensor, products: Products) -> LayerOps: ...
 
@@ -62,9 +57,9 @@ class CachedForward(torch.autograd.Function):
         *weights: Tensor,
     ) -> Tensor:
         cache = backend.activation_cache
-        products = backend.products(weights_version)
+        products = backend.weights.products(weights_version)
         if activation_index is None:
-            sizes = [backend.activation_layout.width] * len(backend.layers) + [x.shape[1]]
+            sizes = [backend.activation_layout.width] * len(backend.weights.layers) + [x.shape[1]]
             activations = tuple(x.new_empty(len(x), size) for size in sizes)
             layout = TreeAttention(packed)
             args = x, packed.position, layout, activations, output_index, products
@@ -73,7 +68,7 @@ class CachedForward(torch.autograd.Function):
             activations = cache.buffers
             rows = activation_index if output_index is None else activation_index[output_index]
             ops = backend.layer_ops(x, packed.position, products)
-            hidden = ops.norm(activations[-1][rows], backend.final_norm_weight)
+            hidden = ops.norm(activations[-1][rows], backend.weights.final_norm_weight)
         ctx.save_for_backward(*weights)
         ctx.backend = backend
         ctx.packed = packed
@@ -92,18 +87,18 @@ class CachedForward(torch.autograd.Function):
         packed = ctx.packed
         output_index = ctx.output_index
         tree = TreeAttention(packed)
-        products = backend.products(ctx.weights_version)
+        products = backend.weights.products(ctx.weights_version)
         ops = backend.layer_ops(ctx.activations[-1], packed.position, products)
-        last = len(backend.layers) - 1
+        last = len(backend.weights.layers) - 1
         output = _activations(ctx, last + 1)
         output = output if output_index is None else output[output_index]
         grad = grads[0].contiguous()
         grad, norm_grad = ops.norm_backward(
-            output, backend.final_norm_weight, grad, torch.zeros_like(grad)
+            output, backend.weights.final_norm_weight, grad, torch.zeros_like(grad)
         )
         weight_grads: list[Tensor | None] = [norm_grad]
-        for i in reversed(range(len(backend.layers))):
-            layer = backend.layers[i]
+        for i in reversed(range(len(backend.weights.layers))):
+            layer = backend.weights.layers[i]
             index = output_index if i == last else None
             grad, layer_grads = ops.backward(layer, _activations(ctx, i), grad, tree, index)
             weight_grads[:0] = [layer_grads.get(name) for name in layer.parameters]
@@ -113,7 +108,7 @@ class CachedForward(torch.autograd.Function):
 def _check_valid(ctx: Any) -> None:
     """Raises RuntimeError if weights or cached activations have changed since the forward."""
     _ = ctx.saved_tensors  # torch raises an error for the writes that it counts
-    if ctx.backend.weights_version(ctx.weights_version.dtype) != ctx.weights_version:
+    if ctx.backend.weights.version(ctx.weights_version.dtype) != ctx.weights_version:
         raise RuntimeError("weights that a gradient needs have been written, e.g. by an optimizer")
     cached = ctx.activation_index is not None
     if cached and ctx.backend.activation_cache.generation != ctx.generation:

@@ -56,8 +56,9 @@ def _verified_backend(
     if any(config.softcap for config in recorder.configs.values()):
         return None
     backend = NativeLlamaBackend(model, library, dtype, recorder.configs, positions)
-    if backend.stores_bfloat16 and not backend.multiplies_bfloat16:
+    stores_bfloat16 = backend.weights.stores_bfloat16
+    if stores_bfloat16 and not backend.weights.multiplies_bfloat16:
         return None
     hidden = backend.evaluate(packed, torch.arange(len(packed.token))).values
-    tolerance = BFLOAT16_TOLERANCE if backend.stores_bfloat16 else TOLERANCE
+    tolerance = BFLOAT16_TOLERANCE if stores_bfloat16 else TOLERANCE
     return backend if (expected - hidden).norm() < tolerance * expected.norm() else None

@@ -10,17 +10,15 @@ from torch import Tensor
 from grupo.kernels.hidden_states import HiddenStates, Scores
 from grupo.kernels.llama.activation_cache import ActivationCache
 from grupo.kernels.llama.logit_cache import CachedTokenScorer, LogitCache
+from grupo.kernels.llama.model_weights import LlamaWeights
 from grupo.kernels.lm_head import LogitsHead
 
 
 class CachedHead(Protocol):
     """The parts of the native backend that score tokens."""
 
+    weights: LlamaWeights
     activation_cache: ActivationCache
-
-    def plain_weight(self, head: LogitsHead) -> Tensor | None:
-        """The head's weight if the head is a plain product without hooks, otherwise None."""
-        ...
 
     def current_logit_cache(self, dtype: torch.dtype) -> LogitCache:
         """The logit cache, cleared if the weights or the type of products have changed."""
@@ -44,7 +42,7 @@ class NativeHiddenStates(HiddenStates):
     dtype: torch.dtype
 
     def score(self, head: LogitsHead, token: Int[Tensor, "M"], temperature: float) -> Scores | None:
-        weight = self.backend.plain_weight(head)
+        weight = self.backend.weights.plain_weight(head)
         if weight is None:
             return None
         is_current = self.backend.activation_cache.generation == self.generation

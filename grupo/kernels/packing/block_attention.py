@@ -138,3 +138,20 @@ class ReferenceKernel:
 def _finite_lse(lse: Tensor) -> Tensor:
     """Replaces -inf, the log-sum-exp of queries that see nothing, by 0."""
     return lse.masked_fill(lse.isneginf(), 0.0)
+
+
+def window_mask(distance: Tensor, window: Annotated[float, TOKENS], like: Tensor) -> Tensor:
+    """Additive mask (1, 1, q, k): 0 within the window, -inf outside.
+
+    Args:
+        distance: from each query back to each key, in tokens.
+        window: number of tokens that a token sees, including itself.
+        like: tensor with the dtype and device of the mask.
+    """
+    mask = torch.zeros_like(distance, dtype=like.dtype).masked_fill(distance >= window, -inf)
+    return mask[None, None]
+
+
+def transpose_heads(x: Tensor) -> Tensor:
+    """(B, L, H, d) as (B, H, L, d), and back."""
+    return x.transpose(1, 2)

@@ -7,7 +7,6 @@ from math import inf, isqrt
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from grupo.kernels.packing import native_attention
@@ -16,11 +15,12 @@ from grupo.kernels.packing.block_attention import (
     AttentionConfig,
     Kernel,
     kernel_for,
+    transpose_heads,
+    window_mask,
 )
 from grupo.kernels.packing.prefix_trie import PackedTokens, Segment
-from grupo.util.device_copies import to_device
+from grupo.kernels.packing.self_blocks import SelfBlock, TokenHeads
 
-TokenHeads = Float[Tensor, "M H d"]
 BlockSlices = tuple[slice, slice, AttentionBlock]  # packed queries, packed keys, their block
 # with 16 heads, 1 GiB of scores in float32, of which the gradient needs about four copies
 MAX_BLOCK_PAIRS = 1 << 24
@@ -88,7 +88,7 @@ class TreeAttention:
         )
 
     @cached_property
-    def self_blocks(self) -> "tuple[SelfBlock, ...]":
+    def self_blocks(self) -> tuple[SelfBlock, ...]:
         """Causal blocks of all segments; segments of similar length share a block."""
         by_size: dict[int, list[Segment]] = {}
         for segment in self.segments:
@@ -97,7 +97,7 @@ class TreeAttention:
                 by_size.setdefault(size, []).append(segment)
         device = self.packed.token.device
         return tuple(
-            _self_block(block, device)
+            SelfBlock.of(block, device)
             for segments in by_size.values()
             for block in self._split_self_block(segments)
         )
@@ -154,75 +154,13 @@ class TreeAttention:
         mask = None
         if key_position is not None:
             distance = self.packed.position[queries, None] - key_position
-            mask = _window_mask(distance, config.window, q)
+            mask = window_mask(distance, config.window, q)
         return AttentionBlock(
-            _transpose_heads(q[queries][None]),
-            _transpose_heads(k[None]),
-            _transpose_heads(v[None]),
+            transpose_heads(q[queries][None]),
+            transpose_heads(k[None]),
+            transpose_heads(v[None]),
             mask=mask,
         )
-
-
-@dataclass(frozen=True)
-class SelfBlock:
-    """Several right-padded segments, each attending to itself.
-
-    Args:
-        index: of the packed tokens, also of padding.
-        is_token: False for padding.
-        token_index: `index` without padding.
-        token_place: its places in the flattened `index`.
-    """
-
-    index: Int[Tensor, "B L"]
-    is_token: Bool[Tensor, "B L"]
-    token_index: Int[Tensor, "n"]
-    token_place: Int[Tensor, "n"]
-
-    def block(self, q: TokenHeads, k: TokenHeads, v: TokenHeads, window: float) -> AttentionBlock:
-        width = self.index.shape[1]
-        mask = None
-        if width > window:
-            column = torch.arange(width, device=q.device)
-            distance = column[:, None] - column
-            mask = _window_mask(torch.where(distance < 0, width, distance), window, q)
-        q, k, v = (x[self.index] for x in (q, k, v))
-        return AttentionBlock(
-            _transpose_heads(q),
-            _transpose_heads(k),
-            _transpose_heads(v),
-            causal=mask is None,
-            mask=mask,
-        )
-
-    def masked_grad(self, grad_out: Tensor) -> Tensor:
-        """Gradient of the outputs, with 0 for padding."""
-        return _transpose_heads(grad_out[self.index] * self.is_token[..., None, None])
-
-    def write(self, x: Tensor, block_x: Tensor) -> None:
-        """Write numbers (B, H, L, ...) of the block to the packed tokens x (M, H, ...)."""
-        x[self.token_index] = _transpose_heads(block_x).flatten(0, 1)[self.token_place].to(x)
-
-
-def _self_block(segments: Sequence[Segment], device: torch.device) -> SelfBlock:
-    """The block of some segments; its sizes are known before a GPU has computed anything."""
-    begin, end = torch.tensor([(s.begin, s.end) for s in segments]).T[:, :, None]
-    index = begin + torch.arange(int((end - begin).max()))
-    is_token = index < end
-    place = is_token.flatten().nonzero()[:, 0]
-    parts = index.minimum(end - 1), is_token, index.flatten()[place], place
-    return SelfBlock(*(to_device(part, device) for part in parts))
-
-
-def _window_mask(distance: Tensor, window: float, like: Tensor) -> Tensor:
-    """Additive mask (1, 1, q, k): 0 within the window, -inf outside."""
-    mask = torch.zeros_like(distance, dtype=like.dtype).masked_fill(distance >= window, -inf)
-    return mask[None, None]
-
-
-def _transpose_heads(x: Tensor) -> Tensor:
-    """(B, L, H, d) as (B, H, L, d), and back."""
-    return x.transpose(1, 2)
 
 
 class _TreeAttentionFunction(torch.autograd.Function):
@@ -249,7 +187,7 @@ class _TreeAttentionFunction(torch.autograd.Function):
 
 def attend_blocks(
     kernel: Kernel,
-    self_blocks: "Iterable[SelfBlock]",
+    self_blocks: Iterable[SelfBlock],
     prefix_blocks: Iterable[tuple[slice, AttentionBlock]],
     qkv: tuple[TokenHeads, TokenHeads, TokenHeads],
     config: AttentionConfig,
@@ -273,10 +211,10 @@ def attend_blocks(
 
 def merge_block(out: TokenHeads, lse: Tensor, block_out: Tensor, block_lse: Tensor) -> None:
     """Merges the outputs (1, H, q, d) of another block into `out` (q, H, d), in place."""
-    block_lse = _transpose_heads(block_lse)[0].to(lse)
+    block_lse = transpose_heads(block_lse)[0].to(lse)
     merged = torch.logaddexp(lse, block_lse)
     out.mul_((lse - merged).exp()[..., None])
-    out.addcmul_(_transpose_heads(block_out)[0].to(out), (block_lse - merged).exp()[..., None])
+    out.addcmul_(transpose_heads(block_out)[0].to(out), (block_lse - merged).exp()[..., None])
     lse.copy_(merged)
 
 
@@ -291,14 +229,14 @@ def _blocks_backward(
     totals = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     for self_block in tree.self_blocks:
         index = self_block.index
-        merged = _transpose_heads(out[index]), _transpose_heads(lse[index])
+        merged = transpose_heads(out[index]), transpose_heads(lse[index])
         block = self_block.block(q, k, v, config.window)
         grads = kernel.backward(self_block.masked_grad(grad_out), block, *merged)
         for total, grad in zip(totals, grads, strict=True):
             self_block.write(total, grad)
     for queries, keys, block in tree.prefix_blocks(q, k, v, config):
-        block_grad_out, *merged = (_transpose_heads(x[queries][None]) for x in (grad_out, out, lse))
+        block_grad_out, *merged = (transpose_heads(x[queries][None]) for x in (grad_out, out, lse))
         grads = kernel.backward(block_grad_out, block, *merged)
         for total, place, grad in zip(totals, (queries, keys, keys), grads, strict=True):
-            total[place] += _transpose_heads(grad)[0]
+            total[place] += transpose_heads(grad)[0]
     return totals

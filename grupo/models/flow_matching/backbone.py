@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from grupo.models.config_file import check_model_name
 from grupo.models.flow_matching.diffusers import PipelineBackbone
 from grupo.models.flow_matching.unet import SmallFlow
-from grupo.models.loading import PIPELINE_INDEX, Lora
+from grupo.models.loading import PIPELINE_INDEX
+from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 
 Condition = Mapping[str, Tensor]  # encoded prompts by keyword of the module, one row each

@@ -14,7 +14,7 @@ from grupo.core.validation import check_context_room
 from grupo.inference.base import Reply, Request, StopConditions, generate_all
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels.lm_head import lm_head_of
-from grupo.models import loading
+from grupo.models import devices, loading
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.config_file import check_config_file
 from grupo.models.evaluator import evaluator_for
@@ -118,9 +118,9 @@ def load_frozen(
         max_tokens: Token limit of a reply.
         allow_pickle: Also read weights from a pickle.
     """
-    resolved = loading.resolve_device(device)
+    resolved = devices.resolve_device(device)
     sampling = Sampling(temperature) if temperature else Sampling(top_k=1)
-    compute_dtype = loading.compute_dtype(dtype, resolved)
+    compute_dtype = devices.compute_dtype(dtype, resolved)
     with _lock:
         return _load_cached(name, resolved, compute_dtype, sampling, max_tokens, allow_pickle)
 

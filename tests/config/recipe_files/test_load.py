@@ -11,7 +11,7 @@ from grupo.config.recipe_files import load_recipe_file
 from grupo.core.schedules import Cosine, Warmup
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
 from grupo.rollouts.samplers import GroupSampler

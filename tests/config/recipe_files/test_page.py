@@ -6,7 +6,7 @@ import pytest
 
 from grupo.config.recipe_files import load_recipe_file
 from grupo.core.schedules import Cosine, Warmup
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from tests.helpers.paths import ROOT
 
 PAGE = (ROOT / "docs" / "recipe_files.md").read_text()

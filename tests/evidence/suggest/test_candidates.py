@@ -6,10 +6,10 @@ import pytest
 
 from grupo.catalogue.entries import methods
 from grupo.core.paper import TAGS
-from grupo.evidence.suggest.candidates import Candidate, points_of_methods, suggest_methods
+from grupo.evidence.suggest.candidates import STARTS, Candidate, points_of_methods, suggest_methods
 from grupo.evidence.suggest.evidence import find_evidence
 from grupo.evidence.suggest.questions import POLICY, QUESTIONS, Answers
-from grupo.evidence.suggest.rules import RULES, STARTS
+from grupo.evidence.suggest.rules import RULES
 from grupo.evidence.suggest.runnable import can_run
 from grupo.util.errors import ConfigError
 

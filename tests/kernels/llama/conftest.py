@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers import llama_backends
 from tests.helpers.adapters import adapted_policy
 

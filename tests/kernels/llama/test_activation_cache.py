@@ -16,7 +16,7 @@ from grupo.inference.local import LocalEngine
 from grupo.kernels.llama.activation_cache import ActivationCache, cached_tokens
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models import evaluator
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.activation_recall import (
     NAMES,
     PROMPTS,
@@ -139,7 +139,11 @@ def test_outdated_activations_are_recomputed(folders, make_policy, change: Chang
 @pytest.mark.parametrize("capacity", [0, 1, 30, 70])
 def test_activations_that_did_not_fit_are_recomputed(llama, capacity):
     backend = backend_of(llama)
-    sizes = len(backend.layers), backend.activation_layout.width, len(backend.final_norm_weight)
+    sizes = (
+        len(backend.weights.layers),
+        backend.activation_layout.width,
+        len(backend.weights.final_norm_weight),
+    )
     backend.activation_cache = ActivationCache(*sizes, capacity)
     batch = sampled_batch(llama, turns=2)
     assert backend.activation_cache.used <= capacity

@@ -108,5 +108,5 @@ def test_an_update_frees_the_copy_of_the_weights_and_generation_makes_it_again(l
     batch = batch_of(llama, before)
     with_cached_activations(llama, batch)
     freed = names - set(backend_of(llama).scratch.buffers)
-    assert len(freed) == 7 * len(backend_of(llama).layers)  # projections
+    assert len(freed) == 7 * len(backend_of(llama).weights.layers)  # projections
     assert generate_rollouts(llama.actor(7)) == before

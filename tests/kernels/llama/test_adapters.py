@@ -17,7 +17,7 @@ from grupo.kernels.llama.products import FullProducts
 from grupo.kernels.packing import hf_attention
 from grupo.models import evaluator
 from grupo.models.evaluator import backend_for
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.training.learner import Learner
 from tests.helpers import training_components, training_recipes
 from tests.helpers.activation_recall import (
@@ -102,7 +102,7 @@ def test_no_product_is_computed_for_the_gradient_of_a_frozen_weight(llama_with_a
 
 def test_effective_weight_is_the_weight_plus_the_scaled_product_of_both_matrices():
     model = adapted_model(FAMILIES["llama"](), target_modules=["k_proj"]).double()
-    layer = native_backend_of(model).layers[1]
+    layer = native_backend_of(model).weights.layers[1]
     linear = model.base_model.layers[1].self_attn.k_proj
     a, b = (getattr(linear, f"lora_{x}")["default"].weight for x in "AB")
     expected = linear.base_layer.weight + 4.5 / 3 * b @ a
@@ -142,9 +142,9 @@ def test_other_adapters_are_evaluated_by_the_modules(name):
 def test_dropout_in_evaluation_mode_is_none():
     model = adapted_model(FAMILIES["llama"](), lora_dropout=0.1).eval()
     backend = native_backend_of(model)
-    assert backend.is_plain
+    assert backend.weights.is_plain
     model.train()
-    assert not backend.is_plain
+    assert not backend.weights.is_plain
 
 
 @pytest.mark.parametrize("name", ["merged", "both adapters"])

@@ -12,7 +12,7 @@ from grupo.kernels.llama.ctypes_structs import ModelShape
 from grupo.kernels.llama.panels import multiply_panels, pack_panels
 from grupo.kernels.llama.products import BFloat16Products
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import resume_training, run_training
 from tests.helpers import training_recipes
@@ -101,7 +101,7 @@ def test_errors_are_those_of_the_hf_modules(family, make_policy, tmp_path):
     folder = save_model(tmp_path / "model", FAMILIES[family]())
     exact, rounded = (make_policy(folder, dtype=dtype) for dtype in ("float32", "bfloat16"))
     rounded.load(exact.weights())
-    assert backend_of(rounded).multiplies_bfloat16
+    assert backend_of(rounded).weights.multiplies_bfloat16
     batch = sampled_batch(exact)
     expected = signals_and_grads(exact, batch)
     errors = relative_errors(signals_and_grads(rounded, batch), expected)
@@ -112,12 +112,12 @@ def test_errors_are_those_of_the_hf_modules(family, make_policy, tmp_path):
 
 def backend_above_bfloat16(model):
     """A backend of a model with adapters, whose frozen weights are stored in bfloat16."""
-    configs = [layer.attention_config for layer in native_backend_of(model).layers]
+    configs = [layer.attention_config for layer in native_backend_of(model).weights.layers]
     for weight in model.parameters():
         if not weight.requires_grad:
             weight.data = weight.data.bfloat16()
     backend = NativeLlamaBackend(model, LIBRARY, torch.float32, dict(enumerate(configs)))
-    backend.multiplies_bfloat16 = True  # those of an update are torch's, on every processor
+    backend.weights.multiplies_bfloat16 = True  # those of an update are torch's, on every processor
     return backend
 
 
@@ -146,8 +146,8 @@ def test_weights_stored_in_bfloat16_are_multiplied_as_they_are():
     model = adapted_model(FAMILIES["llama"]())
     backend = backend_above_bfloat16(model)
     hidden_of(backend, shared_rows(), torch.float32).sum().backward()
-    assert backend.rounded
-    products = backend.rounded[1]
+    assert backend.weights.rounded
+    products = backend.weights.rounded[1]
     assert isinstance(products, BFloat16Products)
     stored = {name: p for name, p in model.base_model.named_parameters() if p.ndim > 1}
     del stored["embed_tokens.weight"]
@@ -174,9 +174,9 @@ def test_changed_norms_and_biases_that_are_stored_in_bfloat16_are_used():
         for weight in changed.parameters():
             weight.data[:1].add_(0.5)
     hidden.append(hidden_of(backend, shared_rows(), torch.float32).detach())
-    configs = dict(enumerate(layer.attention_config for layer in backend.layers))
+    configs = dict(enumerate(layer.attention_config for layer in backend.weights.layers))
     fresh = NativeLlamaBackend(model, LIBRARY, torch.float32, configs)
-    fresh.multiplies_bfloat16 = True
+    fresh.weights.multiplies_bfloat16 = True
     assert torch.equal(hidden[-1], hidden_of(fresh, shared_rows(), torch.float32))
     assert not torch.equal(hidden[0], hidden[1])
     assert not torch.equal(hidden[1], hidden[2])
@@ -185,7 +185,7 @@ def test_changed_norms_and_biases_that_are_stored_in_bfloat16_are_used():
 @needs_library
 def test_adapters_are_merged_into_weights_in_float32():
     model = adapted_model(FAMILIES["llama"]())
-    layer = backend_above_bfloat16(model).layers[0]
+    layer = backend_above_bfloat16(model).weights.layers[0]
     linear = model.base_model.layers[0].mlp.down_proj
     a, b = (getattr(linear, f"lora_{x}")["default"].weight for x in "AB")
     expected = linear.base_layer.weight.float() + 4.5 / 3 * b @ a

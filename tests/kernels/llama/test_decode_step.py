@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grupo.inference.base import Reply, Request, generate_all
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.engine_requests import (
     MAX_CONTEXT_TOKENS,
     REQUESTS,

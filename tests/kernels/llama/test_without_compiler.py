@@ -16,7 +16,7 @@ from transformers import (
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing import hf_attention
-from grupo.models.causal_lm import CausalPolicy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import backend_for
 from tests.helpers.activation_recall import (
     assert_all_close,
@@ -172,7 +172,7 @@ def test_activations_sampled_with_a_hook_are_recomputed_without_it(llama: Causal
 @pytest.mark.usefixtures("bfloat16_here")
 def test_bfloat16_uses_the_hf_modules_where_the_compiled_code_cannot_multiply_in_it(folders):
     policy = policy_of(folders["llama"], dtype="bfloat16")
-    backend_of(policy).multiplies_bfloat16 = False
+    backend_of(policy).weights.multiplies_bfloat16 = False
     with count_calls() as counts:
         signals_and_grads(policy, sampled_batch(policy))
     assert not counts

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.models.flow import Flow
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.storage import tensor_text
 from grupo.util.errors import ConfigError
 from tests.helpers import tiny_diffusers_pipeline, tiny_flow

@@ -9,10 +9,10 @@ from grupo.core.aux_heads import LearnedScalar, LinearHead
 from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
-from grupo.models import loading
+from grupo.models import devices
 from grupo.models.base import AuxModel
 from grupo.models.flow import Flow
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.storage import tensor_text
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
@@ -271,9 +271,9 @@ def test_batch_without_trained_steps_has_zero_logp(flow):
 
 
 def test_bfloat16_falls_back_to_float32_where_it_is_emulated(flow, monkeypatch):
-    monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)
+    monkeypatch.setattr(devices, "has_bfloat16", lambda device: False)
     policy = replace(flow, dtype="bfloat16").build()
-    assert (policy.dtype, policy.warnings) == (torch.float32, [loading.BFLOAT16_WARNING])
+    assert (policy.dtype, policy.warnings) == (torch.float32, [devices.BFLOAT16_WARNING])
 
 
 @pytest.mark.usefixtures("bfloat16_here")

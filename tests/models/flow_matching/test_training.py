@@ -19,7 +19,7 @@ from grupo.methods.grpo_guard import grpo_guard
 from grupo.methods.intuitor import intuitor
 from grupo.methods.pref_grpo import pref_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
-from grupo.models.loading import Lora
+from grupo.models.lora import Lora
 from grupo.recipe import Evaluation, Recipe
 from grupo.report.image_samples import train_and_compare
 from grupo.rewards.image_shapes import ColourMatch

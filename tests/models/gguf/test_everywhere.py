@@ -11,7 +11,8 @@ from grupo.inference.vllm import Vllm
 from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_config_file, reads_media
 from grupo.models.gguf.cache import converted_folder
-from grupo.models.loading import Lora, check_model_exists, load_config, load_tokenizer
+from grupo.models.loading import check_model_exists, load_config, load_tokenizer
+from grupo.models.lora import Lora
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.models.model_size import read_model_size, read_parameter_shapes
 from grupo.models.prompt_limit import read_prompt_limit

@@ -14,7 +14,8 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from grupo.core.types import Rollout
 from grupo.inference.sampling_params import Sampling
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.models.loading import load_tokenizer
 from grupo.models.pretrained.smollm2 import FILE, smollm2
 from grupo.util.errors import ConfigError

@@ -9,7 +9,8 @@ import torch
 
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Task
-from grupo.models.causal_lm import CausalLM, CausalPolicy
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
 from grupo.rollouts.samplers import (
     EarlyExits,
     EntropyBranching,

@@ -1,0 +1,365 @@
+"""Policy of a causal language model: generates, evaluates and trains on tokens."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from grupo.core.aux_heads import AuxHead
+from grupo.core.batch import Batch, Signals
+from grupo.core.dtypes import DTYPES, FULL_PRECISION
+from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.types import Observation, Rollout, Task
+from grupo.core.validation import PromptLimit
+from grupo.inference.base import Engine, StopConditions
+from grupo.kernels.lm_head import AutocastHead, LMHead, LogitsHead, lm_head_of
+from grupo.models import devices, loading, padding
+from grupo.models.aux_head_engine import AuxHeadEngine
+from grupo.models.aux_heads import AuxHeads
+from grupo.models.aux_models import load_aux_models
+from grupo.models.base import AuxModel, AuxModels
+from grupo.models.causal_actor import CausalActor, replace_prompt
+from grupo.models.causal_spec import CausalSpec
+from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.detokenize import TokenTexts
+from grupo.models.evaluator import Evaluator, evaluator_for
+from grupo.models.language_limits import language_model_limit, make_chat_tokenizer
+from grupo.models.loaded import LoadedModel, take_or_load
+from grupo.models.lora import Lora
+from grupo.models.model_folder import model_folder
+from grupo.models.quantization import merge_dequantized
+from grupo.models.quiet_loading import quiet_transformers
+from grupo.models.sharding import FSDP2, ShardedModel
+from grupo.models.signal_models import DistributionModel, scatter_to_batch
+from grupo.models.start_weights import trainable_module
+from grupo.models.token_statistics import TokenDistributions
+from grupo.models.token_values import token_values
+from grupo.models.trainable import Saveable, TrainablePolicy
+from grupo.models.weight_sync import (
+    CPU,
+    CopiedWeights,
+    LMWeightSync,
+    ServerWeights,
+    SharedWeights,
+)
+from grupo.util.device_copies import to_device
+from grupo.util.errors import ConfigError
+from grupo.util.loader_errors import loader_errors
+from grupo.util.optional_deps import optional_dependency
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+
+class CausalPolicy(TrainablePolicy):
+    """A causal language model, loaded as its `CausalSpec` describes.
+
+    Raises `ConfigError` if an answer could not end, or would leave no room for a prompt.
+    """
+
+    def __init__(self, spec: CausalSpec) -> None:
+        self.spec = spec
+        device = devices.resolve_device(spec.device)
+        dtype = devices.compute_dtype(spec.dtype, device)
+        # trained weights are stored in float32 or float64; `dtype` is the type of computations
+        is_stored = spec.trains_adapters or dtype in FULL_PRECISION
+        storage_dtype = dtype if is_stored else torch.float32
+        with loader_errors(f"model: {spec.model!r}"):
+            self.hf_model, tokenizer = self._load(storage_dtype, device)
+        self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
+        self.token_texts = TokenTexts(tokenizer)
+        with loader_errors(f"lora: {spec.lora!r}"):
+            module = spec.adapters or trainable_module(self.hf_model, self.lora, spec.start)
+        super().__init__(
+            str(spec.model),
+            module,
+            self.saveable,
+            has_adapters=spec.trains_adapters,
+            tokens_per_microbatch=spec.tokens_per_microbatch,
+            dtype=dtype,
+        )
+        is_started = bool(spec.lora and spec.start and spec.start.lora)
+        self.continues_adapters = is_started or spec.adapters is not None
+        with quiet_transformers():  # some models warn of the token sequences of the checks
+            self.lm_head = lm_head_of(self.hf_model)
+            self.evaluator = self._make_evaluator()
+        self.weight_sync: LMWeightSync = self._make_weight_sync()
+        self.sharded: ShardedModel | None = None
+        if spec.gradient_checkpointing:
+            loading.enable_gradient_checkpointing(self.hf_model)
+        # models that it can be compared with, by name
+        self.signal_models: Mapping[str, DistributionModel[TokenDistributions]] = {}
+        self.aux_heads = self.attach_heads(())
+
+    def _load(
+        self, storage_dtype: torch.dtype, device: torch.device
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Load the model and its tokenizer."""
+        return take_or_load(
+            self.spec.model,
+            storage_dtype,
+            device,
+            allow_pickle=self.spec.allow_pickle,
+            quantization=self.spec.quantization,
+        )
+
+    def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> ChatTokenizer:
+        eos_token_ids = loading.eos_token_ids(self.hf_model.generation_config, tokenizer)
+        return make_chat_tokenizer(self.spec, tokenizer, eos_token_ids, self.context_length)
+
+    @property
+    def saveable(self) -> Saveable:
+        """The tokenizer, which is exported with the model."""
+        return self.chat_tokenizer.tokenizer
+
+    @property
+    def lora(self) -> Lora | None:
+        """Adapters to train instead of all weights."""
+        return self.spec.lora
+
+    @property
+    def context_length(self) -> int:
+        """Maximal number of tokens in the model's context."""
+        return loading.context_length_of(self.hf_model.config)
+
+    @property
+    def stop_conditions(self) -> StopConditions:
+        """Conditions that end an answer."""
+        return StopConditions(
+            self.spec.max_new_tokens,
+            self.chat_tokenizer.eos_token_ids,
+            self.spec.stop_strings,
+            self.context_length,
+        )
+
+    def merged_model(self) -> Any:
+        """The model; with adapters, a copy in full precision into which they are merged."""
+        return merge_dequantized(self.module) if self.spec.quantization else super().merged_model()
+
+    def detach_sampler(self) -> None:
+        """Generate from a copy of the weights, so that training can run at the same time."""
+        if self.spec.engine and self.spec.engine.sleep:
+            raise ConfigError(
+                "sleep: True. Allowed with max_staleness above 0: False, because the server"
+                " generates while the policy is updated."
+            )
+        if not self.spec.engine:
+            self.weight_sync = CopiedWeights(self.hf_model, self.make_engine)
+
+    def make_engine(self, model: PreTrainedModel) -> Engine:
+        """Return an inference engine for the model, or for a copy of it."""
+        head = self.lm_head.of_model(model)
+        evaluator = self.evaluator.with_model(model)
+        with self.autocast():  # caches are for the type in which the engine generates
+            return evaluator.engine(head, self.chat_tokenizer.tokenizer, self.stop_conditions)
+
+    def actor(self, key: int) -> CausalActor:
+        """Return a sampler's handle on the policy, with random streams derived from `key`."""
+        engine = AuxHeadEngine(
+            self.weight_sync.engine(), self.evaluator, self.aux_heads, self.tokens_per_microbatch
+        )
+        batcher = self.make_batcher(engine)
+        return CausalActor(
+            self.chat_tokenizer,
+            batcher,
+            key,
+            self.spec.sampling,
+            self.policy_version,
+            stop_conditions=self.stop_conditions,
+        )
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Reasons why this policy is slower than expected on this machine, one line each."""
+        emulated = devices.dtype_warning(self.spec.dtype, self.hf_model.device)
+        return [line for line in (self.evaluator.warning, emulated) if line]
+
+    def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
+        """Tokens of the next observation of a rollout."""
+        return self.chat_tokenizer.encode_observation(rollout, observation)
+
+    def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
+        """Rows as `token` (N, L), right-padded, the `start` of their actions and their `length`."""
+        return padding.encode(rollouts)
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        """`logp` and the signals in `names` of every action, (N, T), 0 where masked."""
+        with self.reused_casts():
+            own = self.distributions(batch)
+            values = token_values(batch, names, own, self.signal_models, self.aux_heads)
+            return scatter_to_batch(batch, values)
+
+    def distributions(self, batch: Batch) -> TokenDistributions:
+        """Token distributions of a batch's actions, in the order of its mask."""
+        token, start, length = (batch.inputs[name] for name in ("token", "start", "length"))
+        row, action = batch.mask.nonzero(as_tuple=True)
+        column = start[row] + action
+        source = self.sharded if self.sharded and torch.is_grad_enabled() else self
+        # transformers checkpoints gradients in training mode only; dropout is off
+        source.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
+        with self.autocast():
+            hidden = source.evaluator.hidden_states(token, length, row, column - 1)
+        actions = to_device(token[row, column], hidden.values.device)
+        head = self._logits_head(source.lm_head)
+        return TokenDistributions(hidden, actions, head, self.spec.sampling)
+
+    def shard(self, mesh: "DeviceMesh") -> None:
+        """Divide the trained weights among ranks, as `sharding` describes, before training.
+
+        This policy then generates and scores with a whole copy of them, and computes gradients
+        without compiled kernels.
+        """
+        options = self.spec.sharding or FSDP2()
+        param_dtype = self.dtype if options.param_dtype else None
+        self.sharded = ShardedModel(
+            self.module,
+            self.hf_model,
+            self.evaluator,
+            self.lm_head,
+            mesh=mesh,
+            options=options,
+            param_dtype=param_dtype,
+        )
+        self.trained_module = self.sharded.module
+        if param_dtype:
+            self._convert_weights(param_dtype)
+
+    def _convert_weights(self, dtype: torch.dtype) -> None:
+        for parameter in self.module.parameters():
+            parameter.data = parameter.data.to(dtype)
+        self.evaluator = self.evaluator.with_module_calls(self.hf_model)
+
+    def weights_updated(self) -> None:
+        """Bring the whole copy of sharded weights up to date; every rank calls this."""
+        if self.sharded:
+            self.sharded.copy_to(self.module)
+
+    def attach_aux_models(
+        self,
+        required_signals: Collection[str],
+        reference_update: ReferenceUpdate,
+        aux_models: Sequence[AuxModel],
+    ) -> AuxModels:
+        """Load every auxiliary model that `required_signals` names."""
+        loaded, self.signal_models = load_aux_models(
+            self, required_signals, reference_update, aux_models
+        )
+        return loaded
+
+    def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
+        """Text that each token of each response adds."""
+        return [self.token_texts(response) for _, response in rollout.turns]
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a prompt that leaves no room for an answer."""
+        self.prompt_limit.validate_tasks(tasks)
+
+    @property
+    def prompt_limit(self) -> PromptLimit:
+        """The largest prompt."""
+        return language_model_limit(
+            self.chat_tokenizer, self.context_length, self.spec.max_new_tokens
+        )
+
+    def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
+        """Create auxiliary heads; they do not belong to `parameters`."""
+        hidden_size = self.hf_model.config.get_text_config().hidden_size
+        self.aux_heads = AuxHeads(
+            aux_heads,
+            hidden_size,
+            self.hf_model.device,
+            make_model=self._load_head_model,
+            dtype=torch.promote_types(self.dtype, torch.float32),
+        )
+        return self.aux_heads
+
+    def microbatches(self, batch: Batch) -> Iterator[Tensor]:
+        """Row indices of micro-batches of `tokens_per_microbatch`; shared prefixes count once."""
+        token = batch.inputs["token"]
+        length = batch.inputs["length"]
+        self.max_rows = 0
+        for rows in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
+            self.max_rows = max(self.max_rows, len(rows))
+            yield rows
+
+    def load_frozen_copy(self) -> "CausalPolicy":
+        """Load another policy from the same folder, frozen: the weights from before training.
+
+        A model in memory is copied, which must be done before training.
+        """
+        policy = self._load_copy(self.spec)
+        policy.module.requires_grad_(False)
+        if self.sharded and self.sharded.param_dtype:
+            policy._convert_weights(self.sharded.param_dtype)  # it computes as this one does
+        return policy
+
+    def _load_head_model(self, folder: str) -> "CausalPolicy":
+        """Load the model of a head from a folder, or as this policy is before training."""
+        spec = replace(self.spec, engine=None, sharding=None)
+        if folder:
+            return type(self)(replace(spec, model=folder, start=None))
+        policy = self._load_copy(spec)
+        if self.has_adapters and not self.spec.quantization:  # both keep the same frozen weights
+            own = dict(self.module.named_parameters())
+            for name, parameter in policy.module.named_parameters():
+                if not parameter.requires_grad:
+                    parameter.data = own[name].data
+        return policy
+
+    def _load_copy(self, spec: CausalSpec) -> "CausalPolicy":
+        if isinstance(spec.model, LoadedModel):
+            spec = replace(spec, model=spec.model.copy())
+        return type(self)(spec)
+
+    def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
+        """The rollout with `observation` in place of its prompt."""
+        return replace_prompt(self.chat_tokenizer, rollout, observation)
+
+    def check_teacher(self, name: str, teacher: Any) -> None:
+        """Raise `ConfigError` for a teacher with another vocabulary."""
+        chat_tokenizer = getattr(teacher, "chat_tokenizer", None)
+        teacher_vocab = chat_tokenizer.tokenizer.get_vocab() if chat_tokenizer else {}
+        own_vocab = self.chat_tokenizer.tokenizer.get_vocab()
+        if own_vocab != teacher_vocab:
+            raise ConfigError(
+                f"aux_models: {name!r} has {len(teacher_vocab)} tokens, which differ from the"
+                f" policy's {len(own_vocab)}."
+                f" Allowed: a model with the vocabulary of {self.spec.model!r}."
+            )
+
+    def _make_evaluator(self) -> Evaluator:
+        return evaluator_for(self.hf_model, self.dtype)
+
+    def _make_weight_sync(self) -> LMWeightSync:
+        if not self.spec.engine:
+            return SharedWeights(self.hf_model, self.make_engine)
+        with optional_dependency("aiohttp", "vllm"):
+            from grupo.inference.vllm_engine import VllmEngine
+        engine = self.spec.engine
+        server = VllmEngine(
+            engine,
+            model_folder(str(self.spec.model)),
+            self.stop_conditions,
+            self.device,
+            lora_rank=self.spec.lora.rank if self.spec.lora and engine.adapters else 0,
+        )
+        return ServerWeights(
+            self,
+            server,
+            DTYPES[engine.dtype],
+            sends_adapters=engine.adapters,
+            device=self.device if engine.weight_transfer == "ipc" else CPU,
+        )
+
+    @property
+    def logits_head(self) -> LogitsHead:
+        """The LM head, computed in the policy's dtype."""
+        return self._logits_head(self.lm_head)
+
+    def _logits_head(self, lm_head: LMHead) -> LogitsHead:
+        if self.dtype in FULL_PRECISION:
+            return lm_head
+        return AutocastHead(lm_head, self.device.type, self.dtype)

@@ -1,0 +1,42 @@
+"""Limits of a language model: its answers can end, and its prompts leave room for them."""
+
+from functools import partial
+
+from transformers import PreTrainedTokenizerBase
+
+from grupo.core.validation import PromptLimit, check_context_room
+from grupo.models.causal_spec import CausalSpec
+from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.demonstrations import demonstration_rollout
+from grupo.util.errors import ConfigError
+
+
+def make_chat_tokenizer(
+    spec: CausalSpec,
+    tokenizer: PreTrainedTokenizerBase,
+    eos_token_ids: tuple[int, ...],
+    context_length: int,
+) -> ChatTokenizer:
+    """Raise `ConfigError` if answers could not end, or would leave no room for a prompt."""
+    if not eos_token_ids and not spec.stop_strings:
+        raise ConfigError(
+            f"stop_strings: empty, and {spec.model!r} has no end token."
+            " Allowed: at least one string."
+        )
+    check_context_room(spec.max_new_tokens, context_length)
+    return ChatTokenizer(tokenizer, eos_token_ids, spec.stop_strings, spec.apply_chat_template)
+
+
+def language_model_limit(
+    chat_tokenizer: ChatTokenizer, context_length: int, max_new_tokens: int
+) -> PromptLimit:
+    """The largest prompt of a language model.
+
+    Args:
+        chat_tokenizer: Encodes prompts and demonstrations.
+        context_length: Tokens of prompt and answer together.
+        max_new_tokens: Tokens of an answer.
+    """
+    demonstrate = partial(demonstration_rollout, chat_tokenizer)
+    encode = chat_tokenizer.encode_observation
+    return PromptLimit(encode, context_length, max_new_tokens, demonstrate)

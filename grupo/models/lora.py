@@ -1,0 +1,62 @@
+"""Low-rank adapters: their settings in a recipe, and a model with them."""
+
+import warnings
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from grupo.core.component import component
+from grupo.core.ranges import PositiveFloat, PositiveInt
+from grupo.models.loading import first_line
+from grupo.util.errors import ConfigError, suggest
+
+
+@component
+class Lora:
+    """Low-rank adapters. Hu et al., 2021, arXiv:2106.09685.
+
+    Args:
+        rank: rank of the adapter matrices.
+        alpha: scale of an adapter's output, which is multiplied by alpha / rank.
+        targets: names of the linear layers with adapters, or "all-linear".
+    """
+
+    rank: PositiveInt = 16
+    alpha: PositiveFloat = 32.0
+    targets: str | tuple[str, ...] = "all-linear"
+
+
+def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
+    """The model with trainable adapters; its own weights are frozen."""
+    from peft import LoraConfig, get_peft_model
+
+    _check_targets(model, lora)
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
+        target_modules=lora.targets if isinstance(lora.targets, str) else list(lora.targets),
+        lora_dropout=0.0,
+        task_type="CAUSAL_LM",
+    )
+    try:
+        with warnings.catch_warnings(action="ignore"):  # peft warns of cases that it handles
+            return get_peft_model(model, config)
+    except ValueError as error:
+        modules = model.named_modules()
+        layers = {n.rpartition(".")[2] for n, x in modules if isinstance(x, nn.Linear)}
+        allowed = ", ".join(("all-linear", *sorted(layers)))
+        raise ConfigError(
+            f"targets: {lora.targets!r}. {first_line(error)} Allowed: {allowed}."
+        ) from error
+
+
+def _check_targets(model: nn.Module, lora: Lora) -> None:
+    """Raise `ConfigError` for a target that no layer has: peft ignores it if others match."""
+    modules = dict(model.named_modules())
+    linear = {n.rpartition(".")[2] for n, x in modules.items() if isinstance(x, nn.Linear)}
+    for target in () if isinstance(lora.targets, str) else lora.targets:
+        if not any(f".{name}".endswith(f".{target}") for name in modules):
+            raise ConfigError(
+                f"targets: no layer of the model is named {target!r}."
+                f" {suggest(target, ('all-linear', *linear))}"
+            )
