@@ -83,7 +83,7 @@ def train(
     from grupo.config.validate import check_recipe
     from grupo.distributed.exchange import broadcast_from_rank_0
     from grupo.distributed.start import started_ranks
-    from grupo.training.run_dir import RECIPE, RunFolder, unused_folder
+    from grupo.training.resume.run_dir import RECIPE, RunFolder, unused_folder
 
     address, fields = split_arguments(arguments or ())
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
@@ -137,7 +137,7 @@ def resume(
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import started_ranks
     from grupo.storage.pipeline_dirs import is_pipeline
-    from grupo.training.extend import extend_run
+    from grupo.training.resume.extend import extend_run
 
     _launch_ranks(context, ranks)
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
@@ -196,8 +196,8 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
     from grupo.cli.displays import ensure_toy_model
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import started_ranks
-    from grupo.training.run_dir import RunFolder
-    from grupo.training.start_from import describe_start
+    from grupo.training.resume.run_dir import RunFolder
+    from grupo.training.resume.start_from import describe_start
     from grupo.training.trainer import create_trainer
 
     recipe = chosen.recipe
@@ -246,7 +246,7 @@ def _resume_point(folder: Path) -> str:
 def _is_resumable(folder: Path) -> bool:
     """Whether the folder holds a run whose recipe has no objects that were in memory."""
     from grupo.core.serialization import objects_in_memory
-    from grupo.training.run_dir import RunFolder
+    from grupo.training.resume.run_dir import RunFolder
 
     has_run = (folder / "recipe.json").is_file()
     return has_run and not objects_in_memory(RunFolder.open(folder).recipe)
@@ -255,7 +255,7 @@ def _is_resumable(folder: Path) -> bool:
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
     from grupo.config.success import named_criterion
     from grupo.report.tables import eval_table, summary_lines
-    from grupo.training.run_dir import RunFolder
+    from grupo.training.resume.run_dir import RunFolder
 
     if not is_rank_0():
         return

@@ -37,25 +37,24 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.storage.fault_injection import kill_point
 from grupo.tasks.overlong import fit_prompts
-from grupo.training import metrics
-from grupo.training.async_rollouts import (
+from grupo.training.collect.async_rollouts import (
     GenerateStep,
     PendingStep,
     StepStart,
     with_importance_correction,
 )
-from grupo.training.collate import collate
-from grupo.training.collect import CollectedGroups
-from grupo.training.oom_retry import retry_on_oom
-from grupo.training.replay import Replayer
-from grupo.training.shard_policy import shard_policy
-from grupo.training.share_servers import share_servers
-from grupo.training.state import State
-from grupo.training.step_generator import make_step_generator
+from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.step_generator import make_step_generator
+from grupo.training.ranks import shard_policy, share_servers
+from grupo.training.records import Trace
+from grupo.training.resume.state import State
 from grupo.training.stopping import measured_kl
 from grupo.training.teacher_forcing import demonstration_scores
-from grupo.training.token_records import Trace
-from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
+from grupo.training.update import metrics
+from grupo.training.update.collate import collate
+from grupo.training.update.gradients import accumulate_gradients, add_signals, evaluate_all
+from grupo.training.update.oom_retry import retry_on_oom
+from grupo.training.update.replay import Replayer
 from grupo.util.rng import derive_key, make_rng, seed_torch
 from grupo.util.timing import Stopwatch
 

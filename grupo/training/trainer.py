@@ -19,21 +19,20 @@ from grupo.storage.checkpoint_dirs import newest_first
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import SegmentFiles
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.check_ranks import check_ranks
+from grupo.training.collect.groups import check_any_scored, first_error
 from grupo.training.learner import Learner, TrainStepResult
-from grupo.training.resumable import (
+from grupo.training.ranks import check_ranks
+from grupo.training.records import rollout_records, token_records
+from grupo.training.resume.resumable import (
     check_resumable,
     models_released_on_error,
     not_resumable_note,
     release_models,
 )
-from grupo.training.rollout_records import rollout_records
-from grupo.training.run_dir import CHECKPOINTS, RunFolder, unused_folder
-from grupo.training.run_summary import run_summary
-from grupo.training.step_clock import CLOCK, StepClock
+from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder, unused_folder
+from grupo.training.resume.state import run_summary
+from grupo.training.resume.step_clock import CLOCK, StepClock
 from grupo.training.stopping import saved_best_steps, stop_reason
-from grupo.training.token_records import token_records
-from grupo.training.unscored_step import check_any_scored, first_error
 
 
 def run_training(

@@ -10,7 +10,7 @@ from grupo.core.batch import Batch, SignalDict
 from grupo.method import Method
 from grupo.methods.gvpo import gvpo
 from grupo.models.causal_lm import CausalLM, CausalPolicy
-from grupo.training.update import accumulate_gradients, evaluate_all
+from grupo.training.update.gradients import accumulate_gradients, evaluate_all
 from tests.helpers import tiny_lm
 from tests.helpers.simulated_cuda.host_waits import HostWaits
 

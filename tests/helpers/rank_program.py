@@ -28,8 +28,8 @@ from grupo.models.causal_lm import CausalLM
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage import fault_injection
 from grupo.training import learner
-from grupo.training.policy_device import WeightedBatch
 from grupo.training.trainer import resume_training, run_training
+from grupo.training.update.policy_device import WeightedBatch
 from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.training_program import run_in_child
 

@@ -18,10 +18,10 @@ from grupo.evidence.claims.train import HEAD_LEARNING_RATE, MAX_GRAD_NORM, Tabul
 from grupo.method import Method
 from grupo.models.base import AuxModels
 from grupo.recipe import Recipe
-from grupo.training.collect import CollectedGroups
+from grupo.training.collect.groups import CollectedGroups
 from grupo.training.learner import AUX_HEAD_OPTIMIZER, OPTIMIZER, Learner
-from grupo.training.state import State
-from grupo.training.token_records import Trace
+from grupo.training.records import Trace
+from grupo.training.resume.state import State
 from grupo.util.errors import ConfigError
 from grupo.util.rng import make_rng
 from grupo.util.timing import Stopwatch

@@ -11,10 +11,10 @@ from grupo.distributed.exchange import exchange_json, sum_counts
 from grupo.method import Method
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
-from grupo.training.async_rollouts import GenerateStep, PendingStep, StepStart
-from grupo.training.collect import collect_groups
-from grupo.training.state import State
-from grupo.training.unfinished_groups import StepLimit, step_key
+from grupo.training.collect.async_rollouts import GenerateStep, PendingStep, StepStart
+from grupo.training.collect.groups import collect_groups
+from grupo.training.collect.unfinished_groups import StepLimit, step_key
+from grupo.training.resume.state import State
 from grupo.util.event_loop import run_coroutine
 
 

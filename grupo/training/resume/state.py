@@ -15,15 +15,16 @@ from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_weights, load_head_weights
 from grupo.models.base import AuxModels, Policy
+from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import REPLAY_BUFFER, ReplayBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.checkpoint import Checkpoint
-from grupo.training.async_rollouts import AsyncRolloutQueue
-from grupo.training.stopping import StopInputs
-from grupo.training.unfinished_groups import UnfinishedGroup, restored_groups
+from grupo.training.collect.async_rollouts import AsyncRolloutQueue
+from grupo.training.collect.unfinished_groups import UnfinishedGroup, restored_groups
+from grupo.training.stopping import StopInputs, saved_best_steps
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.sharded_tensors import sharded_like
 
@@ -244,3 +245,30 @@ def _controlled_metrics(metrics: Mapping[str, float], names: Iterable[str]) -> d
             raise ConfigError(f"{message} {suggest(name, metrics)}")
     values = {name: metrics.get(name, math.nan) for name in sorted(names)}
     return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The contents of `summary.json`.
+
+    `tokens` includes the steps that asynchronous rollouts generated ahead and that the run, stopped
+    early, never trained on; the ledger has them as `tokens/generated_ahead`.
+
+    Args:
+        recipe: The recipe of the run.
+        step: The number of steps.
+        data: The plain data of the state after them, as a checkpoint holds it.
+    """
+    ahead = sum(sum(tokens.values()) for _, _, tokens, _ in data["rollout_queue"])
+    ledger = data["ledger"] | ({"tokens/generated_ahead": float(ahead)} if ahead else {})
+    return {
+        "method": repr(recipe.method),
+        "model": str(recipe.policy.model),
+        "steps": step,
+        "stop_reason": data["stop_reason"],
+        "best_steps": saved_best_steps(recipe, step, data["eval_scores"]),
+        "seconds": round(data["seconds"], 2),
+        "tokens": data["generated_tokens"] + ahead,
+        "ledger": {name: round(x, 3) for name, x in ledger.items()},
+        "failed_rollouts": data["failed_rollouts"],
+        "held_out": data["eval_scores"],
+    }
