@@ -13,7 +13,7 @@ from grupo.rewards import ExactMatch
 from grupo.tasks import ReasoningGym
 from grupo.training.resume.run_check import RunChecker
 from grupo.training.resume.run_dir import RunFolder
-from grupo.training.resume.state import run_summary
+from grupo.training.stopping import run_summary
 from tests.helpers.run_outcomes import files, flip_bit
 
 RECIPE = Recipe(

@@ -24,8 +24,8 @@ from grupo.training.resume.run_dir import (
     RunFolder,
     journal_marks,
 )
-from grupo.training.resume.state import run_summary
 from grupo.training.resume.step_clock import CLOCK, read_clock
+from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import shell_path
 
