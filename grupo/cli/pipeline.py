@@ -131,7 +131,7 @@ class PipelineCommand:
     resume_if_exists: bool
     callback_of: CallbackOfFolder
 
-    def train(self, pipeline: Pipeline, *, dry_run: bool) -> None:
+    def __call__(self, pipeline: Pipeline, *, dry_run: bool) -> None:
         """Check the pipeline, and print it or run it."""
         check_pipeline(pipeline)
         if dry_run:

@@ -50,7 +50,7 @@ ResumeIfExistsOption = Annotated[
 DryRunOption = Annotated[bool, Option("--dry-run", help="Print the resolved recipe and exit.")]
 
 
-def train(
+def train_command(
     context: Context,
     arguments: RecipeArguments = None,
     run: RunOption = "",
@@ -72,8 +72,8 @@ def train(
     _launch_ranks(context, ranks)
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
+    from grupo.cli.cost_lines import dry_run_lines
     from grupo.cli.displays import callback_of, make_callback
-    from grupo.cli.dry_run import dry_run_lines
     from grupo.cli.pipeline import (
         PipelineCommand,
         check_no_recipe_options,
@@ -90,8 +90,10 @@ def train(
     if pipeline := parse_option(find_pipeline, "recipe", address):
         check_no_recipe_options(method=method, model=model, tasks=tasks, reward=reward)
         fields = (*fields, ("eval_tasks", eval_tasks)) if eval_tasks else fields
-        command = PipelineCommand(run, resume_if_exists, callback_of(verbose=verbose, **loggers))
-        return command.train(with_fields(pipeline, fields), dry_run=dry_run)
+        run_pipeline = PipelineCommand(
+            run, resume_if_exists, callback_of(verbose=verbose, **loggers)
+        )
+        return run_pipeline(with_fields(pipeline, fields), dry_run=dry_run)
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
     chosen = recipe_with_defaults(args, epochs)
     check_recipe(chosen.recipe)
@@ -109,12 +111,12 @@ def train(
     folder = Path(path)
     callback = make_callback(folder, verbose=verbose, **loggers)
     if not exists:
-        return _train(chosen, folder, callback)
+        return _train_new_run(chosen, folder, callback)
     RunFolder.open(folder).check_same_recipe(chosen.recipe)
-    _resume(folder, callback)
+    _resume_run(folder, callback)
 
 
-def resume(
+def resume_command(
     context: Context,
     run: RunArgument,
     arguments: RecipeArguments = None,
@@ -151,7 +153,7 @@ def resume(
     for message in extend_run(run, change) if is_rank_0() else ():
         print_line(message)
     exchange_json(started_ranks(), None, "run extended")
-    _resume(run, make_callback(run, verbose=verbose, **loggers))
+    _resume_run(run, make_callback(run, verbose=verbose, **loggers))
 
 
 def make_toy_model(
@@ -191,7 +193,7 @@ def _launch_ranks(context: Context, ranks: int) -> None:
     raise Exit(launch(context.find_root().obj, ranks))
 
 
-def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
+def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
     from grupo.cli.cost_lines import cost_lines
     from grupo.cli.displays import ensure_toy_model
     from grupo.distributed.exchange import exchange_json
@@ -218,7 +220,7 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
         _print_summary(folder, summary)
 
 
-def _resume(folder: Path, callback: "Callback") -> None:
+def _resume_run(folder: Path, callback: "Callback") -> None:
     from grupo.training.trainer import resume_training
 
     with _resume_hint(folder):
