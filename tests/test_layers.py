@@ -37,6 +37,8 @@ LAYERS = (
     ("cli",),
     ("grupo", "__main__"),  # the lazy table of public names, and `python -m grupo`
 )
+PHASES = ("collect", "update", "resume")  # packages of training; each may import earlier ones
+SHARED_BY_PHASES = {"grupo.training.stopping"}
 # what the mathematics may import besides grupo: torch, its type annotations, the standard library
 EVALUATE = "grupo.rollouts.evaluate"
 MATHEMATICS = {"torch", "jaxtyping"} | sys.stdlib_module_names
@@ -84,6 +86,18 @@ def test_only_training_evaluation_and_commands_know_of_ranks(graph):
     allowed += ("grupo.testing.", EVALUATE)
     assert importing
     assert [name for name in sorted(importing) if not name.startswith(allowed)] == []
+
+
+def test_the_phases_of_training_import_earlier_phases_only(graph):
+    for i, phase in enumerate(PHASES):
+        package = f"grupo.training.{phase}"
+        allowed = tuple(f"grupo.training.{earlier}" for earlier in PHASES[: i + 1])
+        modules = [name for name in graph if name.startswith(f"{package}.")]
+        assert modules
+        for module in modules:
+            of_training = {x for x in graph[module] if x.startswith("grupo.training.")}
+            of_training -= SHARED_BY_PHASES
+            assert [x for x in sorted(of_training) if not x.startswith(allowed)] == [], module
 
 
 def test_no_method_imports_another_method(graph):

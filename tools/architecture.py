@@ -2,8 +2,8 @@
 
     python tools/architecture.py docs/architecture.md
 
-A reference has the form `training/collect.py:53 collect_groups`: a file below grupo/, the line, and
-the class, function or method that is defined there.
+A reference has the form `training/collect/groups.py:53 collect_groups`: a file below grupo/, the
+line, and the class, function or method that is defined there.
 """
 
 import ast

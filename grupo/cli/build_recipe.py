@@ -23,7 +23,7 @@ from grupo.rewards import ReasoningGymVerifier
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
-from grupo.training.start_from import with_model
+from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
 from grupo.util.user_paths import is_recipe_file, parse_path

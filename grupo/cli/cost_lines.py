@@ -1,4 +1,4 @@
-"""The estimated memory and time of a recipe, in lines for the terminal."""
+"""The estimated memory and time of a recipe, in lines for the terminal, and `--dry-run`."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,19 +6,25 @@ from pathlib import Path
 
 import torch
 
+from grupo.cli.chosen_defaults import ChosenRecipe
 from grupo.config.defaults import TaskLengths
 from grupo.config.evaluation_choice import half_width
 from grupo.config.memory_estimate import estimate_memory, step_size
 from grupo.config.run_work import RunWork
+from grupo.config.supervised import length_limit
 from grupo.config.time_estimate import measure_speed
+from grupo.config.validate import check_tasks
+from grupo.config.validate_tasks import task_notes
 from grupo.distributed.start import number_of_ranks
 from grupo.models.causal_lm import CausalLM
 from grupo.models.devices import compute_dtype, resolve_device
 from grupo.models.model_size import read_model_size
+from grupo.models.prompt_limit import read_prompt_limit
 from grupo.models.token_statistics import logits_per_chunk_of
 from grupo.models.vision_lm import VisionLM
 from grupo.recipe import Recipe
 from grupo.report.step_line import count, format_duration
+from grupo.tasks.overlong import fit_prompts
 from grupo.toy import quickstart
 
 
@@ -45,6 +51,25 @@ def cost_lines(recipe: Recipe, lengths: TaskLengths) -> list[str]:
     model = read_model_size(policy.model)
     work = RunWork(recipe, model, lengths, dtype.itemsize, device.type == "cpu")
     return [_memory_line(work, device), *_time_lines(work, device, dtype)]
+
+
+def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
+    """The lines of `--dry-run`: notes about the tasks, and the estimates; no weights are loaded.
+
+    Raises:
+        ConfigError: The model's files are missing or malformed, or prompts or answers are too long
+            for it.
+    """
+    recipe = chosen.recipe
+    tasks, eval_tasks = chosen.tasks, chosen.eval_tasks
+    prompt_limit = None if quickstart.needs_toy_model(recipe) else read_prompt_limit(recipe.policy)
+    if limit := length_limit(recipe.method, prompt_limit):
+        (tasks, eval_tasks), note = fit_prompts(recipe.overlong, limit, tasks, eval_tasks)
+        check_tasks(limit, eval_tasks, tasks)
+        if note:
+            yield note
+    yield from task_notes(recipe, tasks, eval_tasks)
+    yield from cost_lines(recipe, chosen.lengths)
 
 
 def _memory_line(work: RunWork, device: torch.device) -> str:

@@ -22,7 +22,7 @@ from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
 from grupo.tasks import parse_task_source, split_tasks
-from grupo.training.load_run import LAST, TRAINED, load_policy
+from grupo.training.resume.load_run import LAST, TRAINED, load_policy
 from grupo.util.console import print_error
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.rng import derive_key

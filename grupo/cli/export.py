@@ -7,8 +7,8 @@ from huggingface_hub import HfApi
 
 from grupo.report.hub import check_upload, upload_model
 from grupo.report.model_card import model_card
-from grupo.training.load_run import AVERAGED, load_checkpoint, policy_of
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.load_run import AVERAGED, load_checkpoint, policy_of
+from grupo.training.resume.run_dir import RunFolder
 
 
 @dataclass(frozen=True)

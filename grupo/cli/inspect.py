@@ -122,7 +122,7 @@ def _check_run(run: Path, *, as_json: bool) -> tuple[dict[str, Any], bool]:
 
     from grupo.report.byte_progress import ByteProgress
     from grupo.report.read_run import check_run_folder
-    from grupo.training.run_check import RunChecker
+    from grupo.training.resume.run_check import RunChecker
 
     with ByteProgress(check_run_folder(run), err) as progress:
         result = RunChecker(run, progress)()

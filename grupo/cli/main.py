@@ -24,7 +24,7 @@ from grupo.cli.serve import serve
 from grupo.cli.simulate import simulate
 from grupo.cli.single_value import SingleValueCommand
 from grupo.cli.survey import survey
-from grupo.cli.train import make_toy_model, resume, train
+from grupo.cli.train import make_toy_model, resume_command, train_command
 from grupo.cli.unknown_command import unknown_command
 from grupo.distributed.start import is_rank_0
 from grupo.util.console import print_error, print_line
@@ -46,8 +46,8 @@ UsageError: Any = typer.BadParameter.__base__  # typer exports the derived class
 HELP_FLAGS = ("--help", "-h")
 FLAGS = (*HELP_FLAGS, "--version", "--install-completion", "--show-completion")
 COMMANDS = {
-    "train": train,
-    "resume": resume,
+    "train": train_command,
+    "resume": resume_command,
     "compare": compare,
     "make-toy-model": make_toy_model,
     "eval": evaluate,

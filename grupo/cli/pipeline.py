@@ -31,7 +31,7 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.pipeline_dirs import is_pipeline, stage_folders
 from grupo.tasks import split_tasks
 from grupo.toy.quickstart import needs_toy_model
-from grupo.training.run_dir import MERGED, RunFolder, unused_folder
+from grupo.training.resume.run_dir import MERGED, RunFolder, unused_folder
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
@@ -131,7 +131,7 @@ class PipelineCommand:
     resume_if_exists: bool
     callback_of: CallbackOfFolder
 
-    def train(self, pipeline: Pipeline, *, dry_run: bool) -> None:
+    def __call__(self, pipeline: Pipeline, *, dry_run: bool) -> None:
         """Check the pipeline, and print it or run it."""
         check_pipeline(pipeline)
         if dry_run:

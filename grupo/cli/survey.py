@@ -40,7 +40,7 @@ def survey(
     from grupo.cli.build_recipe import RecipeArgs, split_arguments
     from grupo.evidence.survey.parquet import check_new_file, write_survey
     from grupo.evidence.survey.table import survey_table
-    from grupo.training.run_dir import RECIPE
+    from grupo.training.resume.run_dir import RECIPE
 
     check_new_file(out_file)
     address, fields = split_arguments(arguments or ())
@@ -75,7 +75,7 @@ def _survey_history(folder: Path, out_file: Path, is_run: bool) -> None:
 
 
 def _of_run(folder: Path, checkpoint: str, args: Any) -> "tuple[Policy, Recipe]":
-    from grupo.training.load_run import load_policy
+    from grupo.training.resume.load_run import load_policy
 
     policy, recipe = load_policy(folder, checkpoint)
     return policy, args.apply_to(recipe)

@@ -50,7 +50,7 @@ ResumeIfExistsOption = Annotated[
 DryRunOption = Annotated[bool, Option("--dry-run", help="Print the resolved recipe and exit.")]
 
 
-def train(
+def train_command(
     context: Context,
     arguments: RecipeArguments = None,
     run: RunOption = "",
@@ -80,15 +80,17 @@ def train(
         with_fields,
     )
     from grupo.config.validate import check_recipe
-    from grupo.training.run_dir import RunFolder
+    from grupo.training.resume.run_dir import RunFolder
 
     address, fields = split_arguments(arguments or ())
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
     if pipeline := parse_option(find_pipeline, "recipe", address):
         check_no_recipe_options(method=method, model=model, tasks=tasks, reward=reward)
         fields = (*fields, ("eval_tasks", eval_tasks)) if eval_tasks else fields
-        command = PipelineCommand(run, resume_if_exists, callback_of(verbose=verbose, **loggers))
-        return command.train(with_fields(pipeline, fields), dry_run=dry_run)
+        run_pipeline = PipelineCommand(
+            run, resume_if_exists, callback_of(verbose=verbose, **loggers)
+        )
+        return run_pipeline(with_fields(pipeline, fields), dry_run=dry_run)
     args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
     chosen = recipe_with_defaults(args, epochs)
     check_recipe(chosen.recipe)
@@ -99,12 +101,12 @@ def train(
     folder, exists = _run_folder(run, resume_if_exists)
     callback = make_callback(folder, verbose=verbose, **loggers)
     if not exists:
-        return _train(chosen, folder, callback)
+        return _train_new_run(chosen, folder, callback)
     RunFolder.open(folder).check_same_recipe(chosen.recipe)
-    _resume(folder, callback)
+    _resume_run(folder, callback)
 
 
-def resume(
+def resume_command(
     context: Context,
     run: RunArgument,
     arguments: RecipeArguments = None,
@@ -127,7 +129,7 @@ def resume(
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import started_ranks
     from grupo.storage.pipeline_dirs import is_pipeline
-    from grupo.training.extend import extend_run
+    from grupo.training.resume.extend import extend_run
 
     _launch_ranks(context, ranks)
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
@@ -141,7 +143,7 @@ def resume(
     for message in extend_run(run, change) if is_rank_0() else ():
         print_line(message)
     exchange_json(started_ranks(), None, "run extended")
-    _resume(run, make_callback(run, verbose=verbose, **loggers))
+    _resume_run(run, make_callback(run, verbose=verbose, **loggers))
 
 
 def make_toy_model(
@@ -183,7 +185,7 @@ def _launch_ranks(context: Context, ranks: int) -> None:
 
 def _print_dry_run(chosen: "ChosenRecipe") -> None:
     from grupo.cli.build_recipe import describe_recipe
-    from grupo.cli.dry_run import dry_run_lines
+    from grupo.cli.cost_lines import dry_run_lines
 
     for line in dry_run_lines(chosen):
         print_error(line)
@@ -195,7 +197,7 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
     from grupo.cli.build_recipe import parse_option
     from grupo.distributed.exchange import broadcast_from_rank_0
     from grupo.distributed.start import started_ranks
-    from grupo.training.run_dir import RECIPE, unused_folder
+    from grupo.training.resume.run_dir import RECIPE, unused_folder
 
     if resume_if_exists and not run:
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
@@ -205,13 +207,13 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
     return Path(path), exists
 
 
-def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
+def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
     from grupo.cli.cost_lines import cost_lines
     from grupo.cli.displays import ensure_toy_model
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import started_ranks
-    from grupo.training.run_dir import RunFolder
-    from grupo.training.start_from import describe_start
+    from grupo.training.resume.run_dir import RunFolder
+    from grupo.training.resume.start_from import describe_start
     from grupo.training.trainer import create_trainer
 
     recipe = chosen.recipe
@@ -232,7 +234,7 @@ def _train(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
         _print_summary(folder, summary)
 
 
-def _resume(folder: Path, callback: "Callback") -> None:
+def _resume_run(folder: Path, callback: "Callback") -> None:
     from grupo.training.trainer import resume_training
 
     with _resume_hint(folder):
@@ -260,7 +262,7 @@ def _resume_point(folder: Path) -> str:
 def _is_resumable(folder: Path) -> bool:
     """Whether the folder holds a run whose recipe has no objects that were in memory."""
     from grupo.core.serialization import objects_in_memory
-    from grupo.training.run_dir import RunFolder
+    from grupo.training.resume.run_dir import RunFolder
 
     has_run = (folder / "recipe.json").is_file()
     return has_run and not objects_in_memory(RunFolder.open(folder).recipe)
@@ -269,7 +271,7 @@ def _is_resumable(folder: Path) -> bool:
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
     from grupo.config.success import named_criterion
     from grupo.report.tables import eval_table, summary_lines
-    from grupo.training.run_dir import RunFolder
+    from grupo.training.resume.run_dir import RunFolder
 
     if not is_rank_0():
         return

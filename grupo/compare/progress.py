@@ -17,7 +17,7 @@ from grupo.compare.experiment import RunSpec
 from grupo.compare.run_status import FINISHED, LOG_FILE, NOT_NEEDED, UNFINISHED, RunStatus
 from grupo.report.escape import literal
 from grupo.report.step_line import format_duration
-from grupo.training.metrics import mean
+from grupo.training.update.metrics import mean
 
 PRINT_INTERVAL = 60.0  # seconds between lines on a console that is not interactive
 

@@ -29,9 +29,9 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.safetensors import file_chunks
 from grupo.tasks import EvalShare
 from grupo.tasks.in_memory import as_task_source
-from grupo.training.load_run import load_checkpoint, policy_of
-from grupo.training.run_dir import MERGED, RunFolder
-from grupo.training.start_from import started_policy, with_model
+from grupo.training.resume.load_run import load_checkpoint, policy_of
+from grupo.training.resume.run_dir import MERGED, RunFolder
+from grupo.training.resume.start_from import started_policy, with_model
 from grupo.util.rng import derive_key
 
 SEEDS = 10**9  # seeds of later rounds are below

@@ -28,7 +28,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
-from grupo.training.share_servers import share_servers
+from grupo.training.ranks import share_servers
 from grupo.util.errors import ConfigError
 from grupo.util.rng import seed_torch
 

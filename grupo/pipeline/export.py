@@ -10,8 +10,8 @@ from grupo.pipeline.data_stage import new_data_file
 from grupo.recipe import Recipe
 from grupo.storage.checkpoint import load_verified
 from grupo.training.callbacks import Callback
-from grupo.training.load_run import policy_of
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.load_run import policy_of
+from grupo.training.resume.run_dir import RunFolder
 from grupo.util.errors import ConfigError
 
 MODEL = "model"  # the folder that an export stage writes

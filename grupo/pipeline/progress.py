@@ -14,8 +14,8 @@ from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage import strict_json
 from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.base import TaskSource
-from grupo.training.load_run import LAST, load_checkpoint
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.load_run import LAST, load_checkpoint
+from grupo.training.resume.run_dir import RunFolder
 from grupo.util.errors import ConfigError
 
 

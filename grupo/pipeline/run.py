@@ -23,7 +23,7 @@ from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.storage.pipeline_dirs import PIPELINE, SUMMARY, is_pipeline
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.run_dir import LOCK, RECIPE, RunFolder, unused_folder
+from grupo.training.resume.run_dir import LOCK, RECIPE, RunFolder, unused_folder
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message
 

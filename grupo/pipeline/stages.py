@@ -22,7 +22,7 @@ from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
 from grupo.rollouts.samplers import Sampler
 from grupo.training.callbacks import Callback
-from grupo.training.run_dir import RECIPE
+from grupo.training.resume.run_dir import RECIPE
 from grupo.training.trainer import create_trainer, reopen_trainer
 
 OWN_POLICY = ""  # as a start: the policy of the stage's own recipe

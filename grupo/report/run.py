@@ -13,8 +13,8 @@ from grupo.report import run_html
 from grupo.report.read_run import Record, check_run_folder, read_metrics, read_summary
 from grupo.report.rollouts import RolloutFilter, select_rollouts
 from grupo.report.step_line import count
-from grupo.training.load_run import load_policy
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.load_run import load_policy
+from grupo.training.resume.run_dir import RunFolder
 from grupo.util.errors import ConfigError
 
 

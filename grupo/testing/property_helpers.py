@@ -16,7 +16,7 @@ from grupo.distributed.exchange import sum_gradients
 from grupo.method import Method
 from grupo.testing.batches import TablePolicy, rich_batch
 from grupo.testing.thread_ranks import run_ranks
-from grupo.training.update import accumulate_gradients
+from grupo.training.update.gradients import accumulate_gradients
 
 MIDPOINT = 0.5  # progress at which schedules are resolved
 PADDING_COLUMNS = 3

@@ -1,1 +1,1 @@
-"""The training loop: collect groups, collate a batch, compute advantages, update the policy."""
+"""The training loop, over its phases: `collect` groups, `update` the policy, `resume` a run."""

@@ -1,62 +1,55 @@
 """A training step: generate, score, compute advantages, update; without files and displays."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeVar
 
-import torch
-from torch import Tensor
-
-from grupo.algo.optimizers.averaging import averaged_weights, optimizer_parameters
-from grupo.algo.optimizers.update import optimizer_step
+from grupo.algo.optimizers.averaging import averaged_weights
 from grupo.config.staleness import generation_schedule
 from grupo.config.success import named_criterion
-from grupo.config.supervised import column_sampler, length_limit, scored_sampler
-from grupo.config.validate import check_tasks, env_warnings
+from grupo.config.supervised import scored_sampler
+from grupo.config.validate import env_warnings
 from grupo.config.validate_rewards import check_observed_rewards
-from grupo.config.validate_tasks import check_first_observation, load_tasks, task_notes
-from grupo.core.batch import EMPTY_BATCH, Batch
-from grupo.core.dtypes import logp_rounding
+from grupo.config.validate_tasks import load_tasks, task_notes
+from grupo.core.batch import Batch
 from grupo.core.schedules import resolve_schedules
-from grupo.core.types import Task
 from grupo.core.usage import count_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import (
     broadcast_from_rank_0,
-    collect_json,
     exchange_json,
     sum_counts,
-    sum_gradients,
 )
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult, evaluate
+from grupo.rollouts.history import History
+from grupo.rollouts.replay_buffer import ReplayBuffer
+from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.fault_injection import kill_point
-from grupo.tasks.overlong import fit_prompts
-from grupo.training import metrics
-from grupo.training.async_rollouts import (
-    GenerateStep,
+from grupo.storage.segments import Segments, SegmentsInMemory
+from grupo.training.collect.async_rollouts import (
     PendingStep,
     StepStart,
     with_importance_correction,
 )
-from grupo.training.collate import collate
-from grupo.training.collect import CollectedGroups
-from grupo.training.oom_retry import retry_on_oom
-from grupo.training.replay import Replayer
-from grupo.training.shard_policy import shard_policy
-from grupo.training.share_servers import share_servers
-from grupo.training.state import State
-from grupo.training.step_generator import make_step_generator
+from grupo.training.collect.generation import Generation
+from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.tasks import fit_tasks
+from grupo.training.ranks import shard_policy, share_servers
+from grupo.training.resume.state import State
+from grupo.training.resume.step_clock import Clock, MeasuredClock
 from grupo.training.stopping import measured_kl
 from grupo.training.teacher_forcing import demonstration_scores
-from grupo.training.token_records import Trace
-from grupo.training.update import accumulate_gradients, add_signals, evaluate_all
-from grupo.util.rng import derive_key, make_rng, seed_torch
+from grupo.training.update import metrics
+from grupo.training.update.batch import BatchBuilder, must_recompute_old_logp
+from grupo.training.update.oom_retry import retry_on_oom
+from grupo.training.update.records import Trace
+from grupo.training.update.replay import Replayer
+from grupo.training.update.updates import Updater
+from grupo.util.rng import derive_key, seed_torch
 from grupo.util.timing import Stopwatch
 
 Metrics = dict[str, float]
@@ -92,23 +85,32 @@ class Learner:
     Args:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
+        recipe_at: Returns the recipe of the step after a number of steps; it differs from `recipe`
+            only if a run was extended. By default it is `recipe`.
+        segments: Where the replay buffer keeps its rollouts; by default in memory.
+        clock: Counts the seconds of steps.
 
     Raises:
         ConfigError: The tasks do not fit the policy, the method or the environment.
     """
 
-    def __init__(self, recipe: Recipe, ranks: Ranks = SINGLE_RANK) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        ranks: Ranks = SINGLE_RANK,
+        *,
+        recipe_at: Callable[[int], Recipe] | None = None,
+        segments: Segments | None = None,
+        clock: Clock = MeasuredClock(),
+    ) -> None:
         self.recipe = recipe
         self.ranks = ranks
-        # the recipe of each step; it differs only if a run was extended with another one
-        self.recipe_at: Callable[[int], Recipe] = lambda step: recipe
-        self.tasks: Sequence[Task]
-        self.tasks, self.eval_tasks = load_tasks(recipe)
+        self.recipe_at = recipe_at or (lambda step: recipe)
+        tasks = load_tasks(recipe)
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
         shard_policy(self.policy, ranks)
-        self.task_note = self._fit_prompts()
-        self._check_tasks()
+        (self.tasks, self.eval_tasks), self.task_note = fit_tasks(recipe, self.policy, tasks)
         method = recipe.method
         heads = self.policy.attach_heads(method.requires.heads)
         self.aux_models = self.policy.attach_aux_models(
@@ -118,35 +120,29 @@ class Learner:
         optimizers = {OPTIMIZER: recipe.optimizer(parameters, embeddings)}
         if method.requires.heads:
             optimizers[AUX_HEAD_OPTIMIZER] = recipe.aux_head_optimizer(head_parameters(heads))
-        folds = method.requires.task_folds, method.requires.source_folds
-        self.state = State(self.policy, optimizers, self.aux_models, self.tasks, *folds)
-        self.state.replay_buffer.capacity = method.requires.replay_buffer
-        if recipe.ema:
-            self.state.ema_weights = recipe.ema.initial(self.policy.weights())
+        self.state = State(
+            self.policy,
+            optimizers,
+            self.aux_models,
+            self.tasks,
+            history=History(
+                task_histories=TaskHistoryStore(method.requires.task_folds),
+                source_histories=TaskHistoryStore(method.requires.source_folds),
+            ),
+            replay_buffer=ReplayBuffer(
+                method.requires.replay_buffer, segments or SegmentsInMemory()
+            ),
+            ema_weights=recipe.ema.initial(self.policy.weights()) if recipe.ema else {},
+            clock=clock,
+        )
         self.rollout_queue = self.state.rollout_queue
+        self.generation = Generation(recipe, self.policy, self.tasks, self.rollout_queue, ranks)
         self.stopwatch = Stopwatch()
         self.notes: list[str] = []
         self.steps_ahead = generation_schedule(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.detach_sampler()
         share_servers(self.policy, ranks)
-
-    def _fit_prompts(self) -> str:
-        """Refuse, drop or truncate prompts that are too long; return a message for the user."""
-        limit = length_limit(self.recipe.method, self.policy.prompt_limit)
-        if limit is None:
-            return ""
-        sources, note = fit_prompts(self.recipe.overlong, limit, self.tasks, self.eval_tasks)
-        self.tasks, self.eval_tasks = sources
-        return note
-
-    def _check_tasks(self) -> None:
-        """Raise `ConfigError` for tasks that the policy cannot answer, or learn from."""
-        if not column_sampler(self.recipe.method):
-            check_tasks(self.policy, self.eval_tasks, self.tasks)
-            check_first_observation(self.policy, self.recipe.env, self.tasks)
-        elif self.recipe.evaluation.attempts:
-            check_tasks(self.policy, self.eval_tasks)
 
     def step(self) -> TrainStepResult:
         """Collect groups, update the policy on them, and record the step in the state."""
@@ -158,20 +154,24 @@ class Learner:
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
         method, learning_rates = self._resolve_schedules()
-        pending = self._next_async_step(method) if self.steps_ahead else self._generate_step(method)
-        self.state.history.tasks_drawn = pending.tasks_drawn
-        self.state.unfinished_groups = pending.collected.unfinished_groups
+        pending = self._generate_step(method)
         collected = pending.collected
+        self.state.record_collected(pending.tasks_drawn, collected.unfinished_groups)
         check_observed_rewards(method, collected.kept_groups)
-        batch = self._build_batch(method, collected)
+        build_batch = self._batch_builder(method)
+        batch = build_batch(collected)
         replay_metrics = Metrics()
         if self.state.replay_buffer.capacity:
-            replayed = self._replayer(method)(method.replay, collected, batch, step, recipe.seed)
+            replay = Replayer(
+                self.state.replay_buffer, build_batch.collate, build_batch.measure, self.ranks
+            )
+            replayed = replay(method.replay, collected, batch, step, recipe.seed)
             collected, batch, replay_metrics = replayed.collected, replayed.batch, replayed.metrics
         trace = Trace()
         updates = Metrics()
         if collected.kept_groups:
-            updates = self._run_updates(method, batch, learning_rates, trace)
+            update = self._updater()
+            updates = update(method, batch, learning_rates=learning_rates, step=step, trace=trace)
         values = metrics.group_metrics(collected, batch)
         values |= metrics.token_metrics(pending.generated_tokens, collected, batch) | updates
         values |= replay_metrics
@@ -181,8 +181,8 @@ class Learner:
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
         values = broadcast_from_rank_0(self.ranks, values, f"step {step + 1} ended")
-        self.state.record_step(collected.sampled_groups, values, recipe.method)
-        self.state.kl = measured_kl(self.recipe_at(step).early_stopping, values)
+        kl = measured_kl(self.recipe_at(step).early_stopping, values)
+        self.state.record_step(collected.sampled_groups, values, recipe.method, kl)
         kill_point("step/recorded")
         return TrainStepResult(collected, batch, values, trace, tuple(self.notes))
 
@@ -247,87 +247,29 @@ class Learner:
         return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
     def _generate_step(self, method: Method) -> PendingStep:
-        generated_before = self.policy.generation_seconds
-        with self.stopwatch.lap("score"):
-            generate_step = self._make_step_generator(method, self.state.step)
-            pending = generate_step(self._step_start, Future())
-            self.policy.weight_sync.release_memory()
-        # rewards are computed while the policy generates: only the rest of the time is waiting
-        generation_seconds = self.policy.generation_seconds - generated_before
-        self.stopwatch.seconds["generate"] += generation_seconds
-        self.stopwatch.seconds["score"] -= generation_seconds
-        return pending
+        """The groups of this step, generated now, or ahead of earlier updates."""
+        history = self.state.history
+        start = StepStart(history.tasks_drawn, self.state.unfinished_groups)
+        step = self.state.step
+        if not self.steps_ahead:
+            return self.generation.now(method, history, start, step, self.stopwatch)
+        end = min(step + self.steps_ahead + 1, self.recipe_at(step).max_steps)
+        return self.generation.ahead(method, history, start, range(step, end), self.stopwatch)
 
-    def _next_async_step(self, method: Method) -> PendingStep:
-        """The groups of this step; later steps are queued so that generation goes on."""
-        max_steps = self.recipe_at(self.state.step).max_steps
-        last = min(self.state.step + self.steps_ahead, max_steps - 1)
-        for step in range(self.state.step + len(self.rollout_queue.pending), last + 1):
-            generate_step = self._make_step_generator(method, step)
-            self.rollout_queue.submit(generate_step, self._step_start)
-        with self.stopwatch.lap("generate"):
-            return self.rollout_queue.pop()
-
-    @property
-    def _step_start(self) -> StepStart:
-        return StepStart(self.state.history.tasks_drawn, self.state.unfinished_groups)
-
-    def _make_step_generator(self, method: Method, step: int) -> GenerateStep:
-        return make_step_generator(
-            self.recipe, method, self.policy, self.tasks, self.state, step, self.ranks
+    def _batch_builder(self, method: Method) -> BatchBuilder:
+        return BatchBuilder(
+            method,
+            self.policy,
+            self.aux_models,
+            self.state.history.task_history,
+            must_recompute_old_logp(self.recipe, self.state.sampler_mismatch),
+            self.ranks,
+            self._run_forward_passes,
         )
 
-    def _build_batch(self, method: Method, collected: CollectedGroups) -> Batch:
-        """The collated batch with precomputed signals and advantages."""
-        if not collected.kept_groups:
-            return EMPTY_BATCH
-        batch = self._collate(collected)
-        kill_point("step/collated")
+    def _run_forward_passes(self, compute: Callable[[], Batch]) -> Batch:
         with self.stopwatch.lap("logprobs"):
-            batch = self._retry_on_oom(partial(self._compute_signals, method, batch))
-        kill_point("step/logprobs_computed")
-        batch = batch.with_advantage(method.advantage)
-        kill_point("step/advantages_computed")
-        return batch
-
-    def _collate(self, collected: CollectedGroups) -> Batch:
-        batch = collate(collected.kept_groups, self.policy.encode, self.state.history.task_history)
-        reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
-        row = torch.arange(len(batch.rollout))
-        rank = collected.rank_of_rows(batch.rollout)
-        return replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
-
-    def _replayer(self, method: Method) -> Replayer:
-        def measure(batch: Batch) -> Batch:
-            with self.stopwatch.lap("logprobs"):
-                return self._retry_on_oom(partial(self._add_signals, method, batch))
-
-        return Replayer(self.state.replay_buffer, self._collate, measure, self.ranks)
-
-    def _compute_signals(self, method: Method, batch: Batch) -> Batch:
-        if self._must_recompute_old_logp():
-            batch = replace(batch, old_logp=self._recomputed_old_logp(batch))
-        return self._add_signals(method, batch)
-
-    def _add_signals(self, method: Method, batch: Batch) -> Batch:
-        signal_models = self.aux_models.signal_models
-        return add_signals(self.policy, signal_models, batch, method.requires.signals, self.ranks)
-
-    def _must_recompute_old_logp(self) -> bool:
-        tolerance = self.recipe.old_logp_tolerance
-        if tolerance is None:
-            tolerance = logp_rounding(self.recipe.policy)
-        within = self.state.sampler_mismatch <= tolerance  # False for NaN
-        return bool(self.recipe.max_staleness) or not within
-
-    def _recomputed_old_logp(self, batch: Batch) -> Tensor:
-        """Log-probs under the trainer's policy, where it sampled or scored the action here."""
-        has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
-        on_policy = has_logp & (batch.signals["off_context"] == 0)
-        if not on_policy.any():
-            return batch.old_logp  # demonstrations need no forward pass
-        logp = evaluate_all(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
-        return torch.where(on_policy, logp, batch.old_logp)
+            return self._retry_on_oom(compute)
 
     def _retry_on_oom(self, fn: Callable[[], Result]) -> Result:
         """Retry `fn` in smaller micro-batches; gradients of a failed attempt are cleared."""
@@ -339,40 +281,13 @@ class Learner:
 
         return retry_on_oom(fn, self.policy, zero_grad, self.notes.append)
 
-    def _sum_gradients(self) -> None:
-        for optimizer in self.state.optimizers.values():
-            sum_gradients(self.ranks, optimizer_parameters(optimizer), "gradients summed")
-
-    def _run_updates(
-        self, method: Method, batch: Batch, learning_rates: Mapping[str, float], trace: Trace
-    ) -> Metrics:
-        rng = make_rng(self.recipe.seed, "plan", self.state.step)
-        update_metrics: list[Metrics] = []
-        for minibatch in method.updates(batch, rng):
-            with self.stopwatch.lap("update"):
-                values = self._retry_on_oom(
-                    partial(
-                        accumulate_gradients,
-                        self.policy,
-                        method,
-                        minibatch,
-                        trace,
-                        measure_all_rows=bool(self.recipe.method.controlled_metrics),
-                        ranks=self.ranks,
-                    )
-                )
-                self._sum_gradients()
-            kill_point("step/accumulated")
-            with self.stopwatch.lap("update"):
-                for name, optimizer in self.state.optimizers.items():
-                    lr = learning_rates[name]
-                    values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
-                self.policy.weights_updated()
-            update_metrics.append(values)
-            kill_point("step/updated")
-            if self.recipe.ema:
-                self.recipe.ema.update(self.state.ema_weights, self.policy.weights())
-                kill_point("step/ema_updated")
-        for other in collect_json(self.ranks, trace, "updated"):
-            trace.update((int(row), signals) for row, signals in other.items())
-        return metrics.advantage_metrics(method, batch) | metrics.mean_over_updates(update_metrics)
+    def _updater(self) -> Updater:
+        return Updater(
+            self.recipe,
+            self.policy,
+            self.state.optimizers,
+            self.state.ema_weights,
+            self.ranks,
+            self.stopwatch,
+            self._retry_on_oom,
+        )

@@ -1,5 +1,6 @@
 """The trainer: runs the steps of a recipe, and logs, evaluates and saves between them."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,21 +20,19 @@ from grupo.storage.checkpoint_dirs import newest_first
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import SegmentFiles
 from grupo.training.callbacks import Callback, NullCallback
-from grupo.training.check_ranks import check_ranks
+from grupo.training.collect.groups import check_any_scored, first_error
 from grupo.training.learner import Learner, TrainStepResult
-from grupo.training.resumable import (
+from grupo.training.ranks import check_ranks
+from grupo.training.resume.resumable import (
     check_resumable,
     models_released_on_error,
     not_resumable_note,
     release_models,
 )
-from grupo.training.rollout_records import rollout_records
-from grupo.training.run_dir import CHECKPOINTS, RunFolder, unused_folder
-from grupo.training.run_summary import run_summary
-from grupo.training.step_clock import CLOCK, StepClock
-from grupo.training.stopping import saved_best_steps, stop_reason
-from grupo.training.token_records import token_records
-from grupo.training.unscored_step import check_any_scored, first_error
+from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder, unused_folder
+from grupo.training.resume.step_clock import CLOCK, MeasuredClock, StepClock
+from grupo.training.stopping import run_summary, saved_best_steps, stop_reason
+from grupo.training.update.records import rollout_records, token_records
 
 
 def run_training(
@@ -90,7 +89,7 @@ def create_trainer(
         RunFolder.check_empty(run)
     check_ranks(recipe, ranks)
     with models_released_on_error(recipe):
-        learner = Learner(recipe, ranks)
+        learner = _learner_of_run(recipe, run, ranks, lambda step: recipe)
         if ranks.rank:
             exchange_json(ranks, None, "folder of the run created")
             folder = replace(RunFolder.open(run), writes=False)
@@ -108,12 +107,22 @@ def reopen_trainer(
     check_resumable(folder.recipe, run)
     folder.check_model_files()
     check_ranks(folder.recipe, ranks)
-    learner = Learner(folder.recipe, ranks)
+    learner = _learner_of_run(folder.recipe, run, ranks, folder.recipe_at)
     if ranks.rank:
         return Trainer(learner, replace(folder, writes=False), nullcontext(), callback)
     with save_errors("The run is not resumed"):
         lock = folder.lock()
     return Trainer(learner, folder, lock, callback)
+
+
+def _learner_of_run(
+    recipe: Recipe, run: Path, ranks: Ranks, recipe_at: Callable[[int], Recipe]
+) -> Learner:
+    """The learner of a run, whose replay buffer and clock are files of the run's folder."""
+    clock = MeasuredClock()
+    if recipe.early_stopping.max_seconds:
+        clock = StepClock(run / CLOCK, writes=ranks.rank == 0)
+    return Learner(recipe, ranks, recipe_at=recipe_at, segments=SegmentFiles(run), clock=clock)
 
 
 class Trainer:
@@ -140,15 +149,10 @@ class Trainer:
         self.recipe = learner.recipe
         self.policy = learner.policy
         self.state = learner.state
-        learner.recipe_at = run.recipe_at
         self.has_reported_error = False
         self.ranks = learner.ranks
         with save_errors("The run is not resumed"):  # a new run has no report to replace
             self.ranks.report_to(run.folder / RANKS)
-        self.state.replay_buffer.segments = SegmentFiles(run.folder)
-        self.clock = StepClock(run.folder / CLOCK, writes=run.writes)
-        if self.recipe.early_stopping.max_seconds:
-            self.state.count_seconds = self.clock.count
 
     def __call__(self) -> dict[str, Any]:
         """Train to the end and return the summary; for a finished run, only the summary."""
@@ -181,7 +185,7 @@ class Trainer:
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
-        if message := self.clock.restore():
+        if message := self.state.clock.restore():
             self.callback.on_message(message)
         if not self.ranks.rank:
             exchange_json(self.ranks, None, "checkpoint restored by rank 0")
@@ -194,8 +198,6 @@ class Trainer:
         self.state.restore(saved)
         if saved.data["fingerprint"] != self.run.fingerprint:  # the run was extended since
             self.state.reopen()
-        if saved.notes:  # a finished run saves once more, which replaces the damaged checkpoint
-            self.state.finished = False
 
     def summary(self) -> dict[str, Any]:
         """The contents of `summary.json`."""
@@ -208,8 +210,7 @@ class Trainer:
         if self.state.step < self.recipe.max_steps:
             self.callback.on_message(f"Training ends at step {self.state.step}: {reason}.")
         self._evaluate("after")
-        self.state.stop_reason = reason
-        self.state.finished = True
+        self.state.finish(reason)
         self._save()
 
     def _step(self) -> None:

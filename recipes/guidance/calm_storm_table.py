@@ -32,7 +32,7 @@ from grupo.rollouts.evaluate import HasActor
 from grupo.rollouts.samplers.corrective_hints import HINT_SHARE
 from grupo.storage.pipeline_dirs import is_pipeline
 from grupo.training.learner import Learner
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 
 SEEDS = 8
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))

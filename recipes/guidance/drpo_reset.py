@@ -28,7 +28,7 @@ from grupo.evidence.claims.stored_runs import stored_runs
 from grupo.method import Method
 from grupo.methods.grpo import grpo
 from grupo.rollouts.samplers import GroupSampler, Reset
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.rng import derive_key, make_rng
 
 SEEDS = 8

@@ -18,7 +18,7 @@ from grupo.envs import SingleTurn
 from grupo.evidence.claims.paired_table import paired_table
 from grupo.pipeline import run_pipeline
 from grupo.rollouts.evaluate import HasActor, run_rollouts
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 from grupo.util.rng import derive_key
 
 SEEDS = 8

@@ -25,7 +25,7 @@ from grupo.evidence.claims.paired_table import paired_table, signed
 from grupo.pipeline import run_pipeline
 from grupo.rewards import FunctionReward
 from grupo.rollouts.evaluate import HasActor, run_rollouts, sample_groups
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 from grupo.util.rater_agreement import cohen_kappa
 from grupo.util.rng import derive_key
 from grupo.util.statistics import student_t_mean

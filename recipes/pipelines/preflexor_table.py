@@ -21,7 +21,7 @@ from grupo.pipeline import run_pipeline
 from grupo.pipeline.collect import COLLECTION_FILE
 from grupo.rollouts.evaluate import HasActor
 from grupo.tasks import DatasetTasks
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 
 SEEDS = 8
 TASKS = list(tested_questions())

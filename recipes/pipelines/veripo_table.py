@@ -26,7 +26,7 @@ from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.rollouts.evaluate import HasActor
 from grupo.storage.pipeline_dirs import is_pipeline
 from grupo.training.learner import Learner
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 
 SEEDS = 8
 METRICS = ("inconsistent", "accuracy", "sound", "length", "tokens")

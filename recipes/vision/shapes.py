@@ -23,7 +23,7 @@ from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks.scenes import SceneQuestions
 from grupo.toy.quickstart import TOY_VISION_MODEL
 from grupo.toy.vision_lm import ensure_trained_vision
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 from grupo.training.trainer import run_training
 
 EVAL_TASKS = SceneQuestions(400, seed=900_000_000)

@@ -44,7 +44,7 @@ from grupo.rollouts.evaluate import HasActor, SuccessCriterion
 from grupo.tasks.clips import ClipOrder
 from grupo.toy.vision_lm import ToyVisionLM, ensure_trained_vision
 from grupo.training.learner import Learner
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 
 SEEDS = 8
 LEARNING_RATE = 1e-3

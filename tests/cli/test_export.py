@@ -6,7 +6,7 @@ import pytest
 from huggingface_hub import ModelCard, constants
 from transformers import AutoModelForCausalLM
 
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 from tests.helpers.fake_hub import TOKEN, fake_hub
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 
 
 def read_journal(path: Path) -> list[dict]:

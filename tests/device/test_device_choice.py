@@ -11,7 +11,7 @@ import torch
 from grupo.kernels.float32_precision import full_float32
 from grupo.models import devices
 from grupo.models.token_statistics import logits_per_chunk_of
-from grupo.training.check_ranks import check_ranks
+from grupo.training.ranks import check_ranks
 from grupo.util.errors import ConfigError
 from tests.helpers import training_recipes
 

@@ -11,7 +11,7 @@ from grupo.core.interfaces import run_rollout, score_group
 from grupo.core.types import Group, Rollout
 from grupo.envs import FallbackReward, MultiTurn, RewardTerm
 from grupo.envs.multi_turn import hash_label
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_play import TASK, SumGame, TextActor, play, response, sum_env
 

@@ -14,7 +14,7 @@ from grupo.envs import FallbackReward, MultiplayerEnv, RewardTerm
 from grupo.envs.multi_turn import hash_label
 from grupo.envs.random_opponent import RandomOpponent
 from grupo.rollouts.samplers import SelfPlay
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.scripted_play import TextActor, play, response
 from tests.helpers.toy_games import TASK, GameActor, SticksGame, play_games
 

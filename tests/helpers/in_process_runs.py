@@ -14,7 +14,7 @@ from grupo.compare.scheduler import (
     Resources,
     RunSelection,
 )
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.run_dir import RunFolder
 from grupo.training.trainer import resume_training
 
 

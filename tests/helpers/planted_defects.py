@@ -15,7 +15,7 @@ from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from grupo.models.weight_sync import CopiedWeights, SharedWeights, Weights
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 
 LETTERS = "abcdefgh"
 

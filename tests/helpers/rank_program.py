@@ -27,9 +27,9 @@ from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
 from grupo.pipeline import resume_pipeline, run_pipeline
 from grupo.storage import fault_injection
-from grupo.training import learner
-from grupo.training.policy_device import WeightedBatch
 from grupo.training.trainer import resume_training, run_training
+from grupo.training.update import updates
+from grupo.training.update.policy_device import WeightedBatch
 from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.training_program import run_in_child
 
@@ -107,14 +107,14 @@ def run_out_of_memory_once() -> None:
 
 def change_a_weight() -> None:
     """Let every update of this rank differ by the smallest amount."""
-    optimizer_step = learner.optimizer_step
+    optimizer_step = updates.optimizer_step
 
     def drifting(optimizer: Any, *arguments: Any) -> Any:
         metrics = optimizer_step(optimizer, *arguments)
         optimizer.param_groups[0]["params"][0].data.view(-1)[0].mul_(1 + 2**-23)
         return metrics
 
-    learner.optimizer_step = drifting
+    updates.optimizer_step = drifting
 
 
 def run_ranks(request: Request, model: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from grupo.envs.image_generation import ImageGeneration
 from grupo.envs.reward_term import RewardTerm
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.rewards.image_shapes import rollout_image
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 
 WORDS = ("a", "red", "blue", "square", "circle")

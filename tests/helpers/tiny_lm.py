@@ -25,7 +25,7 @@ from grupo.core.types import Group, Response, Rollout, Task
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 
 ALPHABET = ["<end>", *map(chr, range(32, 127)), "\n", "<|user|>", "<|model|>"]

@@ -31,8 +31,8 @@ from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import fault_injection
 from grupo.storage.syscalls import SyscallHook, direct_call
 from grupo.training.callbacks import NullCallback
-from grupo.training.extend import extend_run
-from grupo.training.state import State
+from grupo.training.resume.extend import extend_run
+from grupo.training.resume.state import State
 from grupo.training.trainer import reopen_trainer, resume_training, run_training
 from tests.helpers import pipelines, training_components, training_recipes
 from tests.helpers.failing_disk import FailingDisk

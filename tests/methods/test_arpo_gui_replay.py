@@ -15,7 +15,7 @@ from grupo.methods.arpo_gui_replay import ReplaceFirstIfFailed, arpo_gui_replay
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 
 METHOD = arpo_gui_replay()
 TASK = Task("t", "?")

@@ -13,7 +13,7 @@ from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.guide_grpo import guide_grpo
 from grupo.rollouts.samplers import GroupSampler, with_hint
 from grupo.testing.batches import Signals
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 
 
 def answer(reward, *logp, moved=False):

@@ -10,7 +10,7 @@ import torch
 from grupo.algo.minibatches import Updates
 from grupo.methods.hbpo import ZSCORE, BudgetReward, hbpo
 from grupo.testing.batches import make_batch
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 

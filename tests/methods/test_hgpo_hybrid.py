@@ -7,7 +7,7 @@ import pytest
 
 from grupo.methods.hgpo_hybrid import HybridModeAdvantage, hgpo_hybrid
 from grupo.testing.batches import make_batch
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 

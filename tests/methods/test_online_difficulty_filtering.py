@@ -12,7 +12,7 @@ from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.methods.online_difficulty_filtering import online_difficulty_filtering
 from grupo.rollouts.curricula import DynamicSampling
 from grupo.rollouts.history import History
-from grupo.training.collect import collect_groups
+from grupo.training.collect.groups import collect_groups
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import END, Script
 

@@ -13,7 +13,7 @@ from grupo.rollouts.history import History
 from grupo.rollouts.samplers import AtHintLevel, GroupSampler, HintLevel
 from grupo.rollouts.samplers.leveled_hints import LEVELS
 from grupo.rollouts.task_history import TaskHistoryStore
-from grupo.training.collect import _with_history
+from grupo.training.collect.groups import _with_history
 from grupo.util.errors import ConfigError
 
 TASK = Task("t", "q", "yes", columns={"solution": "by nodding"})

@@ -12,7 +12,7 @@ from grupo.methods.grpo import grpo
 from grupo.methods.spo_segment import SegmentAdvantage, UnlikelyTokenMean, spo_segment
 from grupo.rollouts.samplers import AtFractions, AtUnlikelyItems, GroupSampler, PrefixValue
 from grupo.testing.batches import make_batch
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, script
 
 PROBABILITIES = (0.95, 0.5, 0.99, 0.6, 0.99, 0.4)

@@ -15,8 +15,8 @@ from grupo.rollouts.curricula import ShuffledTasks, UnfinishedFirst
 from grupo.rollouts.samplers import GroupSampler, WindowSampler
 from grupo.testing.batches import make_batch
 from grupo.testing.smoke.run import echo_recipe
-from grupo.training.collate import collate
 from grupo.training.learner import Learner
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script
 from tests.helpers.training_components import LetterGame

@@ -14,7 +14,7 @@ from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.tempflow_grpo import ScaleByNoise, tempflow_grpo
 from grupo.rollouts.samplers import SingleStepBranching
 from grupo.testing.batches import make_batch, perturb_logp
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.number_policy import Walk, Weighed, steps
 
 MATTERS = (1.0, 0.8, 0.5, 0.0)

@@ -13,7 +13,7 @@ from grupo.core.schedules import resolve_schedules
 from grupo.methods.thinktuning import TeacherTokens, thinktuning
 from grupo.rollouts.samplers import TeacherFeedback
 from grupo.testing.batches import make_batch, perturb_logp
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, Script, script
 
 CLIP = Clip(0.2, 0.2, CappedRatio(3.0))

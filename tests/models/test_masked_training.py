@@ -17,7 +17,7 @@ from grupo.rollouts.evaluate import SuccessCriterion, evaluate
 from grupo.toy import ReversalTasks, ToyMaskedLM, train_toy_model
 from grupo.toy.masked_lm import REVERSAL_ENV
 from grupo.training.learner import Learner
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 from grupo.training.trainer import resume_training, run_training
 
 LIMIT = 5

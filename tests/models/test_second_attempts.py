@@ -9,7 +9,7 @@ from grupo.core.types import Group, RewardResult, Rollout, Task
 from grupo.models.causal_policy import CausalPolicy
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler, with_critique, with_hint, with_scaffold
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import build_cached
 

@@ -12,7 +12,7 @@ from grupo.core.component import component
 from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.models.causal_policy import CausalPolicy
-from grupo.training.update import accumulate_gradients
+from grupo.training.update.gradients import accumulate_gradients
 from tests.helpers.conversations import count_tokens, shuffled_batch
 from tests.helpers.tiny_lm import build_cached
 

@@ -14,7 +14,7 @@ from grupo.method import Method
 from grupo.models.flow import Flow
 from grupo.models.role_actor import RoleActor
 from grupo.models.text_choice import draw_text
-from grupo.training.update import accumulate_gradients
+from grupo.training.update.gradients import accumulate_gradients
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_flow, tiny_lm

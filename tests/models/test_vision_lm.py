@@ -27,7 +27,7 @@ from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.vision_lm import VisionLM, VisionPolicy
 from grupo.recipe import Recipe
 from grupo.tasks import InMemoryTasks
-from grupo.training.start_from import with_model
+from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import vision_families

@@ -32,8 +32,8 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.safetensors import load_tensors
 from grupo.tasks import split_tasks
 from grupo.training.callbacks import NullCallback
-from grupo.training.load_run import load_policy
-from grupo.training.run_dir import MERGED, RunFolder
+from grupo.training.resume.load_run import load_policy
+from grupo.training.resume.run_dir import MERGED, RunFolder
 from grupo.util.errors import ConfigError
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.pipelines import LORA, exported, short, with_lora

@@ -16,7 +16,7 @@ from grupo.pipeline import Pipeline, run_pipeline
 from grupo.rewards import PerRolloutReward
 from grupo.storage.pipeline_dirs import stage_folders
 from grupo.testing.batches import make_batch, perturb_logp
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from grupo.util.importing import load_module_file
 from tests.helpers.paths import ROOT

@@ -8,8 +8,8 @@ import pytest
 from grupo.recipe import Recipe
 from grupo.report.checks import Finding
 from grupo.report.doctor import examine
-from grupo.training import learner
 from grupo.training.trainer import run_training
+from grupo.training.update import batch as batch_module
 from tests.helpers import broken_folders
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.planted_defects import MASKS
@@ -56,7 +56,7 @@ def test_planted_defect_is_found(defect, model, train_and_examine):
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_wrong_mask_is_found(mask, model, train_and_examine, monkeypatch):
-    monkeypatch.setattr(learner, "collate", MASKS[mask])
+    monkeypatch.setattr(batch_module, "collate", MASKS[mask])
     finding = by_name(train_and_examine(broken_folders.healthy(model)))["wrong mask"]
     assert finding.severity == "error"
     assert finding.locations[0].step == 1

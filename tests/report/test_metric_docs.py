@@ -8,7 +8,7 @@ import pytest
 
 from grupo.catalogue.entries import methods
 from grupo.testing import property_helpers
-from grupo.training.metrics import advantage_metrics
+from grupo.training.update.metrics import advantage_metrics
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "metrics.md"

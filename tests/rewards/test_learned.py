@@ -14,7 +14,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from grupo.models.lora import Lora
 from grupo.rewards import LearnedReward
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.tiny_lm import CONTEXT, answer_batch, save_model

@@ -7,7 +7,7 @@ from grupo.method import Method
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import Attempt, GroupSampler, Rescue, SolvedExamples
 from grupo.storage import strict_json
-from grupo.training.unfinished_groups import UnfinishedGroup
+from grupo.training.collect.unfinished_groups import UnfinishedGroup
 
 
 def answered(text: str, reward: float = 1.0, sampled: bool = True, **more) -> Rollout:

@@ -9,9 +9,9 @@ import pytest
 from grupo.method import Method
 from grupo.testing.smoke.echo_env import EchoEnv
 from grupo.testing.smoke.run import echo_recipe
-from grupo.training.async_rollouts import AsyncRolloutQueue, PendingStep, StepStart
 from grupo.training.callbacks import NullCallback
-from grupo.training.collect import CollectedGroups
+from grupo.training.collect.async_rollouts import AsyncRolloutQueue, PendingStep, StepStart
+from grupo.training.collect.groups import CollectedGroups
 from grupo.training.trainer import run_training
 from grupo.util.event_loop import run_coroutine
 

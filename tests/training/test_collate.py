@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Response, Rollout, Task
-from grupo.training.collate import collate, positions_in_batch
-from grupo.training.collect import index_rollouts
+from grupo.training.collect.groups import index_rollouts
+from grupo.training.update.collate import collate, positions_in_batch
 
 
 def make_response(length: int, observed: int = 0, **fields: object) -> Response:

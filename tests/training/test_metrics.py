@@ -8,9 +8,9 @@ import torch
 
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Response, Rollout, Task
-from grupo.training.collate import collate
-from grupo.training.collect import CollectedGroups
-from grupo.training.metrics import group_metrics, mean, mean_over_updates, token_metrics
+from grupo.training.collect.groups import CollectedGroups
+from grupo.training.update.collate import collate
+from grupo.training.update.metrics import group_metrics, mean, mean_over_updates, token_metrics
 
 NO_ROWS = Batch.of(
     torch.zeros(0),

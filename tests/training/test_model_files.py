@@ -13,11 +13,11 @@ from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.rewards import LocalModel, Rubric
 from grupo.rewards.judges.rubric_items import RubricItem
-from grupo.training.extend import extend_run
-from grupo.training.load_run import load_policy
-from grupo.training.model_files import ModelFile, model_files
-from grupo.training.run_dir import RunFolder
-from grupo.training.start_from import with_model
+from grupo.training.resume.extend import extend_run
+from grupo.training.resume.load_run import load_policy
+from grupo.training.resume.recipe_file import ModelFile, model_files
+from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.start_from import with_model
 from grupo.training.trainer import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.run_outcomes import differences, outcome

@@ -16,11 +16,11 @@ from grupo.report.doctor import examine
 from grupo.report.html.build import write_html_report
 from grupo.rollouts.samplers import GroupSampler
 from grupo.training.callbacks import NullCallback
-from grupo.training.extend import extend_run
-from grupo.training.load_run import load_policy
-from grupo.training.run_check import RunChecker
-from grupo.training.run_dir import RunFolder
-from grupo.training.start_from import with_model
+from grupo.training.resume.extend import extend_run
+from grupo.training.resume.load_run import load_policy
+from grupo.training.resume.run_check import RunChecker
+from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.start_from import with_model
 from grupo.training.trainer import resume_training, run_training
 from grupo.util.errors import ConfigError
 from grupo.util.in_memory import MissingObject

@@ -19,8 +19,8 @@ from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.tasks import FromFunction
 from grupo.training.learner import Learner
-from grupo.training.oom_retry import retry_on_oom
-from grupo.training.update import accumulate_gradients
+from grupo.training.update.gradients import accumulate_gradients
+from grupo.training.update.oom_retry import retry_on_oom
 from tests.helpers import tiny_lm
 from tests.helpers.conversations import shuffled_batch
 

@@ -9,8 +9,8 @@ from grupo.config.validate import check_recipe
 from grupo.core.component import component
 from grupo.core.requires import Requires
 from grupo.models.base import AuxModel
-from grupo.training.extend import extend_run
 from grupo.training.learner import Learner
+from grupo.training.resume.extend import extend_run
 from grupo.training.trainer import run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import training_components, training_recipes

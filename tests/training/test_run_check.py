@@ -11,9 +11,9 @@ from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
 from grupo.tasks import ReasoningGym
-from grupo.training.run_check import RunChecker
-from grupo.training.run_dir import RunFolder
-from grupo.training.run_summary import run_summary
+from grupo.training.resume.run_check import RunChecker
+from grupo.training.resume.run_dir import RunFolder
+from grupo.training.stopping import run_summary
 from tests.helpers.run_outcomes import files, flip_bit
 
 RECIPE = Recipe(

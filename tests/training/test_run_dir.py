@@ -14,8 +14,8 @@ from grupo.recipe import Recipe
 from grupo.rewards import ExactMatch
 from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
-from grupo.training.rollout_records import rollout_records
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.run_dir import RunFolder
+from grupo.training.update.records import rollout_records
 from grupo.util.errors import ConfigError
 
 RECIPE = Recipe(

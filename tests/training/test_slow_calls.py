@@ -3,7 +3,7 @@
 import time
 
 from grupo.core.types import Task
-from grupo.training.slow_calls import SlowCalls
+from grupo.training.collect.slow_calls import SlowCalls
 
 TASK = Task("key", "1 + 1 =")
 

@@ -21,10 +21,10 @@ from grupo.methods.tis import tis
 from grupo.report.read_run import read_journal
 from grupo.testing.batches import make_batch, perturb_logp
 from grupo.testing.smoke.run import echo_recipe
-from grupo.training.async_rollouts import with_importance_correction
 from grupo.training.callbacks import NullCallback
+from grupo.training.collect.async_rollouts import with_importance_correction
 from grupo.training.learner import Learner
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.run_dir import RunFolder
 from grupo.training.trainer import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers.training_components import save_models

@@ -12,9 +12,9 @@ from grupo.algo.losses import KL, Clip
 from grupo.models.lora import Lora
 from grupo.recipe import Recipe
 from grupo.training.callbacks import NullCallback
-from grupo.training.load_run import load_policy
-from grupo.training.run_dir import RunFolder
-from grupo.training.start_from import describe_start, with_model
+from grupo.training.resume.load_run import load_policy
+from grupo.training.resume.run_dir import RunFolder
+from grupo.training.resume.start_from import describe_start, with_model
 from grupo.training.trainer import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import training_components

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.training.step_clock import StepClock, read_clock
+from grupo.training.resume.step_clock import StepClock, read_clock
 
 SECONDS = [0.1, 0.2, 0.3]
 

@@ -10,10 +10,10 @@ from grupo.methods.grpo import grpo
 from grupo.storage import tensor_text
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training import trainer as trainer_module
-from grupo.training.collate import response_spans
-from grupo.training.collect import index_rollouts
-from grupo.training.token_records import Trace, token_records
+from grupo.training.collect.groups import index_rollouts
 from grupo.training.trainer import create_trainer
+from grupo.training.update.collate import response_spans
+from grupo.training.update.records import Trace, token_records
 
 TASK = Task("sum", "2 + 2 =")
 

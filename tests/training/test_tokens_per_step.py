@@ -22,9 +22,9 @@ from grupo.recipe import Evaluation, Recipe
 from grupo.rollouts.curricula import ShuffledTasks, UncertaintyAllocation
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
 from grupo.rollouts.samplers.multi_temperature import MultiTemperature
+from grupo.training.collect.sampling_round import SamplingRound
+from grupo.training.collect.unfinished_groups import UNLIMITED, StepLimit, UnfinishedGroup
 from grupo.training.learner import Learner
-from grupo.training.sampling_round import SamplingRound
-from grupo.training.unfinished_groups import UNLIMITED, StepLimit, UnfinishedGroup
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import scripted_play

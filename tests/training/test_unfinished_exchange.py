@@ -9,8 +9,12 @@ from grupo.distributed.base import Channel, Ranks
 from grupo.inference.base import Reply
 from grupo.inference.reply_record import RecordedReply
 from grupo.testing.thread_ranks import run_ranks
-from grupo.training.unfinished_exchange import exchange_unfinished, received_since, with_received
-from grupo.training.unfinished_groups import UnfinishedGroup
+from grupo.training.collect.unfinished_exchange import (
+    exchange_unfinished,
+    received_since,
+    with_received,
+)
+from grupo.training.collect.unfinished_groups import UnfinishedGroup
 
 TOKENS = 100  # that a reply receives in a step
 PHASE = "unfinished rollouts exchanged"

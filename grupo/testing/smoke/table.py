@@ -19,7 +19,7 @@ from grupo.testing.smoke.run import (
     SmokeResult,
     train_on_echo,
 )
-from grupo.training.metrics import mean
+from grupo.training.update.metrics import mean
 from grupo.util.statistics import Interval, student_t_mean
 
 SEEDS = (0, 1, 2)

@@ -12,7 +12,7 @@ from grupo.recipe import Recipe
 from grupo.storage import checkpoint
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 from grupo.training.trainer import resume_training, run_training
 from tests.helpers import training_components
 from tests.helpers.fast_cases import fast_cases

@@ -14,7 +14,7 @@ from grupo.envs.tools import Block, BlockTools, KeywordSearch
 from grupo.rewards import BlockAnswer, FactMatch, NumberWithin
 from grupo.rewards.extract_answer import InsideTag
 from grupo.testing.batches import make_batch
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 
 FACT = BlockAnswer(FactMatch())

@@ -18,10 +18,13 @@ from grupo.evidence.claims.train import HEAD_LEARNING_RATE, MAX_GRAD_NORM, Tabul
 from grupo.method import Method
 from grupo.models.base import AuxModels
 from grupo.recipe import Recipe
-from grupo.training.collect import CollectedGroups
+from grupo.rollouts.history import History
+from grupo.rollouts.replay_buffer import ReplayBuffer
+from grupo.rollouts.task_history import TaskHistoryStore
+from grupo.training.collect.groups import CollectedGroups
 from grupo.training.learner import AUX_HEAD_OPTIMIZER, OPTIMIZER, Learner
-from grupo.training.state import State
-from grupo.training.token_records import Trace
+from grupo.training.resume.state import State
+from grupo.training.update.records import Trace
 from grupo.util.errors import ConfigError
 from grupo.util.rng import make_rng
 from grupo.util.timing import Stopwatch
@@ -79,7 +82,15 @@ def learner_of(run: TabularRun) -> Learner:
     if run.method.requires.heads:
         optimizers[AUX_HEAD_OPTIMIZER] = Adam()(list(policy.heads.parameters()))
     folds = run.method.requires.task_folds
-    learner.state = State(policy, optimizers, learner.aux_models, run.tasks, folds)
+    learner.state = State(
+        policy,
+        optimizers,
+        learner.aux_models,
+        run.tasks,
+        history=History(task_histories=TaskHistoryStore(folds)),
+        replay_buffer=ReplayBuffer(),
+        ema_weights={},
+    )
     learner.state.sampler_mismatch = 0.0
     learner.stopwatch = Stopwatch()
     learner.notes = []
@@ -108,8 +119,10 @@ def test_a_step_changes_the_weights_as_the_learner_does(setting, method):
     learner = learner_of(run)
     sampled, kept = run.sampled_and_kept_groups(run.method)
     rates = {OPTIMIZER: setting.learning_rate, AUX_HEAD_OPTIMIZER: HEAD_LEARNING_RATE}
-    batch = learner._build_batch(run.method, CollectedGroups(tuple(sampled), tuple(kept)))
-    learner._run_updates(run.method, batch, rates, Trace())
+    build_batch = learner._batch_builder(run.method)
+    batch = build_batch(CollectedGroups(tuple(sampled), tuple(kept)))
+    update = learner._updater()
+    update(run.method, batch, learning_rates=rates, step=0, trace=Trace())
     before = run.policy.table.detach().clone()
     run.run_updates(run.method, run.build_batch(run.method, kept))
     assert not torch.equal(run.policy.table, before)

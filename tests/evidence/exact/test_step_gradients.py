@@ -20,7 +20,7 @@ from grupo.evidence.exact.step_gradients import make_batch, step_gradients
 from grupo.methods.grpo import grpo
 from grupo.models.token_statistics import TOKEN_SIGNALS
 from grupo.rollouts.samplers import GroupSampler
-from grupo.training.update import accumulate_gradients
+from grupo.training.update.gradients import accumulate_gradients
 
 FAST = ("dapo", "gfpo", "gspo", "kl_cov", "lite_ppo", "pods", "rloo", "skywork_or1")
 MEASURED = [entry.key for entry in methods() if not obstacle(entry.method)]

@@ -8,7 +8,7 @@ import torch
 from grupo.algo.losses import Clip, Entropy
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
-from grupo.training.update import accumulate_gradients
+from grupo.training.update.gradients import accumulate_gradients
 from tests.helpers.activation_recall import (
     assert_all_close,
     generate_rollouts,

@@ -11,7 +11,7 @@ from grupo.methods.tempflow_grpo import ScaleByNoise, tempflow_grpo
 from grupo.models.flow_matching.sampler import standard_normal
 from grupo.rollouts.samplers import SingleStepBranching, SplitTree
 from grupo.storage import tensor_text
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_flow
 

@@ -28,7 +28,7 @@ from grupo.tasks import FromFunction
 from grupo.tasks.shape_captions import CaptionTasks
 from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
-from grupo.training.load_run import load_policy
+from grupo.training.resume.load_run import load_policy
 from grupo.training.trainer import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import tiny_flow

@@ -20,7 +20,7 @@ from grupo.models.quantization import Nf4
 from grupo.models.vision_lm import VisionLM
 from grupo.rewards.judges.frozen_model import load_frozen
 from grupo.toy import quickstart
-from grupo.training.start_from import with_model
+from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError
 
 

@@ -20,7 +20,7 @@ from grupo.methods.nca import nca
 from grupo.methods.robust_dpo import robust_dpo
 from grupo.models.causal_lm import CausalLM
 from grupo.tasks import InMemoryTasks
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.formula_models import save_pair_of_models
 

@@ -12,7 +12,7 @@ from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest, ShuffledTasks, UncertaintyAllocation
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler
-from grupo.training.collect import collect_groups
+from grupo.training.collect.groups import collect_groups
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import END, Script
 

@@ -9,7 +9,7 @@ import pytest
 from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Group, RewardResult, Task
 from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import Script, dice
 

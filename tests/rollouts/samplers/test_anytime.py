@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 
 from grupo.rollouts.samplers import AnytimeBudgets
-from grupo.training.collate import collate
-from grupo.training.metrics import _count_returned
+from grupo.training.update.collate import collate
+from grupo.training.update.metrics import _count_returned
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
 
 SMALL = AnytimeBudgets(

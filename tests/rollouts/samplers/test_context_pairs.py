@@ -13,7 +13,7 @@ from grupo.methods.dpo import dpo
 from grupo.models.causal_lm import CausalLM
 from grupo.rollouts.samplers import ContextPairs, OnlyAnswerTokens, PreferencePairs
 from grupo.testing.batches import make_batch, perturb_logp
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 from tests.helpers.scripted_actor import TASK, Once, Script

@@ -7,7 +7,7 @@ import pytest
 
 from grupo.core.types import Group
 from grupo.rollouts.samplers import EarlyExits, ResampleUntilInformative
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
 THOUGHT = "thought|"

@@ -8,7 +8,7 @@ import pytest
 from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Group, RewardResult, Rollout
 from grupo.rollouts.samplers import EntropyBranching, ResampleUntilInformative
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.scripted_actor import TASK, Script, dice, streams
 
 

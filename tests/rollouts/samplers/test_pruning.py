@@ -10,9 +10,9 @@ from grupo.core.schedules import resolve_schedules
 from grupo.core.types import PRUNED
 from grupo.rollouts.samplers import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.pruning import BetaBin, balanced_subset
-from grupo.training.collate import collate
-from grupo.training.collect import drop_failed_rollouts
-from grupo.training.metrics import _count_returned
+from grupo.training.collect.groups import drop_failed_rollouts
+from grupo.training.update.collate import collate
+from grupo.training.update.metrics import _count_returned
 from tests.helpers.scripted_actor import TASK, Once, Script, dice, texts
 
 # 1/10 for scores below one half, 9/10 for the others

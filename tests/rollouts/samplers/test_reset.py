@@ -12,7 +12,7 @@ from grupo.core.types import RewardResult
 from grupo.models.causal_lm import CausalLM
 from grupo.rollouts.samplers import GroupSampler, Reset
 from grupo.testing.batches import perturb_logp
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts

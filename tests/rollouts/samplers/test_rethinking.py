@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from grupo.rollouts.samplers import ForcedRethinking, GroupSampler, RandomTrigger
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, script, texts
 

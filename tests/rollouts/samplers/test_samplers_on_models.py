@@ -24,7 +24,7 @@ from grupo.rollouts.samplers import (
     WithAnswerBelief,
 )
 from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm
 from tests.helpers.engine_requests import record_model_calls

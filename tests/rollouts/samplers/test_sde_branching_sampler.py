@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from grupo.rollouts.samplers import SingleStepBranching, SplitTree
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.number_policy import Walk, Weighed, steps
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts

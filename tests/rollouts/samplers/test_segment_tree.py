@@ -8,7 +8,7 @@ import pytest
 
 from grupo.core.types import Group, Rollout
 from grupo.rollouts.samplers import ResampleUntilInformative, SegmentTree
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from grupo.rollouts.samplers import GroupPart, GroupSampler, SplitGroup
 from grupo.rollouts.turns import ThinkingBudget
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.errors import ConfigError
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 

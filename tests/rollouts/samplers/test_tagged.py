@@ -5,7 +5,7 @@ from random import Random
 
 from grupo.core.types import Task
 from grupo.rollouts.samplers import TaggedDemonstrations, add_tags, without_tags
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from grupo.util.event_loop import run_coroutine
 from tests.helpers.token_counts import TwoTurnEnv, folder, policy
 

@@ -10,7 +10,7 @@ from grupo.core.interfaces import run_rollout
 from grupo.core.types import Group, Rollout
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative, WithGreedyBaseline
 from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
-from grupo.training.collate import collate
+from grupo.training.update.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"

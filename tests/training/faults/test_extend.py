@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grupo.storage import fault_injection
-from grupo.training.run_dir import RunFolder
+from grupo.training.resume.run_dir import RunFolder
 from tests.helpers.run_outcomes import differences, files, flip_bit, outcome
 
 FIVE = {"max_steps": 5}

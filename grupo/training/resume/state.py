@@ -2,6 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from torch import Tensor
@@ -10,7 +13,6 @@ from torch.optim import Optimizer
 from grupo.algo.optimizers.averaging import AveragingOptimizer, averaged_weights
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.core.controllers import GROUP_REWARD
-from grupo.core.task_fold import TaskFold
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_weights, load_head_weights
@@ -19,11 +21,11 @@ from grupo.rollouts.eval_scores import step_label
 from grupo.rollouts.evaluate import EvalResult
 from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import REPLAY_BUFFER, ReplayBuffer
-from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.checkpoint import Checkpoint
-from grupo.training.async_rollouts import AsyncRolloutQueue
+from grupo.training.collect.async_rollouts import AsyncRolloutQueue
+from grupo.training.collect.unfinished_groups import UnfinishedGroup, restored_groups
+from grupo.training.resume.step_clock import Clock, MeasuredClock
 from grupo.training.stopping import StopInputs
-from grupo.training.unfinished_groups import UnfinishedGroup, restored_groups
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.sharded_tensors import sharded_like
 
@@ -39,8 +41,10 @@ class State:
         optimizers: Optimizers by the name of their file in a checkpoint.
         aux_models: The reference policy and other auxiliary models.
         tasks: The training tasks.
-        task_folds: What the method reads of the earlier groups of a task.
-        source_folds: What the method reads of the earlier groups of a source.
+        history: Earlier groups, as the method reads them.
+        replay_buffer: Stored rollouts, if the method replays those of all tasks.
+        ema_weights: The moving average of the weights; empty unless the recipe has an `ema`.
+        clock: Counts the seconds of steps.
     """
 
     def __init__(
@@ -49,8 +53,11 @@ class State:
         optimizers: Mapping[str, Optimizer],
         aux_models: AuxModels,
         tasks: Sequence[Task],
-        task_folds: tuple[TaskFold, ...] = (),
-        source_folds: tuple[TaskFold, ...] = (),
+        *,
+        history: History,
+        replay_buffer: ReplayBuffer,
+        ema_weights: dict[str, Tensor],
+        clock: Clock = MeasuredClock(),
     ) -> None:
         self.policy = policy
         self.optimizers = optimizers
@@ -58,13 +65,10 @@ class State:
         self.tasks = tasks
         self.rollout_queue = AsyncRolloutQueue()
         self.unfinished_groups: tuple[UnfinishedGroup, ...] = ()  # continued in the next step
-        self.history = History(
-            task_histories=TaskHistoryStore(task_folds),
-            source_histories=TaskHistoryStore(source_folds),
-        )
-        self.replay_buffer = (
-            ReplayBuffer()
-        )  # of no capacity, unless the method replays rollouts of all tasks
+        self.history = history
+        self.replay_buffer = replay_buffer
+        self.ema_weights = ema_weights
+        self.clock = clock
         self.step = 0
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
@@ -72,16 +76,25 @@ class State:
         self.seconds = 0.0  # of steps and evaluations
         self.ledger: dict[str, float] = {}  # sums of the `tokens/`, `time/` and `usage/` metrics
         self.training_seconds = 0.0  # of all steps, without evaluations
-        # the seconds that count for a step, from its number and the measured ones
-        self.count_seconds: Callable[[int, float], float] = lambda step, measured: measured
         self.sampler_mismatch = math.inf  # last measured, in nats; see docs/metrics.md
-        self.ema_weights: dict[str, Tensor] = {}  # empty unless the recipe has an `ema`
         self.kl = math.nan  # of the last step, as `early_stopping.kl_metric` measures it
         self.stop_reason = ""  # of a finished run
         self.finished = False
 
+    def record_collected(
+        self, tasks_drawn: int, unfinished_groups: tuple[UnfinishedGroup, ...]
+    ) -> None:
+        """Record that the groups of a step were collected.
+
+        Args:
+            tasks_drawn: Number of tasks drawn in the run.
+            unfinished_groups: The groups that the next step continues.
+        """
+        self.history.tasks_drawn = tasks_drawn
+        self.unfinished_groups = unfinished_groups
+
     def record_step(
-        self, groups: Sequence[Group], metrics: Mapping[str, float], method: Method
+        self, groups: Sequence[Group], metrics: Mapping[str, float], method: Method, kl: float
     ) -> None:
         """Record a step.
 
@@ -89,6 +102,7 @@ class State:
             groups: All groups that the step generated.
             metrics: The metrics of the step.
             method: Its declarations choose the replays and metrics that are kept.
+            kl: The KL divergence that `early_stopping.max_kl` limits, in nats per token, or NaN.
 
         Raises:
             ConfigError: A controller of the method reads a metric that does not exist.
@@ -108,13 +122,14 @@ class State:
         self.generated_tokens += int(metrics["tokens/generated"])
         self.failed_rollouts += int(metrics["rollouts/failed"])
         self.seconds += metrics["time/step"]
-        self.training_seconds += self.count_seconds(self.step + 1, metrics["time/step"])
+        self.training_seconds += self.clock.count(self.step + 1, metrics["time/step"])
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
         for name, value in metrics.items():
             if name.startswith(("time/", "tokens/", "usage/")):
                 self.ledger[name] = self.ledger.get(name, 0.0) + value
+        self.kl = kl
         self.step += 1
 
     def record_evaluation(
@@ -175,19 +190,7 @@ class State:
         """The plain data of a checkpoint."""
         return {
             "history": self.history.to_data(),
-            "eval_scores": self.eval_scores,
-            "generated_tokens": self.generated_tokens,
-            "failed_rollouts": self.failed_rollouts,
-            "seconds": self.seconds,
-            "training_seconds": self.training_seconds,
-            "ledger": self.ledger,
-            "sampler_mismatch": self.sampler_mismatch,
-            "tokens_per_microbatch": self.policy.tokens_per_microbatch,
-            "rollout_queue": self.rollout_queue.to_data(),
-            "unfinished_groups": [group.to_data() for group in self.unfinished_groups],
-            "kl": self.kl,
-            "stop_reason": self.stop_reason,
-            "finished": self.finished,
+            **{name: entry.value(self) for name, entry in ENTRIES.items()},
         }
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -205,19 +208,15 @@ class State:
         self.history = History.from_data(data["history"], tensors["history"], *folds)
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
         self.step = checkpoint.step
-        self.eval_scores = dict(data["eval_scores"])
-        self.generated_tokens = data["generated_tokens"]
-        self.failed_rollouts = data["failed_rollouts"]
-        self.seconds = data["seconds"]
-        self.training_seconds = data["training_seconds"]
-        self.ledger = dict(data["ledger"])
-        self.sampler_mismatch = data["sampler_mismatch"]
-        self.policy.tokens_per_microbatch = data["tokens_per_microbatch"]
-        self.rollout_queue.from_data(data["rollout_queue"], self.tasks)
-        self.unfinished_groups = restored_groups(data["unfinished_groups"], self.tasks)
-        self.kl = data["kl"]
-        self.stop_reason = data["stop_reason"]
-        self.finished = data["finished"]
+        for name, entry in ENTRIES.items():
+            entry.restore(self, data[name])
+        if checkpoint.notes:  # a finished run saves again, in place of the damaged checkpoint
+            self.finished = False
+
+    def finish(self, reason: str) -> None:
+        """Record that the run has ended, and why."""
+        self.stop_reason = reason
+        self.finished = True
 
     def reopen(self) -> None:
         """Continue a run that was extended: its last evaluation becomes one during training."""
@@ -227,6 +226,54 @@ class State:
             step_label(self.step) if label == "after" else label: scores
             for label, scores in self.eval_scores.items()
         }
+
+
+@dataclass(frozen=True)
+class StateEntry:
+    """An entry of the plain data of a checkpoint.
+
+    Args:
+        value: Returns the entry of a state.
+        restore: Puts the entry back into a state.
+    """
+
+    value: Callable[[State], Any]
+    restore: Callable[[State, Any], None]
+
+
+def _attributes(*names: str) -> dict[str, StateEntry]:
+    """The entries of attributes that are plain data themselves."""
+    return {
+        name: StateEntry(
+            attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))
+        )
+        for name in names
+    }
+
+
+def _restore_microbatch(state: State, tokens: int) -> None:
+    state.policy.tokens_per_microbatch = tokens
+
+
+def _restore_unfinished(state: State, data: Sequence[Any]) -> None:
+    state.unfinished_groups = restored_groups(data, state.tasks)
+
+
+ENTRIES: Mapping[str, StateEntry] = {  # the plain data of a checkpoint beside the history
+    **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "seconds"),
+    **_attributes("training_seconds", "ledger", "sampler_mismatch"),
+    "tokens_per_microbatch": StateEntry(
+        lambda state: state.policy.tokens_per_microbatch, _restore_microbatch
+    ),
+    "rollout_queue": StateEntry(
+        lambda state: state.rollout_queue.to_data(),
+        lambda state, data: state.rollout_queue.from_data(data, state.tasks),
+    ),
+    "unfinished_groups": StateEntry(
+        lambda state: [group.to_data() for group in state.unfinished_groups], _restore_unfinished
+    ),
+    **_attributes("kl", "stop_reason", "finished"),
+}
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

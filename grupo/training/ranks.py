@@ -1,13 +1,19 @@
-"""Recipes that several ranks can train, checked before anything is loaded."""
+"""Several ranks that train one policy: the recipes allowed, sharded weights, shared servers."""
 
 from importlib import metadata
+from typing import Any
 
 from grupo.core.component import walk
 from grupo.distributed.agreement import check_same_values
 from grupo.distributed.base import Ranks
+from grupo.distributed.exchange import exchange_json
+from grupo.distributed.torch_ranks import TorchRanks
+from grupo.inference.server_sharing import ServerSharing
 from grupo.inference.vllm import Vllm
+from grupo.models.base import Policy
+from grupo.models.causal_policy import CausalPolicy
 from grupo.recipe import Recipe
-from grupo.training.recipe_file import RecipeFile
+from grupo.training.resume.recipe_file import RecipeFile
 from grupo.util.errors import ConfigError
 
 
@@ -34,3 +40,20 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
             "the recipe": RecipeFile(recipe).fingerprint,
         },
     )
+
+
+def shard_policy(policy: Policy, ranks: Ranks) -> None:
+    """Divide the weights of a language model with `sharding`; a single rank keeps all of them."""
+    if isinstance(ranks, TorchRanks) and isinstance(policy, CausalPolicy) and policy.spec.sharding:
+        policy.shard(ranks.mesh(policy.device.type))
+
+
+def share_servers(policy: Policy, ranks: Ranks) -> None:
+    """Let all ranks wait, before they generate, until the servers have the first rank's weights."""
+    if ranks.size == 1:
+        return
+
+    def exchange(value: Any) -> Any:
+        return exchange_json(ranks, value, "weights on the servers", "generate")[0]
+
+    policy.weight_sync.share_servers(ServerSharing(ranks.rank == 0, exchange))

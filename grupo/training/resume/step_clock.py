@@ -7,7 +7,7 @@ at first, so that every decision that was made from them is made again.
 
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from grupo.core.component import component
 from grupo.storage import strict_json
@@ -34,8 +34,30 @@ class ClockRecord:
     torn_bytes: int
 
 
+class Clock(Protocol):
+    """Counts the seconds of steps."""
+
+    def restore(self) -> str:
+        """Read seconds that were recorded; returns a message if some are damaged."""
+        ...
+
+    def count(self, step: int, measured: float) -> float:
+        """The seconds that count for a step, from its number and those measured now."""
+        ...
+
+
+class MeasuredClock:
+    """Counts the seconds as they are measured, and records nothing."""
+
+    def restore(self) -> str:
+        return ""
+
+    def count(self, step: int, measured: float) -> float:
+        return measured
+
+
 class StepClock:
-    """Counts the seconds of steps.
+    """Counts the seconds of steps as they were measured when each step first ran.
 
     Args:
         path: The file of the seconds of each step; unlike a journal it is not truncated to a

@@ -14,7 +14,7 @@ from grupo.storage.checkpoint import Checkpoint, CorruptRun
 from grupo.storage.journal import DamagedJournal, Journal, JournalMark
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
-from grupo.training.run_dir import (
+from grupo.training.resume.run_dir import (
     CHECKPOINTS,
     JOURNAL_CHECKSUMS,
     JOURNALS,
@@ -24,8 +24,8 @@ from grupo.training.run_dir import (
     RunFolder,
     journal_marks,
 )
-from grupo.training.run_summary import run_summary
-from grupo.training.step_clock import CLOCK, read_clock
+from grupo.training.resume.step_clock import CLOCK, read_clock
+from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import shell_path
 

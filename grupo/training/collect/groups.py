@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -10,16 +11,17 @@ from torch import Tensor
 from grupo.algo.filters import Filter, kept_in_step
 from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
 from grupo.core.requires import merged_requires
-from grupo.core.types import Group, Task
+from grupo.core.types import PRUNED, Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, share_of_rank
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
 from grupo.storage.fault_injection import kill_point
-from grupo.training.sampling_round import SamplingRound
-from grupo.training.unfinished_exchange import exchange_unfinished
-from grupo.training.unfinished_groups import StepLimit, UnfinishedGroup
+from grupo.training.collect.sampling_round import SamplingRound
+from grupo.training.collect.unfinished_exchange import exchange_unfinished
+from grupo.training.collect.unfinished_groups import StepLimit, UnfinishedGroup
+from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 @dataclass(frozen=True)
@@ -219,3 +221,31 @@ def drop_failed_rollouts(group: Group) -> Group:
     remaining = tuple(rollout for rollout in group.rollouts if not rollout.error)
     single = len(remaining) < 2 and len(remaining) < len(group.rollouts)
     return replace(group, rollouts=() if single else remaining)
+
+
+class UnscoredStepError(CommandError, RuntimeError):
+    """No rollout of a step could be scored, and the recipe's `on_unscored` is "stop"."""
+
+    exit_code: ClassVar[int] = EXIT_FAILED
+
+
+def first_error(groups: Sequence[Group]) -> str:
+    """Why the first of the failed rollouts could not be scored; "" if none failed."""
+    errors = (rollout.error for group in groups for rollout in group.rollouts)
+    return next((error for error in errors if error not in ("", PRUNED)), "")
+
+
+def check_any_scored(step: int, groups: Sequence[Group]) -> None:
+    """Raise `UnscoredStepError` if every rollout of a step failed.
+
+    Args:
+        step: Number of the step, from 1.
+        groups: All groups that the step generated.
+    """
+    rollouts = [r for group in groups for r in group.rollouts if r.error != PRUNED]
+    if rollouts and all(rollout.error for rollout in rollouts):
+        raise UnscoredStepError(
+            f"step {step}: none of {len(rollouts)} rollouts could be scored."
+            f" {first_error(groups)}. Mend the reward and resume, or train on with --on-unscored"
+            " continue."
+        )

@@ -13,9 +13,9 @@ from grupo.storage import checkpoint
 from grupo.storage.atomic_files import fsync_dir, remove, write_atomically
 from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, save_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.training.recipe_file import EarlierRecipe, RecipeFile
-from grupo.training.resumable import check_resumable
-from grupo.training.run_dir import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
+from grupo.training.resume.recipe_file import EarlierRecipe, RecipeFile
+from grupo.training.resume.resumable import check_resumable
+from grupo.training.resume.run_dir import CHECKPOINTS, RECIPE, SUMMARY, RunFolder
 from grupo.training.stopping import StopInputs, stop_reason
 from grupo.util.errors import ConfigError
 

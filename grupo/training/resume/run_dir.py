@@ -25,8 +25,13 @@ from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.storage.media_files import FOLDER as MEDIA
 from grupo.storage.safetensors import gather_for_writer
-from grupo.training.model_files import ModelFile, model_files
-from grupo.training.recipe_file import EarlierRecipe, RecipeFile, read_recipe_file
+from grupo.training.resume.recipe_file import (
+    EarlierRecipe,
+    ModelFile,
+    RecipeFile,
+    model_files,
+    read_recipe_file,
+)
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message, shell_path
 

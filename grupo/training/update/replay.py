@@ -21,8 +21,8 @@ from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.rollouts.replay_buffer import ReplayBuffer, Rows, StoredRollout
 from grupo.storage.fault_injection import kill_point
-from grupo.training.collate import response_spans
-from grupo.training.collect import CollectedGroups
+from grupo.training.collect.groups import CollectedGroups
+from grupo.training.update.collate import response_spans
 from grupo.util.rng import make_rng
 
 Collate = Callable[[CollectedGroups], Batch]

@@ -8,8 +8,8 @@ from itertools import count
 from grupo.core.interfaces import Actor, Env, EnvWithLostReplies
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import Sampler
-from grupo.training.slow_calls import slow_calls
-from grupo.training.unfinished_groups import GroupRecord, StepLimit, UnfinishedGroup
+from grupo.training.collect.slow_calls import slow_calls
+from grupo.training.collect.unfinished_groups import GroupRecord, StepLimit, UnfinishedGroup
 from grupo.util.event_loop import running_rollout_loop
 
 

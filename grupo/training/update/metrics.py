@@ -8,7 +8,7 @@ from grupo.core.batch import Batch
 from grupo.core.component import walk
 from grupo.core.types import PRUNED, Group, Rollout
 from grupo.method import Method
-from grupo.training.collect import CollectedGroups
+from grupo.training.collect.groups import CollectedGroups
 from grupo.util.timing import Stopwatch
 
 

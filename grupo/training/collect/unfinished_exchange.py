@@ -13,7 +13,7 @@ from grupo.distributed.base import Channel, Ranks
 from grupo.distributed.exchange import exchange_json
 from grupo.inference.base import Reply
 from grupo.inference.reply_record import RecordedReply
-from grupo.training.unfinished_groups import (
+from grupo.training.collect.unfinished_groups import (
     UnfinishedGroup,
     observations_from_data,
     scores_from_data,

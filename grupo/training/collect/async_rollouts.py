@@ -3,18 +3,18 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
 
 from grupo.algo.losses.importance_correction import CorrectedLoss, ImportanceWeight
 from grupo.config.staleness import has_correction
-from grupo.core.types import Task
+from grupo.core.types import Group, Task
 from grupo.method import Method
-from grupo.training import pending_steps_json
-from grupo.training.collect import CollectedGroups
-from grupo.training.unfinished_groups import UnfinishedGroup
+from grupo.storage import rollout_json
+from grupo.training.collect.groups import CollectedGroups
+from grupo.training.collect.unfinished_groups import UnfinishedGroup, restored_groups
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class AsyncRolloutQueue:
         steps = self.wait_all()
         return [
             [
-                pending_steps_json.to_data(s.collected),
+                _groups_to_data(s.collected),
                 s.tasks_drawn,
                 dict(s.generated_tokens),
                 dict(s.usage),
@@ -121,7 +121,7 @@ class AsyncRolloutQueue:
         """Fill the queue with the steps that `to_data` returned from `tasks`."""
         self.pending.clear()
         for collected, *counts in data:
-            groups = pending_steps_json.from_data(collected, tasks)
+            groups = _groups_from_data(collected, tasks)
             result = Future[PendingStep]()
             result.set_result(PendingStep(groups, *counts))
             self.pending.append(_QueuedStep(result, Future()))
@@ -139,3 +139,41 @@ def with_importance_correction(method: Method, bound: Callable[[Tensor], Tensor]
     if bound is None or has_correction(method):
         return method
     return method.replace(loss=CorrectedLoss(method.loss, ImportanceWeight(bound)))
+
+
+def _groups_to_data(collected: CollectedGroups) -> dict[str, Any]:
+    """The groups as JSON can hold them.
+
+    Each rollout is stored once; a group holds its task's key and the indices of its rollouts.
+    """
+    groups = (*collected.sampled_groups, *collected.kept_groups)
+    rollouts = {id(rollout): rollout for group in groups for rollout in group.rollouts}
+    index = {rollout_id: i for i, rollout_id in enumerate(rollouts)}
+
+    def group_data(group: Group) -> list[Any]:
+        task = group.task
+        return [task.key, task.group_size, task.prompt, [index[id(r)] for r in group.rollouts]]
+
+    return {
+        "rollouts": [rollout_json.to_data(rollout) for rollout in rollouts.values()],
+        "sampled_groups": [group_data(group) for group in collected.sampled_groups],
+        "kept_groups": [group_data(group) for group in collected.kept_groups],
+        "unfinished_groups": [group.to_data() for group in collected.unfinished_groups],
+    }
+
+
+def _groups_from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups:
+    """The groups that `_groups_to_data` converted; `tasks` must include the tasks of all groups."""
+    wanted = {key for name in ("sampled_groups", "kept_groups") for key, *_ in data[name]}
+    task_by_key = {task.key: task for task in tasks if task.key in wanted}
+    rollouts = [rollout_json.from_data(entry) for entry in data["rollouts"]]
+
+    def group(key: str, group_size: int, prompt: Any, indices: Sequence[int]) -> Group:
+        prompt = rollout_json.as_observation(prompt)
+        task = replace(task_by_key[key], group_size=group_size, prompt=prompt)
+        return Group(task, tuple(rollouts[i] for i in indices))
+
+    sampled = tuple(group(*entry) for entry in data["sampled_groups"])
+    kept = tuple(group(*entry) for entry in data["kept_groups"])
+    unfinished = restored_groups(data["unfinished_groups"], tasks)
+    return CollectedGroups(sampled, kept, unfinished_groups=unfinished)

@@ -14,8 +14,8 @@ from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import collective_passes, out_of_memory_on_all
 from grupo.method import Method
-from grupo.training.policy_device import PassResult, WeightedBatch, read_results
-from grupo.training.update_metrics import TokenHook, UpdateMetrics
+from grupo.training.update.policy_device import PassResult, WeightedBatch, read_results
+from grupo.training.update.update_metrics import TokenHook, UpdateMetrics
 from grupo.util.device_copies import to_device
 
 

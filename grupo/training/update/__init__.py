@@ -1,0 +1,1 @@
+"""The update: groups become a batch, the batch gradients; with the metrics of both."""

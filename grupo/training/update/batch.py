@@ -1,0 +1,99 @@
+"""The batch of a step: groups laid out as tensors, with measured signals and advantages."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from grupo.core.batch import EMPTY_BATCH, Batch, TaskHistory
+from grupo.core.dtypes import logp_rounding
+from grupo.core.types import Task
+from grupo.distributed.base import Ranks
+from grupo.method import Method
+from grupo.models.base import AuxModels, Policy
+from grupo.recipe import Recipe
+from grupo.storage.fault_injection import kill_point
+from grupo.training.collect.groups import CollectedGroups
+from grupo.training.update.collate import collate
+from grupo.training.update.gradients import add_signals, evaluate_all
+
+
+@dataclass(frozen=True)
+class BatchBuilder:
+    """Builds the batches of one step.
+
+    Args:
+        method: The method of the step, with resolved schedules.
+        policy: The policy before the update.
+        aux_models: The reference policy and other auxiliary models.
+        task_history: Returns the earlier rewards of a task.
+        recomputes_old_logp: Whether old log-probs are the trainer's in place of the sampler's.
+        ranks: The processes that share the rows.
+        run_forward_passes: Runs a function of forward passes, which may run out of memory.
+    """
+
+    method: Method
+    policy: Policy
+    aux_models: AuxModels
+    task_history: Callable[[Task], TaskHistory]
+    recomputes_old_logp: bool
+    ranks: Ranks
+    run_forward_passes: Callable[[Callable[[], Batch]], Batch]
+
+    def __call__(self, collected: CollectedGroups) -> Batch:
+        """The batch of the kept groups, with signals that the method reads, and advantages."""
+        if not collected.kept_groups:
+            return EMPTY_BATCH
+        batch = self.collate(collected)
+        kill_point("step/collated")
+        batch = self.run_forward_passes(partial(self._with_signals, batch))
+        kill_point("step/logprobs_computed")
+        batch = batch.with_advantage(self.method.advantage)
+        kill_point("step/advantages_computed")
+        return batch
+
+    def collate(self, collected: CollectedGroups) -> Batch:
+        """The batch of the kept groups, without measured signals."""
+        batch = collate(collected.kept_groups, self.policy.encode, self.task_history)
+        reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
+        row = torch.arange(len(batch.rollout))
+        rank = collected.rank_of_rows(batch.rollout)
+        return replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
+
+    def measure(self, batch: Batch) -> Batch:
+        """A batch with the signals that the method reads; its old log-probs are kept."""
+        return self.run_forward_passes(partial(self._with_method_signals, batch))
+
+    def _with_signals(self, batch: Batch) -> Batch:
+        if self.recomputes_old_logp:
+            batch = replace(batch, old_logp=self._recomputed_old_logp(batch))
+        return self._with_method_signals(batch)
+
+    def _with_method_signals(self, batch: Batch) -> Batch:
+        models = self.aux_models.signal_models
+        return add_signals(self.policy, models, batch, self.method.requires.signals, self.ranks)
+
+    def _recomputed_old_logp(self, batch: Batch) -> Tensor:
+        """Log-probs under the trainer's policy, where it sampled or scored the action here."""
+        has_logp = (batch.signals["sampled"] > 0) | (batch.old_logp != 0)
+        on_policy = has_logp & (batch.signals["off_context"] == 0)
+        if not on_policy.any():
+            return batch.old_logp  # demonstrations need no forward pass
+        logp = evaluate_all(self.policy, self.policy, batch, ["logp"], self.ranks)["logp"]
+        return torch.where(on_policy, logp, batch.old_logp)
+
+
+def must_recompute_old_logp(recipe: Recipe, sampler_mismatch: float) -> bool:
+    """Whether the sampler's log-probs are too far from the trainer's to be the old ones.
+
+    Args:
+        recipe: The recipe of the run, with its tolerance.
+        sampler_mismatch: The mean difference as it was last measured, in nats; may be NaN.
+    """
+    tolerance = recipe.old_logp_tolerance
+    if tolerance is None:
+        tolerance = logp_rounding(recipe.policy)
+    within = sampler_mismatch <= tolerance  # False for NaN
+    return bool(recipe.max_staleness) or not within

@@ -1,0 +1,104 @@
+"""The updates of a step: gradients of each minibatch, summed over ranks, and optimizer steps."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from grupo.algo.optimizers.averaging import optimizer_parameters
+from grupo.algo.optimizers.update import optimizer_step
+from grupo.core.batch import Batch
+from grupo.distributed.base import Ranks
+from grupo.distributed.exchange import collect_json, sum_gradients
+from grupo.method import Method
+from grupo.models.base import Policy
+from grupo.recipe import Recipe
+from grupo.storage.fault_injection import kill_point
+from grupo.training.update.gradients import accumulate_gradients
+from grupo.training.update.metrics import advantage_metrics, mean_over_updates
+from grupo.training.update.records import Trace
+from grupo.util.rng import make_rng
+from grupo.util.timing import Stopwatch
+
+Metrics = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Updater:
+    """Runs the updates of a step.
+
+    Args:
+        recipe: The recipe of the run.
+        policy: The policy that is trained.
+        optimizers: Optimizers of the policy and of its heads, by name.
+        ema_weights: The moving average of the weights, changed in place if the recipe has an `ema`.
+        ranks: The processes that train together.
+        stopwatch: Times the updates.
+        retry_on_oom: Runs a function, again in smaller micro-batches if memory runs out.
+    """
+
+    recipe: Recipe
+    policy: Policy
+    optimizers: Mapping[str, Optimizer]
+    ema_weights: dict[str, Tensor]
+    ranks: Ranks
+    stopwatch: Stopwatch
+    retry_on_oom: Callable[[Callable[[], Metrics]], Metrics]
+
+    def __call__(
+        self,
+        method: Method,
+        batch: Batch,
+        *,
+        learning_rates: Mapping[str, float],
+        step: int,
+        trace: Trace,
+    ) -> Metrics:
+        """Train on a batch, and return the metrics of its updates.
+
+        Args:
+            method: The method of the step, with resolved schedules.
+            batch: The batch of the step, with advantages.
+            learning_rates: The learning rate of each optimizer, by name.
+            step: Number of the step, from 0.
+            trace: Receives the signals of the policy at each action.
+        """
+        rng = make_rng(self.recipe.seed, "plan", step)
+        update_metrics = [
+            self._update(method, minibatch, learning_rates, trace)
+            for minibatch in method.updates(batch, rng)
+        ]
+        for other in collect_json(self.ranks, trace, "updated"):
+            trace.update((int(row), signals) for row, signals in other.items())
+        return advantage_metrics(method, batch) | mean_over_updates(update_metrics)
+
+    def _update(
+        self, method: Method, minibatch: Batch, learning_rates: Mapping[str, float], trace: Trace
+    ) -> Metrics:
+        with self.stopwatch.lap("update"):
+            values = self.retry_on_oom(
+                partial(
+                    accumulate_gradients,
+                    self.policy,
+                    method,
+                    minibatch,
+                    trace,
+                    measure_all_rows=bool(self.recipe.method.controlled_metrics),
+                    ranks=self.ranks,
+                )
+            )
+            for optimizer in self.optimizers.values():
+                sum_gradients(self.ranks, optimizer_parameters(optimizer), "gradients summed")
+        kill_point("step/accumulated")
+        with self.stopwatch.lap("update"):
+            for name, optimizer in self.optimizers.items():
+                lr = learning_rates[name]
+                values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
+            self.policy.weights_updated()
+        kill_point("step/updated")
+        if self.recipe.ema:
+            self.recipe.ema.update(self.ema_weights, self.policy.weights())
+            kill_point("step/ema_updated")
+        return values
