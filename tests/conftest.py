@@ -15,7 +15,7 @@ SHAPED = [
     "core.batch",
     "algo.divergences",
     "core.group_ops",
-    "core.rng",
+    "util.rng",
     "algo.ratios",
     "algo.aggregation",
 ]

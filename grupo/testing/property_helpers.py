@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -49,9 +50,16 @@ def batch_for(method: Method) -> Batch:
     return rich_batch(method.requires.all_signals, sorted(method.requires.reward_terms))
 
 
+@cache
+def shape_of_rich_batch() -> tuple[int, int]:
+    """Rows and columns of the rich batch."""
+    rows, width = rich_batch().mask.shape
+    return rows, width
+
+
 def table_policy(rows_per_microbatch: int = 1_000) -> TablePolicy:
     """A table for all rows of the rich batch, with room for one more row and padding columns."""
-    rows, width = rich_batch().mask.shape
+    rows, width = shape_of_rich_batch()
     return TablePolicy(rows + 1, width + PADDING_COLUMNS, rows_per_microbatch)
 
 

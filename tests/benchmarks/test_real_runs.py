@@ -53,6 +53,7 @@ def test_cells_by_hand():
     assert finding_cell({"findings": []}) == "none"
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_is_named_with_its_output(tmp_path):
     with pytest.raises(RuntimeError, match=r"grupo doctor 'a b': exit code \d"):
         execute(["doctor", "a b"], Path(tmp_path) / "log")

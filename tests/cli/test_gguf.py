@@ -94,6 +94,7 @@ def test_a_run_is_trained_resumed_evaluated_and_exported(grupo, tmp_path):
     assert grupo("eval", "--model", export, *TRAINED[2:], "--attempts", "2")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_run_starts_from_a_run(grupo, tmp_path):
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     assert grupo("train", *TRAINED, *SMALL, "--policy.lora", "Lora(2)", "--run", first)[0] == 0
@@ -101,6 +102,7 @@ def test_a_run_starts_from_a_run(grupo, tmp_path):
     assert recipe_of(second).policy.model == "x.gguf"
 
 
+@pytest.mark.slow
 def test_exported_adapters_are_evaluated(grupo, tmp_path):
     run, adapters = str(tmp_path / "run"), str(tmp_path / "adapters")
     assert grupo("train", *TRAINED, *SMALL, "--policy.lora", "Lora(2)", "--run", run)[0] == 0
@@ -133,6 +135,7 @@ def test_a_recipe_file_names_it(grupo, tmp_path):
     assert recipe_of(tmp_path / "run").policy.model == "x.gguf"
 
 
+@pytest.mark.slow
 def test_a_comparison_trains_it(grupo, tmp_path):
     budget = ("--budget", "steps=1", "--seeds", "1", "--out", str(tmp_path / "compared"))
     methods = ("--method", "grpo(group_size=2)", "--method", "dr_grpo(group_size=2, max_length=4)")
@@ -156,6 +159,7 @@ def test_the_script_of_a_job_names_the_file_which_each_machine_converts(grupo):
     assert "grupo serve x.gguf " in out
 
 
+@pytest.mark.slow
 def test_a_pipeline_starts_from_it(grupo, tmp_path):
     stages = [f'[[stages]]\nname = "{name}"\nrecipe = "recipe.toml"\n' for name in ("a", "b")]
     Path("stages.toml").write_text("\n".join(stages))

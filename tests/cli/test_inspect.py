@@ -171,6 +171,7 @@ def test_method_is_no_command(grupo):
     assert err.startswith("grupo: 'method' is no command. Did you mean 'methods'?")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_smoke_training")
 def test_methods_check_tests_the_properties_of_a_file_s_method(grupo):
     code, out, _ = grupo("methods", "check", "method.py:half")

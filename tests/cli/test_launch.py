@@ -69,6 +69,7 @@ def test_each_serving_node_serves_and_the_others_train_with_their_addresses(tmp_
     assert "--nodelist=n0,n1 " in training
 
 
+@pytest.mark.slow
 def test_servers_of_a_node_are_started_again_after_an_error(tmp_path, monkeypatch):
     monkeypatch.setitem(STUBS, "grupo", 'echo "grupo $*" >> calls; exit 3')
     monkeypatch.setitem(STUBS, "torchrun", "sleep 1.5")

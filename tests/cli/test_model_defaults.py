@@ -12,6 +12,7 @@ from grupo.cli.build_recipe import RecipeArgs
 from grupo.cli.chosen_defaults import ChosenRecipe, recipe_with_defaults
 from grupo.config import defaults
 from tests.helpers import tiny_lm
+from tests.helpers.fast_cases import fast_cases
 
 ROOM = "policy.max_new_tokens = 32: the room in a context of 64 tokens"
 
@@ -111,11 +112,14 @@ def test_the_choice_is_the_same_each_time(sums):
 
 @pytest.mark.parametrize(
     ("template", "expected"),
-    [
-        ("", 512),
-        (tiny_lm.TEMPLATE, 64),
-        (tiny_lm.TEMPLATE + "{% if enable_thinking %}<think>{% endif %}", 512),
-    ],
+    fast_cases(
+        1,
+        [
+            ("", 512),
+            (tiny_lm.TEMPLATE, 64),
+            (tiny_lm.TEMPLATE + "{% if enable_thinking %}<think>{% endif %}", 512),
+        ],
+    ),
     ids=["none", "chat", "reasoning"],
 )
 def test_a_chat_model_answers_sums_briefly(sums, tmp_path, template, expected):

@@ -29,6 +29,7 @@ def trained(home, tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_train_prints_each_stage_and_a_table(grupo, tmp_path):
     root = tmp_path / "run"
     code, out, _ = grupo("train", "stages_good.toml", "--run", str(root), *SHORT)
@@ -127,6 +128,7 @@ def test_a_condition_that_does_not_hold_ends_with_exit_code_1(grupo, tmp_path):
     assert "does not hold: eval/sampled is " in err
 
 
+@pytest.mark.slow
 def test_a_stage_stopped_by_an_error_says_how_to_resume(grupo, tmp_path, monkeypatch):
     root = tmp_path / "my run"
     with monkeypatch.context() as patch:

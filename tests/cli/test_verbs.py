@@ -15,6 +15,7 @@ from grupo.config.recipe_files import load_recipe_file
 from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
 from grupo.toy.quickstart import RECIPE
+from tests.helpers.fast_cases import fast_cases
 
 
 def train_and_load_summary(grupo, run: Path, *arguments: str) -> dict:
@@ -264,7 +265,13 @@ def test_python_m_grupo_runs_the_command_line(grupo):
 
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
-    [(["--help"], {"torch", "transformers"}), (["methods"], {"transformers", "peft", "datasets"})],
+    fast_cases(
+        1,
+        [
+            (["--help"], {"torch", "transformers"}),
+            (["methods"], {"transformers", "peft", "datasets"}),
+        ],
+    ),
 )
 def test_light_commands_import_no_heavy_packages(arguments, unwanted):
     command = [sys.executable, "-X", "importtime", "-m", "grupo", *arguments]

@@ -78,6 +78,7 @@ def test_schedules_follow_the_tokens(by_tokens, tmp_path):
         before += step["tokens/generated"]
 
 
+@pytest.mark.slow
 def test_interrupted_run_with_a_token_budget_ends_bit_identically(by_tokens, tmp_path):
     uninterrupted, interrupted = tmp_path / "uninterrupted", tmp_path / "interrupted"
     run_training(by_tokens, uninterrupted)

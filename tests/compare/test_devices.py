@@ -109,6 +109,7 @@ def test_each_device_is_used_by_one_run_at_a_time(
     assert [status_of(run).status for run in runs].count("crashed") == 2  # seed 1 of both recipes
 
 
+@pytest.mark.slow
 def test_children_of_a_crashed_run_are_killed(comparison, fake_gpus, tmp_path, monkeypatch):
     fake_gpus("0")
     (tmp_path / "worker.py").write_text(FAKE_WORKER)

@@ -115,6 +115,7 @@ def test_reward_is_that_of_the_run_if_it_had_ended_there(at_equal_steps):
     assert tokens.mean_difference.value == 10.0 - 19.5
 
 
+@pytest.mark.slow
 def test_real_runs_have_curves_for_both_units(comparison, tmp_path):
     recipes = {
         name: recipe.replace(evaluation=Evaluation(attempts=2, every=1))

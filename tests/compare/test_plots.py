@@ -8,6 +8,7 @@ import pytest
 from grupo.compare import learning_curves, plots
 from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import Curve
+from tests.helpers.fast_cases import fast_cases
 
 NAN = math.nan
 TOKENS = (0.0, 10.0, 30.0)
@@ -103,13 +104,16 @@ def test_line_styles_are_distinct_and_the_baseline_is_black(with_curves):
 
 @pytest.mark.parametrize(
     "values",
-    [
-        {"grpo": [0.2], "mine": [0.3]},  # one seed: no interval
-        {"grpo": [0.2, 0.4], "mine": ["crashed", "crashed"]},
-        {"grpo": ["crashed", "waiting"], "mine": [0.2, 0.3]},
-        {"grpo": [NAN, 0.4], "mine": [0.2, NAN]},
-        {"grpo": [0.2, 0.4]},
-    ],
+    fast_cases(
+        2,
+        [
+            {"grpo": [0.2], "mine": [0.3]},  # one seed: no interval
+            {"grpo": [0.2, 0.4], "mine": ["crashed", "crashed"]},
+            {"grpo": ["crashed", "waiting"], "mine": [0.2, 0.3]},
+            {"grpo": [NAN, 0.4], "mine": [0.2, NAN]},
+            {"grpo": [0.2, 0.4]},
+        ],
+    ),
 )
 def test_results_with_missing_runs_can_be_drawn(measured, values, tmp_path):
     assert plots.draw_figures(measured(values), tmp_path) == ["intervals.svg"]

@@ -88,6 +88,7 @@ def test_finished_runs_are_not_repeated(comparison, finished):
     assert modification_times(finished) == before
 
 
+@pytest.mark.slow
 def test_additional_seeds_train_only_new_runs(comparison, finished, monkeypatch):
     started = []
     monkeypatch.setattr("grupo.compare.run.train_all", lambda runs, *_: started.extend(runs))
@@ -228,6 +229,7 @@ def test_cost_is_estimated_from_a_trial_without_leaving_files(comparison, failin
     assert "failing: its trial failed" in estimate.lines()[-1]
 
 
+@pytest.mark.slow
 def test_report_can_be_written_during_training(comparison, finished):
     with Lock(finished / "lock"):
         assert write_report(comparison, finished).run_statuses[0].status == "finished"

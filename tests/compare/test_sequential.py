@@ -48,6 +48,7 @@ class StopAfter(NullQueueCallback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_runs_after_the_verdict_are_not_started(short, tmp_path):
     with runs_in_process():
         result = run_comparison(short, tmp_path)

@@ -14,6 +14,7 @@ from grupo.compare.sequential_design import (
 )
 from grupo.util.errors import ConfigError
 from grupo.util.statistics import student_t_mean
+from tests.helpers.fast_cases import fast_cases
 
 SHORT = SequentialDesign(max_pairs=12, looks=(6, 8, 10, 12))
 
@@ -53,12 +54,13 @@ def highest_rate(alpha, count):
     return alpha + 3 * math.sqrt(alpha * (1 - alpha) / count)
 
 
-@pytest.mark.parametrize("sample", WITHOUT_DIFFERENCE)
+@pytest.mark.parametrize("sample", fast_cases(1, WITHOUT_DIFFERENCE))
 def test_arms_without_a_difference_differ_at_most_at_rate_alpha(sample):
     rate, _ = simulate(SHORT, sample, 2000)
     assert rate <= highest_rate(0.05, 2000)
 
 
+@pytest.mark.slow
 def test_fixed_intervals_read_at_every_look_exceed_the_error_rate():
     # the positive control of the test above: it must fail a procedure that is not valid
     samples = normal(np.random.default_rng(0), (2000, 12))
@@ -100,13 +102,14 @@ def test_alpha_shared_by_arms_bounds_the_error_of_all_together():
     assert np.mean(wrong) <= highest_rate(0.05, 2000)
 
 
+@pytest.mark.slow
 def test_asymmetric_differences_of_mean_zero_can_exceed_alpha():
     # the stated limit of the test: it is exact if the arms do not differ, not if only means agree
     rate, _ = simulate(SHORT, lambda rng, shape: rng.exponential(size=shape) - 1, 2000)
     assert 0.06 < rate < 0.15
 
 
-@pytest.mark.parametrize("sample", [normal, heavy_tailed])
+@pytest.mark.parametrize("sample", fast_cases(1, [normal, heavy_tailed]))
 def test_intervals_at_the_stopping_time_cover_the_true_difference(sample):
     samples = sample(np.random.default_rng(1), (150, 12)) + 0.8
     intervals = [SHORT.decide(x).mean_difference for x in samples]
@@ -115,6 +118,7 @@ def test_intervals_at_the_stopping_time_cover_the_true_difference(sample):
     assert np.mean([math.isfinite(i.low) for i in intervals]) > 0.8  # not always at six pairs
 
 
+@pytest.mark.slow
 def test_effect_size_intervals_at_the_stopping_time_cover_the_true_effect():
     samples = normal(np.random.default_rng(2), (150, 12)) + 0.8
     intervals = [SHORT.decide(x).effect_size for x in samples]

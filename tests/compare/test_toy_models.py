@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from grupo.compare import Comparison, Steps, run_comparison
 from grupo.compare.toy_models import missing_toy_models
 from grupo.rollouts.samplers import GroupSampler
@@ -21,6 +23,7 @@ def test_only_missing_toy_models_of_recipes_are_needed(recipe, tmp_path):
     assert missing_toy_models([existing, missing, other], [recipe, named]) == [missing]
 
 
+@pytest.mark.slow
 def test_missing_toy_model_is_trained_once(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path / "home"))
     held_out = replace(TOY_MODEL.eval_tasks, size=4)

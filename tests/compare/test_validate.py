@@ -116,6 +116,7 @@ def test_toy_model_need_not_exist(comparison, with_model, tmp_path):
         run_comparison(one, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_finished_runs_do_not_need_their_model(comparison, recipe, tmp_path):
     shutil.copytree(recipe.policy.model, tmp_path / "model")
     own = recipe.replace(policy=replace(recipe.policy, model=str(tmp_path / "model")))

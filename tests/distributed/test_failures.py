@@ -68,6 +68,7 @@ def test_a_run_is_resumed_at_another_number_of_ranks(
     assert largest_difference(resumed.weights, alone.weights) < 1e-10
 
 
+@pytest.mark.slow
 def test_all_ranks_halve_micro_batches_when_one_lacks_memory(rank_processes, tmp_path):
     run = tmp_path / "run"
     results = rank_processes("train", run, 2, recipe="kl", without_memory=1)
@@ -79,6 +80,7 @@ def test_all_ranks_halve_micro_batches_when_one_lacks_memory(rank_processes, tmp
     assert sizes[-1] == alone.metrics[-1]["microbatch_tokens"] / 2
 
 
+@pytest.mark.slow
 def test_weights_that_differ_are_not_saved(rank_processes, tmp_path):
     run = tmp_path / "run"
     results = rank_processes("train", run, 2, recipe="kl", with_drift=1)

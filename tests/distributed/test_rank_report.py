@@ -18,6 +18,7 @@ def grupo(capsys, monkeypatch):
     return run_command(capsys)
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_shows_each_rank(rank_processes, tmp_path, grupo):
     fake = FakeServer()
     released = threading.Event()

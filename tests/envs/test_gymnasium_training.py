@@ -10,6 +10,7 @@ from tests.helpers.gym_envs import COUNTER
 OPTIONS = "max_turns=3, count=9, invalid_action=RepeatObservation(0.5), seed=1"
 
 
+@pytest.mark.slow
 def test_a_gymnasium_environment_trains_from_the_command_line_and_resumes_exactly(tmp_path):
     model = make_model(tmp_path / "model")
     options = ["--env", f"gymnasium:{COUNTER}({OPTIONS})", "--eval-tasks", "2"]

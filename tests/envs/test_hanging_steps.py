@@ -113,6 +113,7 @@ print(play(MultiTurn(Forever, time_limit=0.05), ["x"])[0].reward_terms["answer_e
 """
 
 
+@pytest.mark.slow
 def test_a_thread_that_hangs_does_not_keep_the_process_from_ending():
     """A process of its own, whose imports take seconds: no thread of this one may end with it."""
     ended = subprocess.run(

@@ -77,6 +77,7 @@ def test_layouts_are_different_and_determined_by_their_seeds():
     assert later == tasks[10:]
 
 
+@pytest.mark.slow
 def test_unknown_environments_and_too_many_layouts_are_config_errors():
     message = r"env: Gymnasium has no environment 'MiniGrid-Nowhere-v0'"
     with pytest.raises(ConfigError, match=message):

@@ -12,6 +12,7 @@ from grupo.core.interfaces import score_group
 from grupo.core.types import Group, Rollout
 from grupo.envs import FallbackReward, RewardError, RewardTerm, SingleTurn, raise_error, timeouts
 from grupo.rewards import ExactMatch
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.toy_rewards import CORRECT, TASK, score, score_group_by, score_wrong_by
 
 
@@ -72,17 +73,20 @@ def test_an_invalid_reward_of_one_rollout_fails_that_rollout_only(function, erro
 
 @pytest.mark.parametrize(
     ("function", "error"),
-    [
-        (raise_value_error, "raised ValueError: boom"),
-        (lambda: time.sleep(1.0), "did not return within 0.2 s"),
-        (hang_async, "did not return within 0.2 s"),
-        (lambda: [1.0], "returned 1 numbers, not one number for each of 2 rollouts"),
-        (lambda: 1.0, "returned a float, not one number for each of 2"),
-        (lambda: None, "returned a NoneType"),
-        (lambda: "ab", "returned a str"),
-        (lambda: {"score": 1.0}, "returned a dict"),
-        (lambda: torch.tensor(1.0), "returned a Tensor"),
-    ],
+    fast_cases(
+        1,
+        [
+            (raise_value_error, "raised ValueError: boom"),
+            (lambda: time.sleep(1.0), "did not return within 0.2 s"),
+            (hang_async, "did not return within 0.2 s"),
+            (lambda: [1.0], "returned 1 numbers, not one number for each of 2 rollouts"),
+            (lambda: 1.0, "returned a float, not one number for each of 2"),
+            (lambda: None, "returned a NoneType"),
+            (lambda: "ab", "returned a str"),
+            (lambda: {"score": 1.0}, "returned a dict"),
+            (lambda: torch.tensor(1.0), "returned a Tensor"),
+        ],
+    ),
 )
 def test_an_invalid_group_reward_fails_every_rollout(function, error):
     results = score_group_by(function, time_limit=0.2)

@@ -10,6 +10,7 @@ import pytest
 from grupo.util.exit_codes import CommandError
 from tests.first_hour.mistake import Mistake
 from tests.first_hour.mistakes import DIARY, MISTAKES, OTHERS
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "bad_input.md"
@@ -54,7 +55,7 @@ def defects_of(mistake: Mistake, grupo, folder: Path) -> list[str]:
     return [*defects, message] if defects else []
 
 
-@pytest.mark.parametrize("mistake", TRIED, ids=last_line)
+@pytest.mark.parametrize("mistake", fast_cases(4, TRIED), ids=last_line)
 def test_a_mistake_ends_in_one_message_with_its_three_parts(end_of, mistake):
     assert end_of(mistake) == []
 

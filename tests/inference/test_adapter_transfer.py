@@ -26,6 +26,7 @@ from grupo.models.lora import Lora
 from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm, tiny_lm
 from tests.helpers.fake_vllm import FakeServer
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.vllm_fixtures import REQUESTS, WEIGHTS
 
 LORA = Lora(2, 6.0)
@@ -72,7 +73,7 @@ def bodies(fakes: list[FakeServer]) -> list[dict[str, Any]]:
     return [body for fake in fakes for body in fake.completion_bodies]
 
 
-@pytest.mark.parametrize("transfer", ["file", "gloo", "ipc"])
+@pytest.mark.parametrize("transfer", fast_cases(1, ["file", "gloo", "ipc"]))
 def test_servers_get_the_base_once_and_the_adapter_at_each_update(folder, fakes, transfer):
     for fake in fakes:
         fake.facts["place"] = place_of(torch.device("cpu"))

@@ -110,6 +110,7 @@ def test_added_rows_of_a_second_turn_match_the_reference_in_every_family(family:
     assert_reference_logp(family, requests, replies)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(PROMPTS), st.integers(0, 9)), min_size=1, max_size=40),

@@ -27,6 +27,7 @@ from tests.helpers.engine_requests import (
     encode,
     request_for,
 )
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.recurrent_model import RECURRENT, save_random_model
 from tests.helpers.tiny_lm import ALPHABET, CONTEXT, batch_of, two_turn_rollouts
 from tests.helpers.tiny_lm import answer_batch as batch_of_answers
@@ -73,7 +74,7 @@ def test_reply_does_not_depend_on_other_requests_or_their_order(policy: CausalPo
     assert_same_replies(reordered, [together[i] for i in order], TOLERANCE)
 
 
-@pytest.mark.parametrize("max_context_tokens", [1, 150, 400])
+@pytest.mark.parametrize("max_context_tokens", fast_cases(2, [1, 150, 400]))
 def test_reply_does_not_depend_on_the_size_of_a_batch(policy: CausalPolicy, max_context_tokens):
     replies = generate_all(engine_of(policy, max_context_tokens), REQUESTS)
     assert_same_replies(replies, generate_all(engine_of(policy), REQUESTS), TOLERANCE)
@@ -98,7 +99,7 @@ def test_logp_matches_a_forward_pass(policy: CausalPolicy):
 
 
 @pytest.mark.parametrize(
-    "sampling", [Sampling(), Sampling(0.8, 0.9, 20)], ids=["plain", "truncated"]
+    "sampling", fast_cases(1, [Sampling(), Sampling(0.8, 0.9, 20)]), ids=["plain", "truncated"]
 )
 def test_sampled_logp_matches_the_policys_signals(policy: CausalPolicy, sampling):
     own = CausalLM(policy.spec.model, max_new_tokens=12, sampling=sampling).build()

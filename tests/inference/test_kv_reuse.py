@@ -20,6 +20,7 @@ from tests.helpers.engine_requests import (
     record_model_calls,
     request_for,
 )
+from tests.helpers.fast_cases import fast_cases
 
 REQUEST = request_for("What is 2+2?", 0)
 NEXT_TURN = " And now?"
@@ -128,7 +129,7 @@ def test_requests_with_different_sampling_share_the_prefix_cache(policy: CausalP
     assert_same_replies(replies, generate_separately(policy, requests))
 
 
-@pytest.mark.parametrize("capacity", [0, 20, 60, 300])
+@pytest.mark.parametrize("capacity", fast_cases(1, [0, 20, 60, 300]))
 def test_small_prefix_cache_costs_time_but_changes_no_reply(policy: CausalPolicy, capacity: int):
     with record_model_calls(policy) as calls:
         history = turns(

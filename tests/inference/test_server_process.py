@@ -21,6 +21,7 @@ from grupo.inference.vllm_engine import VllmEngine
 from grupo.inference.vllm_processes import StartedServer
 from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.vllm_fixtures import STOP_CONDITIONS, WEIGHTS, assert_all_answered_once
 
 
@@ -92,7 +93,7 @@ def test_server_is_started_when_needed_and_ended_by_close(python):
     assert remaining_files(python) == []
 
 
-@pytest.mark.parametrize("deaths", [1, 3])
+@pytest.mark.parametrize("deaths", fast_cases(1, [1, 3]))
 def test_server_that_dies_is_restarted(python, deaths, monkeypatch):
     monkeypatch.setenv("FAKE_DEATHS", str(deaths))
     engine = managed_engine(python, max_failures=2)
@@ -145,7 +146,9 @@ def test_missing_interpreter_raises_one_error(tmp_path):
         managed_engine(str(tmp_path / "nowhere")).load(WEIGHTS)
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None])
+@pytest.mark.parametrize(
+    "end", fast_cases(1, [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None])
+)
 def test_server_ends_with_its_parent_process(python, end, tmp_path):
     shared = tmp_path / "temporary" / "shared"
     shared.mkdir()

@@ -69,6 +69,7 @@ def reader() -> Iterator[Any]:
         to_process.close()
 
 
+@pytest.mark.slow
 def test_another_process_finds_all_tensors_with_their_bits(reader):
     transfer = SharedMemoryTransfer(torch.float32)
     for scale in (1.0, 3.0, -1.0):

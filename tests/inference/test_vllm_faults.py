@@ -38,7 +38,7 @@ def fake() -> Iterator[FakeServer]:
     server.stop()
 
 
-@pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
+@pytest.mark.parametrize("fault", fast_cases(6, TRANSIENT_FAULTS))
 @pytest.mark.parametrize("number", fast_cases([17], [0, 17, 39]))
 def test_after_one_fault_only_missing_requests_are_sent_again(fake, fault, number, caplog):
     behaviour, message = TRANSIENT_FAULTS[fault]
@@ -76,7 +76,7 @@ def test_server_restarted_between_calls_gets_the_weights_again(fake):
     assert fake.loaded_versions == [engine.weights_version] * 2
 
 
-@pytest.mark.parametrize("fault", fast_cases(4, TRANSIENT_FAULTS))
+@pytest.mark.parametrize("fault", fast_cases(1, TRANSIENT_FAULTS))
 def test_permanent_fault_raises_after_max_failures(fake, fault):
     behaviour, message = TRANSIENT_FAULTS[fault]
     engine = engine_of(fake, max_failures=2, max_concurrency=1, request_timeout=timeout_for(fault))
@@ -109,6 +109,7 @@ def waiting_threads() -> int:
     return sum(thread.name == THREAD for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 def test_failures_count_only_without_replies_between_them(fake):
     engine = engine_of(fake, max_failures=2, max_concurrency=1)
     fake.handle_completion = lambda handler, number, body: (

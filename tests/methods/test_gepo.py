@@ -51,6 +51,7 @@ def trained(method):
     return h.detach()
 
 
+@pytest.mark.slow
 def test_equivalent_answers_get_equal_scores_and_are_above_the_others():
     # the variance of DPO over all pairs: answers that score well already are pushed less
     ours = trained(gepo(beta=1.0))

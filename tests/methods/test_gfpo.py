@@ -76,6 +76,7 @@ def test_before_the_quartiles_are_known_every_group_is_very_hard():
     assert [len(group.rollouts) for group in adaptive(groups_by_mean(0.0, 1.0))] == [7, 7]
 
 
+@pytest.mark.slow
 def test_quartiles_are_those_of_the_groups_of_earlier_steps():
     history = History()
     history.append_group_rewards(groups_by_mean(*[0.0] * 159, 0.4))

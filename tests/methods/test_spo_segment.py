@@ -74,6 +74,7 @@ def second_step_right(text):
     return float(text[1] == "b")
 
 
+@pytest.mark.slow
 def test_steps_that_decide_nothing_have_less_than_a_tenth_of_the_advantage():
     at = AtFractions((0.0, 0.25, 0.5, 0.75))
     sampler = PrefixValue(GroupSampler(8), at, completions=600)

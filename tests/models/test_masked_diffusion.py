@@ -16,6 +16,7 @@ from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_masked_lm
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.masked_rollouts import ORDERS, answers, batch, expected_logp
 from tests.helpers.tiny_lm import PROMPTS, batch_of
 
@@ -44,6 +45,7 @@ def test_answers_do_not_depend_on_the_batch(bert, order, estimator):
     assert len({a.items for a in together[3:6]}) > 1
 
 
+@pytest.mark.slow
 def test_token_frequencies_match_probabilities(bert):
     policy = replace(bert, max_new_tokens=1, sampling=Sampling(top_k=4)).build()
 
@@ -159,7 +161,9 @@ def test_microbatches_hold_every_row_once_and_change_no_signal(bert):
 
 
 @pytest.mark.parametrize(
-    "estimator", [AutoregressiveEstimator(), CoupledEstimator()], ids=["left", "coupled"]
+    "estimator",
+    fast_cases(1, [AutoregressiveEstimator(), CoupledEstimator()]),
+    ids=["left", "coupled"],
 )
 def test_views_in_several_batches_have_the_gradient_of_one_batch(bert, estimator):
     policy = replace(bert, logp_estimator=estimator).build()

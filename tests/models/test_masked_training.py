@@ -19,6 +19,7 @@ from grupo.toy.masked_lm import REVERSAL_ENV
 from grupo.training.learner import Learner
 from grupo.training.resume.load_run import load_policy
 from grupo.training.trainer import resume_training, run_training
+from tests.helpers.fast_cases import fast_cases
 
 LIMIT = 5
 RUNS = {
@@ -109,7 +110,7 @@ def small_recipe(folder: str, which: str) -> Recipe:
     )
 
 
-@pytest.mark.parametrize("which", RUNS)
+@pytest.mark.parametrize("which", fast_cases(1, RUNS))
 def test_training_steps_change_the_weights(barely_trained, which):
     learner = Learner(small_recipe(barely_trained, which))
     before = {name: x.clone() for name, x in learner.policy.weights().items()}
@@ -118,7 +119,7 @@ def test_training_steps_change_the_weights(barely_trained, which):
     assert all(n["grad_nonfinite"] == 0 for n in numbers)
 
 
-@pytest.mark.parametrize("which", RUNS)
+@pytest.mark.parametrize("which", fast_cases(1, RUNS))
 def test_ratio_of_an_on_policy_answer_is_one(barely_trained, which):
     learner = Learner(small_recipe(barely_trained, which))
     result = learner.step()
@@ -130,6 +131,7 @@ def test_ratio_of_an_on_policy_answer_is_one(barely_trained, which):
     assert moved.abs().max() > 1e-3
 
 
+@pytest.mark.slow
 def test_asynchronous_run_saves_its_final_weights(barely_trained, tmp_path):
     asynchronous = small_recipe(barely_trained, "coupled").replace(max_staleness=1, max_steps=3)
     assert run_training(asynchronous, tmp_path / "run")["steps"] == 3

@@ -11,6 +11,7 @@ from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM
 from grupo.models.lora import Lora
 from grupo.util.event_loop import run_coroutine
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.tiny_lm import (
     CONTEXT,
     FAMILIES,
@@ -52,7 +53,7 @@ def test_evaluated_logp_matches_generation_in_bfloat16(folders, family, lora):
     assert batch.old_logp[batch.mask].std() > 0.5  # not constant
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", fast_cases(2, FAMILIES))
 def test_evaluated_logp_matches_in_a_second_turn(folders, family):
     policy = build_cached(CausalLM(folders[family], max_new_tokens=12))
     batch = batch_of(policy, two_turn_rollouts(policy))

@@ -13,6 +13,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.lora import Lora
 from grupo.util.errors import MissingSignalError
 from tests.helpers.adapters import randomize_lora_b
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.tiny_lm import (
     answer_batch,
     batch_of,
@@ -36,7 +37,9 @@ def gradients(policy, batch) -> list[torch.Tensor]:
     return [p.grad for p in policy.parameters() if p.grad is not None]
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, 0.9, 20)], ids=["plain", "cut"])
+@pytest.mark.parametrize(
+    "sampling", fast_cases(1, [Sampling(), Sampling(0.8, 0.9, 20)]), ids=["plain", "cut"]
+)
 @pytest.mark.parametrize("max_tokens", [1, 64])
 def test_microbatch_size_changes_neither_values_nor_gradients(llama, max_tokens, sampling):
     whole = build_cached(replace(llama, sampling=sampling))
@@ -104,7 +107,7 @@ def test_batch_without_actions_has_no_gradient(folders, family):
     assert all(p.grad is None or not p.grad.any() for p in policy.parameters())
 
 
-@pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
+@pytest.mark.parametrize("lora", fast_cases(1, [None, Lora(4)]), ids=["full", "lora"])
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2"])
 def test_gradient_checkpointing_changes_no_gradient(folders, family, lora, monkeypatch):
     monkeypatch.setattr(LlamaWeights, "is_plain", False)  # the PyTorch modules in both cases

@@ -3,12 +3,15 @@
 import gc
 import weakref
 
+import pytest
+
 from grupo.core.types import Response, Rollout
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.detokenize import TokenTexts
 from tests.helpers.chat_templates import make_chat_tokenizer
 
 
+@pytest.mark.slow
 def test_a_tokenizer_that_was_used_is_freed_with_its_users():
     tokenizer = make_chat_tokenizer("chatml").tokenizer
     users = [ChatTokenizer(tokenizer, (0,)), TokenTexts(tokenizer)]

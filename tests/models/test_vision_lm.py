@@ -31,6 +31,7 @@ from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import vision_families
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.media_prompts import answers, mixed_prompts, prompt
 from tests.helpers.tiny_lm import batch_of
 from tests.helpers.vision_families import FAMILIES
@@ -72,7 +73,7 @@ def content_of(observation: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_logits_are_those_of_the_forward_pass_of_transformers(folders, name):
     policy = policy_of(folders[name])
     assert isinstance(policy.evaluator, PackedEvaluator) == (name in PACKED)
@@ -92,7 +93,7 @@ def test_logits_are_those_of_the_forward_pass_of_transformers(folders, name):
         torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5 * float(expected.std() + 1))
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_evaluated_logp_is_that_of_generation_in_mixed_batches(folders, name):
     policy = policy_of(folders[name])
     batch = batch_of(policy, answers(policy, mixed_prompts(kind_of(name))))
@@ -101,7 +102,7 @@ def test_evaluated_logp_is_that_of_generation_in_mixed_batches(folders, name):
     assert batch.old_logp[batch.mask].std() > 0.5  # not constant
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", fast_cases(2, FAMILIES))
 def test_a_prompt_has_the_same_logp_alone_and_in_a_batch(folders, name):
     policy = policy_of(folders[name])
     rollouts = answers(policy, mixed_prompts(kind_of(name)))
@@ -144,7 +145,9 @@ def test_a_later_observation_holds_media(folders, name):
     assert off.abs().max() < 2e-5
 
 
-@pytest.mark.parametrize("name", ["llava", "qwen2_5_vl", "qwen3_vl", "idefics3", "qwen2_audio"])
+@pytest.mark.parametrize(
+    "name", fast_cases(3, ["llava", "qwen2_5_vl", "qwen3_vl", "idefics3", "qwen2_audio"])
+)
 @pytest.mark.parametrize("part", ["tower", "projector"])
 def test_gradients_reach_what_is_trained_and_nothing_else(folders, name, part):
     policy = policy_of(folders[name], **{f"train_{part}": True})
@@ -220,7 +223,7 @@ def test_a_trained_tower_changes_the_next_answers(folders):
     assert before.turns[0][1].logp != after.turns[0][1].logp
 
 
-@pytest.mark.parametrize("name", ["llava", "qwen2_vl", "gemma3"])
+@pytest.mark.parametrize("name", fast_cases(1, ["llava", "qwen2_vl", "gemma3"]))
 def test_adapters_are_on_the_language_model_only(folders, name):
     policy = policy_of(folders[name], lora=Lora(4))
     names = [n for n, p in policy.module.named_parameters() if p.requires_grad]
@@ -231,7 +234,7 @@ def test_adapters_are_on_the_language_model_only(folders, name):
     assert any(p.grad is not None and p.grad.any() for p in policy.parameters())
 
 
-@pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
+@pytest.mark.parametrize("lora", fast_cases(1, [None, Lora(4)]), ids=["full", "lora"])
 @pytest.mark.parametrize("name", ["llava", "qwen2_vl", "idefics3", "qwen2_audio"])
 def test_an_export_loads_with_transformers_and_as_a_policy(folders, name, lora, tmp_path: Path):
     policy = policy_of(folders[name], lora=lora)

@@ -60,12 +60,14 @@ def test_pipelines_pass_every_kill_point_of_a_pipeline(uninterrupted):
     assert set(PIPELINE_POINTS) <= set(points)
 
 
+@pytest.mark.slow
 def test_stages_have_different_weights(uninterrupted):
     _, outcomes = uninterrupted("merged")
     weights = [str(outcomes[f"1/{name}"]["weights"]) for name in ("a", "b", "soup")]
     assert len(set(weights)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kill",
     fast_cases(

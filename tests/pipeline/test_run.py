@@ -175,6 +175,7 @@ def test_rounds_hold_out_the_same_tasks(recipe):
     assert keys.isdisjoint(task.key for task in training)
 
 
+@pytest.mark.slow
 def test_a_condition_that_does_not_hold_ends_the_pipeline_with_the_number(recipe, tmp_path):
     stages = Stage("a", recipe), Stage("b", recipe, when=MetricAtLeast("eval/sampled", 1.1))
     with pytest.raises(ConditionFailedError) as error:
@@ -187,6 +188,7 @@ def test_a_condition_that_does_not_hold_ends_the_pipeline_with_the_number(recipe
         resume_pipeline(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_skipped_stage_stands_for_its_start(recipe, tmp_path):
     condition = MetricAtMost("eval/sampled", -1.0)
     stages = (
@@ -263,6 +265,7 @@ def test_rounds_of_star_train_the_own_policy_on_its_solved_rollouts(recipe, tmp_
     assert texts[0] != texts[1]
 
 
+@pytest.mark.slow
 def test_pairs_are_the_best_and_the_worst_rollout(recipe, tmp_path):
     root = run_pipeline(Pipeline((CollectStage("pairs", recipe),)), tmp_path / "run")
     rows = [json.loads(line) for line in (root / "pairs" / "tasks.jsonl").read_text().splitlines()]
@@ -280,6 +283,7 @@ def test_a_collection_without_rows_ends_the_pipeline(recipe, tmp_path):
         run_pipeline(Pipeline(stages), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_collection_that_was_changed_is_not_read(recipe, tmp_path):
     later = Stage("b", recipe.replace(tasks=CollectedTasks("pairs"), eval_tasks=2))
     pairs = CollectStage("pairs", recipe)

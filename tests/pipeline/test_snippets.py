@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from grupo.core.serialization import from_data, to_data
 from grupo.pipeline import CollectStage, VerifiedPairs, run_pipeline
 from grupo.storage.pipeline_dirs import stage_folders
@@ -11,6 +13,7 @@ from tests.helpers.paths import ROOT
 from tests.helpers.pipelines import short
 
 
+@pytest.mark.slow
 def test_the_pipelines_of_the_page_are_built_and_its_dpo_stage_trains(model, tmp_path):
     page = (ROOT / "docs" / "pipelines.md").read_text()
     names: dict[str, Any] = {"recipe": short(model)}

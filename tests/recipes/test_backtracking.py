@@ -32,6 +32,7 @@ def test_the_three_styles_of_a_task():
     }
 
 
+@pytest.mark.slow
 def test_held_out_prompts_are_not_trained_on():
     tasks = SCRIPT.all_tasks()
     assert len({task.prompt for task in tasks}) == len(tasks) == SCRIPT.HELD_OUT + SCRIPT.TRAINING

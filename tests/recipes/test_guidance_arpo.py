@@ -48,6 +48,7 @@ def test_arms_differ_in_the_filter_and_the_buffer_only():
     assert ARPO.METHODS["known success"] == ARPO.METHODS["ARPO"] == ARPO.ARPO
 
 
+@pytest.mark.slow
 def test_a_known_success_is_replayed_from_the_first_step():
     setting = replace(ARPO.SETTING, env=SMALL, rollouts_per_step=16)
     plain, known = (ARPO.LakeRun(ARPO.ARPO, 0, setting) for _ in range(2))

@@ -36,6 +36,7 @@ def test_half_of_poros_rollouts_read_the_rules_and_all_are_trained_without(first
         assert {*others} == {plain}
 
 
+@pytest.mark.slow
 def test_ratios_of_poros_first_update_are_1(first_step):
     log_ratios = first_step.batch.signals["logp@current"] - first_step.batch.old_logp
     assert {*first_step.trace} == {*range(32)}

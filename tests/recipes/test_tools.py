@@ -171,6 +171,7 @@ def test_the_best_constant_answer_is_the_most_frequent_one(file):
     assert best_constant_accuracy(file.RECIPE.eval_tasks.load()) < 0.25
 
 
+@pytest.mark.slow
 def test_a_tiny_base_model_is_trained_and_takes_a_step(file, tmp_path):
     tasks = ToolTasks(file.TASK_FAMILY, held_out=False, tasks_per_combination=1)
     tiny = replace(file.BASE_MODEL, tasks=tasks, architecture=TINY, prompts_per_step=4, max_steps=2)

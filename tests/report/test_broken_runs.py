@@ -38,13 +38,13 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 
 
 @pytest.mark.parametrize(
-    "recipe", [broken_folders.healthy, broken_folders.adapted, broken_folders.longer]
+    "recipe", fast_cases(1, [broken_folders.healthy, broken_folders.adapted, broken_folders.longer])
 )
 def test_healthy_run_has_only_notes(recipe, model, train_and_examine):
     assert [f for f in train_and_examine(recipe(model)) if f.severity != "note"] == []
 
 
-@pytest.mark.parametrize("defect", fast_cases(6, broken_folders.BROKEN))
+@pytest.mark.parametrize("defect", fast_cases(2, broken_folders.BROKEN))
 def test_planted_defect_is_found(defect, model, train_and_examine):
     name, recipe, plant = broken_folders.BROKEN[defect]
     finding = by_name(train_and_examine(plant(recipe(model))))[name]
@@ -54,7 +54,7 @@ def test_planted_defect_is_found(defect, model, train_and_examine):
     assert finding.locations
 
 
-@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mask", fast_cases(1, MASKS))
 def test_wrong_mask_is_found(mask, model, train_and_examine, monkeypatch):
     monkeypatch.setattr(batch_module, "collate", MASKS[mask])
     finding = by_name(train_and_examine(broken_folders.healthy(model)))["wrong mask"]

@@ -29,6 +29,7 @@ def label_task(index):
     return Task("k", DIGIT_NAMES[int(load_digit_images()[1][index])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classifier", "first_unseen"), [(linear_classifier, 1), (knn_classifier, 0)]
 )

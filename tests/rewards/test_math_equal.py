@@ -63,12 +63,14 @@ def test_a_missing_answer_scores_zero():
     assert MathEqual(InsideTag("answer")).score(Task("k", "?", "4"), rollout("4")) == 0.0
 
 
+@pytest.mark.slow
 def test_an_answer_that_hangs_the_comparison_is_an_answer_error_and_the_next_one_works():
     with pytest.raises(AnswerError, match=r"the answer was killed after 0\.5 s"):
         MathEqual(time_limit=0.5).score(Task("k", "?", "2"), rollout(f"${HANGING}$"))
     assert math_equal("2", "$1 + 1$", 5.0)
 
 
+@pytest.mark.slow
 def test_a_reference_answer_that_hangs_the_comparison_is_a_math_error():
     with pytest.raises(MathError, match=r"with itself was killed after 0\.5 s"):
         math_equal(HANGING, "2", 0.5)
@@ -119,6 +121,7 @@ def test_a_time_limit_of_zero_is_a_config_error():
         MathEqual(time_limit=0.0)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_run_once(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -38,6 +38,7 @@ def agreement(values):
     return fmean(a == b for a, b in zip(values, TRUTH, strict=True))
 
 
+@pytest.mark.slow
 def test_three_quarters_of_the_labels_agree_with_a_perfect_judge():
     assert agreement(labels(flip=0.25)) == pytest.approx(0.75, abs=0.02)
     assert agreement(labels(flip=0.0)) == 1.0

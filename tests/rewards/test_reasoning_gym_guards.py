@@ -81,6 +81,7 @@ def test_a_verifier_with_a_planted_defect_is_caught(defect):
 NUMBER = r"-?\d+(?:\.\d+)?"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "make_answer"),
     [

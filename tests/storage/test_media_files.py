@@ -13,6 +13,7 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.storage.journal import Journal
 from grupo.storage.media_files import MediaFiles, check_file, inline, reference, restored
 from grupo.util.errors import ConfigError
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import flip_bit
 
 PICTURE = Image.from_pixels(np.full((2, 2, 3), 7, np.uint8))
@@ -78,7 +79,7 @@ def test_a_checkpoint_restores_the_same_objects(tmp_path):
     assert all(part[m.kind] is m for part, m in zip(parts, loaded["media"], strict=True))
 
 
-@pytest.mark.parametrize("damage", ["missing", "changed"])
+@pytest.mark.parametrize("damage", fast_cases(1, ["missing", "changed"]))
 def test_a_checkpoint_without_its_files_is_not_used(tmp_path, damage):
     picture = Image.from_pixels(np.full((2, 2, 3), 8, np.uint8))
     checkpoint.save(tmp_path / "checkpoints", 1, {}, {"image": picture})

@@ -4,6 +4,7 @@ from collections import Counter
 from random import Random
 
 import numpy as np
+import pytest
 
 from grupo.core.media import media_of
 from grupo.tasks.scenes import (
@@ -64,6 +65,7 @@ def test_shapes_differ_in_area():
     assert areas["cross"] < areas["circle"] < areas["square"]
 
 
+@pytest.mark.slow
 def test_kinds_are_balanced_answers_spread_and_seeds_repeat_tasks():
     tasks = SceneQuestions(400, seed=1).load()
     again, other = SceneQuestions(400, seed=1).load(), SceneQuestions(400, seed=2).load()

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from jaxtyping import config
 
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, Whiten, chain
 from grupo.algo.aggregation import ConstantLength, token_mean, token_sum
@@ -38,6 +39,15 @@ COMBINED = {
 }
 
 
+@pytest.fixture
+def without_shape_checks():
+    """Half of the time would be spent in them; the tests of single methods have them."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize("name", [*LIBRARY, *COMBINED])
 def test_every_method_has_every_property(name):
     violations = check_properties({**LIBRARY, **COMBINED}[name])

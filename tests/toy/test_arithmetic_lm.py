@@ -23,6 +23,7 @@ SMALL = replace(
 )
 
 
+@pytest.mark.slow
 def test_a_trained_toy_model_loads_with_transformers(tmp_path):
     folder = train_toy_model(SMALL, tmp_path / "model")
     model = AutoModelForCausalLM.from_pretrained(folder)
@@ -43,6 +44,7 @@ def test_equal_seeds_train_equal_models_and_other_seeds_others(tmp_path):
     assert not weights[0][key].equal(weights[2][key])
 
 
+@pytest.mark.slow
 def test_a_trained_model_is_not_trained_again(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     first = ensure_trained(SMALL)
@@ -58,6 +60,7 @@ def test_a_nonempty_folder_is_a_config_error(tmp_path):
         train_toy_model(SMALL, tmp_path)
 
 
+@pytest.mark.slow
 def test_training_stops_at_the_target_accuracy(tmp_path):
     train_toy_model(replace(SMALL, target_accuracy=0.0, max_steps=50), tmp_path / "model")
     summary = json.loads((tmp_path / "model" / "toy_model.json").read_text())

@@ -46,6 +46,7 @@ def areas_match(caption, image):
     return areas.tolist() == [expected.get(colour, 0) for colour in PALETTE]
 
 
+@pytest.mark.slow
 def test_wrong_caption_frac_is_the_fraction_of_wrong_captions():
     for fraction, expected in ((0.0, 300), (0.5, 150), (1.0, 0)):
         flow, rng = ShapesFlow(wrong_caption_frac=fraction), random.Random(0)

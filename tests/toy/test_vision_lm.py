@@ -40,6 +40,7 @@ class RecordingCallback(NullCallback):
         self.messages.append(message)
 
 
+@pytest.mark.slow
 def test_the_loss_falls():
     callback = RecordingCallback()
     quick = replace(QUICK, max_steps=101)

@@ -8,6 +8,7 @@ import torch
 from grupo.kernels.prefix_cache import PrefixCache
 from grupo.training.trainer import run_training
 from tests.helpers import training_components, training_recipes
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.repeated_index import RepeatedIndexCheck
 from tests.helpers.repeated_runs import assert_equal_runs, outcomes, training_process
 from tests.helpers.run_outcomes import differences, outcome
@@ -40,7 +41,8 @@ def test_every_kind_of_run_depends_neither_on_hash_seeds_nor_on_load(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in EVERY]
+    "name",
+    fast_cases(FAST[:1], EVERY),
 )
 def test_no_write_of_a_run_depends_on_the_order_of_its_rows(name, model, tmp_path):
     recipe = training_recipes.recipe(name, str(model))

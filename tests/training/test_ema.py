@@ -27,6 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_the_average_is_that_of_the_weights_after_each_update(folder):
     _, recipe = load_policy(folder / "run")
     initial = recipe.policy.build().weights()

@@ -14,6 +14,7 @@ from grupo.testing.smoke.run import echo_recipe
 from grupo.training.callbacks import NullCallback
 from grupo.training.trainer import create_trainer, reopen_trainer
 from tests.helpers.drawing_engine import DrawingEngine
+from tests.helpers.fast_cases import fast_cases
 
 GROUP_SIZE, PROMPTS = 4, 2
 STEP = PROMPTS * GROUP_SIZE * MAX_NEW_TOKENS  # tokens of a step without resampling
@@ -96,7 +97,7 @@ class InterruptingCallback(NullCallback):
             raise Interrupt
 
 
-@pytest.mark.parametrize("max_staleness", [0, 2])
+@pytest.mark.parametrize("max_staleness", fast_cases(1, [0, 2]))
 def test_a_resumed_run_counts_what_an_uninterrupted_one_counts(resampling, tmp_path, max_staleness):
     recipe = resampling.replace(max_staleness=max_staleness, eval_tasks=3)
     summary, _ = train(recipe, tmp_path / "uninterrupted")

@@ -13,6 +13,7 @@ import pytest
 from grupo.methods.rae import rae
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.resource_use import (
     PER_STEP,
     excessive_growth,
@@ -55,6 +56,7 @@ def kb_per_step(learner: Learner, steps: int, leak=lambda: None) -> float:
     return median(measure() for _ in range(3))
 
 
+@pytest.mark.slow
 def test_the_heap_does_not_grow_in_thirty_steps(learner):
     assert kb_per_step(learner, 10) < MAX_KB_PER_STEP
 
@@ -68,12 +70,15 @@ def test_interned_strings_that_come_and_go_take_no_memory_after_the_resize(learn
 
 @pytest.mark.parametrize(
     "make_object",
-    [
-        lambda: bytearray(4000),
-        lambda: [{} for _ in range(40)],
-        lambda: [0.5 + i for i in range(80)],
-        lambda: "".join(map(str, range(1200))),
-    ],
+    fast_cases(
+        1,
+        [
+            lambda: bytearray(4000),
+            lambda: [{} for _ in range(40)],
+            lambda: [0.5 + i for i in range(80)],
+            lambda: "".join(map(str, range(1200))),
+        ],
+    ),
     ids=["bytes", "dictionaries", "floats", "text"],
 )
 def test_an_object_of_4_kb_that_is_kept_at_each_step_is_detected(make_object, learner):

@@ -94,6 +94,7 @@ def test_a_run_of_which_no_checkpoint_is_there_is_not_resumed_with_another_file(
         resume_training("run")
 
 
+@pytest.mark.slow
 def test_an_extended_run_is_the_longer_one_and_keeps_the_checksum(run, recipe):
     extend_run(run, longer)
     assert [file.path for file in RunFolder.open(run).files] == ["x.gguf"]

@@ -18,6 +18,7 @@ from grupo.training.resume.start_from import describe_start, with_model
 from grupo.training.trainer import resume_training, run_training
 from grupo.util.errors import ConfigError
 from tests.helpers import training_components
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, flip_bit, outcome
 from tests.helpers.training_recipes import METHOD, base
 
@@ -59,7 +60,7 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
     assert [name for name in first if not torch.equal(first[name], second[name])] == []
 
 
-@pytest.mark.parametrize("name", ["full", "lora", "stacked", "adapters"])
+@pytest.mark.parametrize("name", fast_cases(1, ["full", "lora", "stacked", "adapters"]))
 def test_a_policy_of_all_weights_starts_from_those_of_the_run(name, folder, recipe):
     trained = weights_of(folder / ("lora" if name == "adapters" else name))
     started = with_model(recipe, str(folder / name))
@@ -69,7 +70,7 @@ def test_a_policy_of_all_weights_starts_from_those_of_the_run(name, folder, reci
     assert len(started.policy.build().parameters()) == len(recipe.policy.build().parameters())
 
 
-@pytest.mark.parametrize("name", ["lora", "stacked", "adapters"])
+@pytest.mark.parametrize("name", fast_cases(1, ["lora", "stacked", "adapters"]))
 def test_adapters_are_trained_further_with_the_same_lora(name, folder, recipe):
     started = with_model(recipe, str(folder / name))
     started = with_lora(started, started.policy.start.lora)
@@ -116,7 +117,7 @@ class StopAfterOneStep(NullCallback):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("lora", [None, LORA])
+@pytest.mark.parametrize("lora", fast_cases(1, [None, LORA]))
 def test_a_run_with_start_weights_resumes_with_the_same_bits(lora, folder, recipe, tmp_path):
     started = with_lora(with_model(recipe, str(folder / "lora")), lora)
     run_training(started, tmp_path / "whole")

@@ -99,11 +99,14 @@ def test_rollouts_that_miss_the_group_that_they_extend_are_a_group_of_their_own(
 
 @pytest.mark.parametrize(
     "sampler",
-    [
-        GroupSampler(4),
-        ResampleUntilInformative(GroupSampler(4), 3),
-        MultiTemperature(GroupSampler(2), 2, 1.5),
-    ],
+    fast_cases(
+        1,
+        [
+            GroupSampler(4),
+            ResampleUntilInformative(GroupSampler(4), 3),
+            MultiTemperature(GroupSampler(2), 2, 1.5),
+        ],
+    ),
     ids=repr,
 )
 @pytest.mark.parametrize("tokens_per_step", fast_cases([2], [1, 2, 4]))
@@ -160,7 +163,9 @@ def test_log_probabilities_are_those_of_the_weights_that_sampled_each_token(mode
     assert {version for response in in_parts for version in response.item_versions} > {0, 1, 2}
 
 
-@pytest.mark.parametrize(("tokens", "staleness"), [(2, 2), (2, 3), (3, 1), (4, 2), (1, 5)])
+@pytest.mark.parametrize(
+    ("tokens", "staleness"), fast_cases(1, [(2, 2), (2, 3), (3, 1), (4, 2), (1, 5)])
+)
 def test_no_token_is_older_than_max_staleness(model, tokens, staleness):
     _, groups, _ = trained(limited(model, tokens, staleness))
     ages = [

@@ -21,6 +21,7 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
 from grupo.training.trainer import resume_training, run_training
 from tests.helpers import vision_families
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.media_prompts import random_media
 from tests.helpers.run_outcomes import differences, outcome
 
@@ -69,12 +70,15 @@ def recipe_of(folder: Path, **fields: Any) -> Recipe:
 
 @pytest.mark.parametrize(
     ("family", "fields"),
-    [
-        ("llava", {}),
-        ("llava", {"train_projector": True, "train_tower": True}),
-        ("qwen3_vl", {}),
-        ("qwen2_vl", {"lora": Lora(4)}),
-    ],
+    fast_cases(
+        1,
+        [
+            ("llava", {}),
+            ("llava", {"train_projector": True, "train_tower": True}),
+            ("qwen3_vl", {}),
+            ("qwen2_vl", {"lora": Lora(4)}),
+        ],
+    ),
     ids=["llava", "llava-all", "qwen3-vl", "qwen2-vl-lora"],
 )
 def test_an_interrupted_run_on_pictures_ends_with_the_same_bits(family, fields, tmp_path: Path):
@@ -87,6 +91,7 @@ def test_an_interrupted_run_on_pictures_ends_with_the_same_bits(family, fields, 
     assert differences(outcome(tmp_path / "whole"), outcome(tmp_path / "cut")) == []
 
 
+@pytest.mark.slow
 def test_papo_compares_the_policy_with_masked_images(tmp_path: Path):
     vision_families.save_model(tmp_path / "model", "llava")
     recipe = recipe_of(tmp_path / "model").replace(method=papo(group_size=4))

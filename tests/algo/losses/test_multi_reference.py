@@ -46,6 +46,7 @@ def test_weights_of_the_catalogue(advantage, expected):
     assert (mass / mass.sum()).tolist() == pytest.approx(expected, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_a_bandit_reaches_the_optimal_policy():
     generator = torch.Generator().manual_seed(0)
     behaviour, first, second = torch.rand(3, 6, generator=generator).double().softmax(1)

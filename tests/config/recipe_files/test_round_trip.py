@@ -49,6 +49,7 @@ def test_the_repository_has_recipes_to_write():
     assert sum(len(recipes_of(path)) for path in FILES) > 25
 
 
+@pytest.mark.slow
 def test_the_method_of_every_entry_of_the_catalogue_is_equal_after_toml(tmp_path):
     for entry in methods():
         recipe = RECIPE.replace(method=entry.method)

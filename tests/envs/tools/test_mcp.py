@@ -47,6 +47,7 @@ def test_errors_of_tools_and_of_arguments_are_replies():
     assert (terms["tool_errors"], terms["arguments"]) == (1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_a_call_that_hangs_is_an_error_after_its_time_limit():
     (reply,), _ = replies(call("hang"), call_time_limit=0.3, variables=(("OWN", "server"),))
     assert reply == "error: TimeoutError: no answer in 0.3 s"
@@ -65,6 +66,7 @@ def test_closing_the_connection_ends_the_process(tmp_path):
     assert not Path("/proc", process.split()[-1]).exists()
 
 
+@pytest.mark.slow
 def test_a_call_that_ends_the_server_twice_is_an_error():
     (reply, after), _ = replies(call("crash"), call("add", '{"a": 1}'))
     assert reply == "error: McpToolError: the server ended during the call"

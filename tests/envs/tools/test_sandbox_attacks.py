@@ -90,6 +90,7 @@ def lone_controls(host):
         return dict(pool.map(run, LONE_ATTACKS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", ATTACKS)
 def test_attacks_are_refused(answers, category):
     backend, results, outputs = answers
@@ -101,6 +102,7 @@ def test_attacks_are_refused(answers, category):
     assert verdicts_of_others <= {"refused", "succeeded"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("category", ATTACKS)
 def test_attacks_succeed_without_a_sandbox(controls, category):
     outside = {
@@ -117,6 +119,7 @@ def test_programs_are_contained(answers):
     assert {name: outputs[name][-200:] for name in escaped} == {}
 
 
+@pytest.mark.slow
 def test_programs_are_not_contained_without_a_sandbox(lone_controls):
     contained = [a.name for a in LONE_ATTACKS if not re.search(a.control, lone_controls[a.name])]
     assert {name: lone_controls[name][-200:] for name in contained} == {}

@@ -68,6 +68,7 @@ def test_a_share_that_is_no_part_is_refused(share):
         share_of(list(all_comparisons()), share)
 
 
+@pytest.mark.slow
 def test_a_comparison_is_run_once_from_end_to_end(tmp_path, monkeypatch):
     comparison = ArmComparison(SETTING, Arm("oracle"), Arm("untrained"), "success")
     path = tmp_path / "claims.jsonl"

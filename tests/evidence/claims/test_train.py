@@ -28,6 +28,7 @@ from grupo.training.update.records import Trace
 from grupo.util.errors import ConfigError
 from grupo.util.rng import make_rng
 from grupo.util.timing import Stopwatch
+from tests.helpers.fast_cases import fast_cases
 
 PADDED = Setting("padded", "", PaddedAnswers(num_tasks=4, max_length=8), rollouts_per_step=32)
 MODES = Setting("modes", "", ManyModes(num_tasks=4, num_items=4), rollouts_per_step=32)
@@ -218,7 +219,9 @@ def test_a_run_repeats_exactly_and_depends_on_its_seed():
     assert train_arm(short, Arm("grpo()"), 1) != first
 
 
-@pytest.mark.parametrize("setting", [PADDED, TURNS], ids=lambda setting: setting.name)
+@pytest.mark.parametrize(
+    "setting", fast_cases(1, [PADDED, TURNS]), ids=lambda setting: setting.name
+)
 def test_the_oracle_learns_most_and_grpo_learns_something(setting):
     short = replace(setting, steps=20)
     metrics = {

@@ -76,6 +76,7 @@ def test_the_page_equals_what_the_command_writes():
     assert written == PAGE.read_text(encoding="utf-8"), f"run: {page.COMMAND}"
 
 
+@pytest.mark.slow
 def test_a_page_of_other_numbers_differs(fast_biases):
     grpo_row = fast_biases["grpo"]
     planted = Bias(
@@ -84,6 +85,7 @@ def test_a_page_of_other_numbers_differs(fast_biases):
     assert not set(table_lines([planted])) <= {*lines_of_page()}
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_by_the_largest_angle(choices, fast_biases):
     text = page.bias_page(choices, fast_biases)
     assert text.index("| [RLOO]") < text.index("| [DAPO]") < text.index("| [GRPO]")
@@ -103,6 +105,7 @@ def test_methods_keep_their_fraction_of_the_group():
     assert set(GROUP_ARGUMENTS) <= {entry.key for entry in methods()}
 
 
+@pytest.mark.slow
 def test_methods_with_equal_angles_share_a_line_of_the_figure(tmp_path, fast_biases):
     lines = figure.names_by_angles(fast_biases)
     assert sorted(lines[0.0, 0.0, 0.0]) == ["Dr. GRPO", "RLOO", "TOPR"]

@@ -21,10 +21,10 @@ from grupo.methods.grpo import grpo
 from grupo.models.token_statistics import TOKEN_SIGNALS
 from grupo.rollouts.samplers import GroupSampler
 from grupo.training.update.gradients import accumulate_gradients
+from tests.helpers.fast_cases import fast_cases
 
 FAST = ("dapo", "gfpo", "gspo", "kl_cov", "lite_ppo", "pods", "rloo", "skywork_or1")
 MEASURED = [entry.key for entry in methods() if not obstacle(entry.method)]
-SLOW = [pytest.param(key, marks=pytest.mark.slow) for key in MEASURED if key not in FAST]
 SMALL = FiniteEnv((FiniteTask((0.0, 1.0, 1.0), (0.3, 0.5, 0.2)),))
 PAIR = FiniteEnv((two_answers(0.3), two_answers(0.6)))
 
@@ -54,7 +54,7 @@ class LogitsPolicy:
         return iter(torch.arange(len(batch.mask)).split(3))
 
 
-@pytest.mark.parametrize("key", [*FAST, *SLOW])
+@pytest.mark.parametrize("key", fast_cases(FAST, MEASURED))
 def test_the_gradient_of_a_step_is_that_of_the_trainer(key):
     method = resolve_schedules(find_entry(key).method, 0.5)
     if any("@" in name for name in method.requires.recomputed_signals):
@@ -75,7 +75,7 @@ def test_the_gradient_of_a_step_is_that_of_the_trainer(key):
     assert expected.abs().max() > 0  # of the first update
 
 
-@pytest.mark.parametrize("key", [*FAST, *SLOW])
+@pytest.mark.parametrize("key", fast_cases(["gfpo"], MEASURED))
 def test_listing_groups_without_order_equals_listing_all_orders(key):
     """For every method of the table: the order of rollouts does not matter."""
     for env, group_size in ((PAIR, 3), (SMALL, 4)):

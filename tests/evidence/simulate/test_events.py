@@ -13,6 +13,7 @@ from grupo.evidence.simulate.events import Machine, Simulation, Workload
 from grupo.evidence.simulate.lengths import LogNormal, MeasuredLengths, parse_lengths
 from grupo.evidence.simulate.updates import BARRIERS, MAX_IMBALANCE
 from grupo.util.errors import ConfigError
+from tests.helpers.fast_cases import fast_cases
 
 COSTS = Costs(decode_step=1.0, decode_row=0.0, update_step=5.0, update_token=0.0)
 JOB = Workload(prompts=2, group_size=3, lengths=MeasuredLengths((10,)))
@@ -199,7 +200,9 @@ def test_what_a_recipe_refuses_is_refused(options):
         replace(JOB, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"max_staleness": 2}, {"tokens_per_step": 30}])
+@pytest.mark.parametrize(
+    "options", fast_cases(1, [{}, {"max_staleness": 2}, {"tokens_per_step": 30}])
+)
 def test_more_processes_are_not_slower(options):
     costs = Costs(0.01, 0.002, 0.1, 0.001, stale_token=0.001, forward_token=0.0005)
     job = Workload(8, 4, LogNormal(20, 0.8, 90), **{"max_staleness": 2, **options})

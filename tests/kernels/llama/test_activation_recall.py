@@ -18,11 +18,12 @@ from tests.helpers.activation_recall import (
     with_recomputed_activations,
 )
 from tests.helpers.conversations import conversation
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.llama_backends import backend_of, count_calls, num_threads, with_hf_backend
 from tests.helpers.tiny_lm import batch_of
 
 
-@pytest.mark.parametrize("max_tokens", [1 << 14, 64])
+@pytest.mark.parametrize("max_tokens", fast_cases(1, [1 << 14, 64]))
 @pytest.mark.parametrize("turns", [1, 3])
 def test_update_needs_no_forward_pass(policy, turns, max_tokens):
     policy.tokens_per_microbatch = max_tokens
@@ -34,7 +35,7 @@ def test_update_needs_no_forward_pass(policy, turns, max_tokens):
     assert_all_close(numbers, with_hf_modules(policy, batch))
 
 
-@pytest.mark.parametrize(("attempts", "mostly_outputs"), [(1, False), (9, True)])
+@pytest.mark.parametrize(("attempts", "mostly_outputs"), fast_cases(1, [(1, False), (9, True)]))
 def test_tokens_without_cached_output_are_never_read(llama, attempts, mostly_outputs):
     sampled_batch(llama)
     for buffer in backend_of(llama).activation_cache.buffers:

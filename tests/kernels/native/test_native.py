@@ -12,6 +12,7 @@ from grupo.kernels import native
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from tests.helpers.activation_recall import generate_rollouts, sampled_batch
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.llama_backends import count_calls, policy_of
 from tests.helpers.native_build import is_working
 from tests.helpers.paths import ROOT
@@ -35,7 +36,7 @@ def cached_files(cache: Path) -> list[Path]:
     return sorted(cache.iterdir()) if cache.exists() else []
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", fast_cases(1, DTYPES))
 def test_library_is_compiled_once_and_then_loaded_from_the_cache(cache, compiler, dtype):
     for _ in range(3):
         native.library.cache_clear()
@@ -43,6 +44,7 @@ def test_library_is_compiled_once_and_then_loaded_from_the_cache(cache, compiler
     assert compiler.num_calls == len(cached_files(cache)) == 1
 
 
+@pytest.mark.slow
 def test_each_dtype_has_its_own_library(cache, compiler):
     assert all(is_working(native.library(dtype), dtype) for dtype in DTYPES)
     assert compiler.num_calls == len(cached_files(cache)) == 2
@@ -82,7 +84,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("failure", fast_cases(1, FAILURES))
 def test_failed_compilation_leaves_no_files_and_is_repeated(cache, compiler, failure):
     compiler.set_script(FAILURES[failure])
     assert native.library(torch.float32) is None
@@ -93,7 +95,7 @@ def test_failed_compilation_leaves_no_files_and_is_repeated(cache, compiler, fai
     assert len(cached_files(cache)) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage"])
+@pytest.mark.parametrize("content", fast_cases(1, [b"", b"garbage"]))
 def test_damaged_cache_file_is_recompiled(cache, compiler, content):
     native.library(torch.float32)
     (path,) = cached_files(cache)
@@ -105,7 +107,7 @@ def test_damaged_cache_file_is_recompiled(cache, compiler, content):
     assert compiler.num_calls == 2
 
 
-@pytest.mark.parametrize("cc", ["/nonexistent", "", "/etc/passwd"])
+@pytest.mark.parametrize("cc", fast_cases(1, ["/nonexistent", "", "/etc/passwd"]))
 def test_without_a_compiler_a_policy_uses_the_hf_modules(cache, folder, monkeypatch, cc):
     native_policy = policy_of(folder)
     assert isinstance(native_policy.evaluator.backend, NativeLlamaBackend)
@@ -159,6 +161,7 @@ def test_no_line_is_logged_when_the_library_works(cache, compiler, caplog):
     assert caplog.messages == []
 
 
+@pytest.mark.slow
 def test_without_a_cache_folder_the_library_is_compiled_each_time(compiler, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     # a file cannot be a folder, not even for root

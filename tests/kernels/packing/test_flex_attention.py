@@ -68,7 +68,7 @@ def flex_and_tree(
     return FlexLayout(packed).attend(0, *qkv, config), TreeAttention(packed).attend(0, *qkv, config)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=str)
+@pytest.mark.parametrize("config", fast_cases(2, CONFIGS), ids=str)
 @pytest.mark.parametrize("name", fast_cases(1, ROWS))
 def test_outputs_match_tree_attention(name: str, config: AttentionConfig):
     packed = pack_rows(ROWS[name])
@@ -141,7 +141,7 @@ def dense_blocks(mask: BlockMask) -> tuple[Tensor, Tensor]:
 TREES = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=300), min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize("window", [inf, 1, 40, 200])
+@pytest.mark.parametrize("window", fast_cases(1, [inf, 1, 40, 200]))
 @settings(max_examples=30, deadline=None)
 @given(rows=TREES, shared=st.integers(0, 280))
 def test_blocks_of_random_rows_are_those_of_the_dense_mask(rows, shared, window):
@@ -164,7 +164,7 @@ def test_positions_are_those_of_the_rows():
     assert torch.equal(FlexLayout(packed).position, packed.position)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=str)
+@pytest.mark.parametrize("config", fast_cases(2, CONFIGS), ids=str)
 def test_float64_outputs_equal_tree_attention(config: AttentionConfig):
     packed = pack_rows(ROWS["large tree"])
     qkv = random_qkv(len(packed.token))

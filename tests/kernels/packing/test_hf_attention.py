@@ -16,6 +16,7 @@ from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.models.loading import enable_gradient_checkpointing
 from tests.helpers.attention_models import SUPPORTED, UNSUPPORTED
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.packed_rows import padded
 from tests.helpers.recurrent_model import RECURRENT, random_model
 
@@ -178,7 +179,7 @@ def test_a_model_with_other_layers_than_attention_names_their_type():
         hf_attention.use_packed_attention(random_model(RECURRENT["lfm2"]()))
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen3"])
+@pytest.mark.parametrize("family", fast_cases(1, ["llama", "qwen3"]))
 def test_a_model_whose_layers_amplify_rounding_is_packed_in_bfloat16(family):
     model = random_model(SUPPORTED[family](num_hidden_layers=64)).bfloat16()
     both_rounded = [own(model), packed(with_packed_attention(model))]

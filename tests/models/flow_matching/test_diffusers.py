@@ -10,6 +10,7 @@ from grupo.models.lora import Lora
 from grupo.storage import tensor_text
 from grupo.util.errors import ConfigError
 from tests.helpers import tiny_diffusers_pipeline, tiny_flow
+from tests.helpers.fast_cases import fast_cases
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of diffusers and transformers
 PROMPTS = ("a red square", "blue")
@@ -21,7 +22,9 @@ def flow(tmp_path_factory):
     return Flow(folder, num_steps=3)
 
 
-@pytest.mark.parametrize("changes", [{}, {"guidance_scale": 4.0}, {"lora": Lora(rank=2)}], ids=str)
+@pytest.mark.parametrize(
+    "changes", fast_cases(1, [{}, {"guidance_scale": 4.0}, {"lora": Lora(rank=2)}]), ids=str
+)
 def test_evaluated_logp_matches_generation(flow, changes):
     policy = replace(flow, **changes).build()
     batch = tiny_flow.batch_of(policy, tiny_flow.generate(policy.actor(1), PROMPTS))

@@ -90,6 +90,7 @@ METHODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fast_cases(1, METHODS))
 def test_method_learns_and_with_negated_advantages_it_does_not(name, recipe, tmp_path):
     method = METHODS[name].replace(updates=TWO_MINIBATCHES)
@@ -129,6 +130,7 @@ def test_it_learns_with_a_reference_and_with_stale_rollouts(recipe, tmp_path, ch
     assert gain(recipe.replace(**change), tmp_path / "run") > 0.05
 
 
+@pytest.mark.slow
 def test_sde_window_learns(recipe, flow, tmp_path):
     policy = replace(flow, sde_window=(0, 1))
     assert gain(recipe.replace(policy=policy), tmp_path / "run") > 0.05
@@ -160,7 +162,7 @@ class StopAfterThreeSteps(NullCallback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize("staleness", fast_cases(1, [0, 1]))
 def test_resumed_run_matches_an_uninterrupted_run(recipe, tmp_path, staleness):
     recipe = recipe.replace(max_staleness=staleness, save_every=2, max_steps=4)
     run_training(recipe, tmp_path / "whole")

@@ -83,6 +83,7 @@ def test_a_limit_of_files_ends_in_one_message_and_leaves_nothing(file, cache, li
     assert converted_folder(file).is_dir()
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_in_one_message_and_leaves_nothing(tmp_path, file, cache):
     namespace = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
     mount = 'mkdir -p "$1" && mount -t tmpfs -o size=64k none "$1"'

@@ -160,6 +160,7 @@ def test_every_prefix_of_the_header_is_cut_off(file):
             read_header(file)
 
 
+@pytest.mark.slow
 def test_a_changed_byte_of_the_header_raises_nothing_but_our_errors(file):
     whole = file.read_bytes()
     refused = 0

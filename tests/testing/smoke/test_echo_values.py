@@ -52,7 +52,7 @@ READERS = [
 ]
 
 
-@pytest.mark.parametrize("entry", fast_cases(20, READERS), ids=lambda entry: entry.key)
+@pytest.mark.parametrize("entry", fast_cases(8, READERS), ids=lambda entry: entry.key)
 def test_a_method_checked_by_a_run_reads_values_that_differ(entry):
     torch.set_num_threads(1)
     assert constant_values(entry.method) == {}

@@ -29,6 +29,7 @@ from grupo.testing.smoke.grpo_difference import (
     reference_acts,
 )
 from grupo.testing.smoke.report_card import report_card
+from tests.helpers.fast_cases import fast_cases
 
 ENTRIES = {entry.key: entry for entry in methods()}
 # GRPO's gradient and filter on rollouts of their own: steps are generated to see the difference
@@ -157,11 +158,14 @@ def test_the_counterpart_keeps_the_kl_divergence_and_the_update_plan():
 
 @pytest.mark.parametrize(
     ("paper", "status", "passed"),
-    [
-        (None, "no", True),
-        (Paper("A title"), "FAILED", False),
-        (Paper("A title", equals_grpo_when=SAME_POLICY), "passed", True),
-    ],
+    fast_cases(
+        1,
+        [
+            (None, "no", True),
+            (Paper("A title"), "FAILED", False),
+            (Paper("A title", equals_grpo_when=SAME_POLICY), "passed", True),
+        ],
+    ),
     ids=["no paper", "undeclared", "declared"],
 )
 def test_only_a_method_with_a_paper_can_fail_to_differ(paper, status, passed):

@@ -29,6 +29,7 @@ def test_grpo_learns_and_unlearns_with_flipped_sign(results):
     assert flipped.gain < 0
 
 
+@pytest.mark.slow
 def test_a_smoke_run_is_reproducible(results):
     assert train_on_echo(grpo(), max_steps=25) == results[0]
 

@@ -11,6 +11,7 @@ from grupo.storage.checkpoint import CorruptRun
 from grupo.training.resume.load_run import load_checkpoint
 from grupo.training.resume.run_dir import RunFolder
 from grupo.util.errors import ConfigError
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.resumed_runs import assert_same_outcome
 from tests.helpers.run_outcomes import flip_bit
 
@@ -36,6 +37,7 @@ def test_the_step_with_the_best_evaluation_is_kept_and_named_in_the_summary(run)
     assert saved == {f"step-{best:08d}", "step-00000005"}
 
 
+@pytest.mark.slow
 def test_the_best_the_last_and_a_given_checkpoint_are_loaded(run):
     recipe = RunFolder.open(run).recipe
     (best,) = summary(run)["best_steps"]
@@ -76,11 +78,14 @@ def test_a_run_killed_while_it_keeps_the_best_ends_with_the_same_checkpoints(
 
 @pytest.mark.parametrize(
     ("recipe", "reason"),
-    [
-        ("grpo", "max_steps is 5"),
-        ("patience", "eval/sampled has not exceeded "),
-        ("kl limit", "policy/kl_ref is "),
-    ],
+    fast_cases(
+        1,
+        [
+            ("grpo", "max_steps is 5"),
+            ("patience", "eval/sampled has not exceeded "),
+            ("kl limit", "policy/kl_ref is "),
+        ],
+    ),
 )
 def test_the_reason_of_the_end_is_printed_and_in_the_summary(
     recipe, reason, training_process, tmp_path

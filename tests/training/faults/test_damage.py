@@ -37,6 +37,7 @@ def flip_bit(content: bytes, at: int, bit: int) -> bytes:
     return content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_flipped_bit_in_any_byte_of_a_small_file_is_detected(run, name):
     content = (run / "step-00000002" / name).read_bytes()
@@ -45,6 +46,7 @@ def test_a_flipped_bit_in_any_byte_of_a_small_file_is_detected(run, name):
     assert checkpoint_contents.loaded(run).step == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_file_truncated_at_any_byte_is_detected(run, name):
     content = (run / "step-00000002" / name).read_bytes()

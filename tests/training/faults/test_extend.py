@@ -102,6 +102,7 @@ def test_new_schedules_are_reported_with_their_values(training_process, tmp_path
     )
 
 
+@pytest.mark.slow
 def test_a_run_is_extended_twice_and_records_both_earlier_recipes(four, training_process):
     assert training_process("extend", four, changes=FIVE).succeeded
     assert training_process("extend", four, changes={"max_steps": 6}).succeeded
@@ -115,6 +116,7 @@ def test_a_run_is_extended_twice_and_records_both_earlier_recipes(four, training
     assert "was edited or damaged" in training_process("resume", four).error
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_early_goes_on_only_with_another_limit(training_process, tmp_path):
     run = tmp_path / "run"
     assert training_process("train", run, recipe="patient of 20").succeeded

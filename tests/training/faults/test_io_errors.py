@@ -17,6 +17,7 @@ from tests.helpers.failing_disk import (
     fail_each_call,
     fail_each_call_of_a_first_save,
 )
+from tests.helpers.fast_cases import fast_cases
 
 
 @pytest.fixture
@@ -31,7 +32,8 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "sticky"), [*((name, False) for name in ERRORS), ("ENOSPC", True), ("EIO", True)]
+    ("error", "sticky"),
+    fast_cases(3, [*((name, False) for name in ERRORS), ("ENOSPC", True), ("EIO", True)]),
 )
 def test_an_error_at_any_call_of_a_save_leaves_earlier_checkpoints_intact(
     error, sticky, run, tmp_path
@@ -43,7 +45,7 @@ def test_an_error_at_any_call_of_a_save_leaves_earlier_checkpoints_intact(
     assert failed.count("fsync") == 6 + 1 + 1 + 1 + 1
 
 
-@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+@pytest.mark.parametrize("error", fast_cases(1, ["ENOSPC", "EIO"]))
 def test_partial_writes_leave_earlier_checkpoints_intact(error, run, tmp_path):
     failed = fail_each_call(run, tmp_path, code=getattr(errno, error), most=100)
     assert failed.count("write") > 30  # of some 3,500 bytes

@@ -61,6 +61,7 @@ def test_a_save_passes_each_kill_point_once_in_order(tmp_path, monkeypatch):
     assert PointRecorder.names == list(fault_injection.SAVE_POINTS)
 
 
+@pytest.mark.slow
 def test_the_environment_variable_names_the_point_and_the_count(tmp_path):
     code, lines = run_program(
         sys.executable, SAVER, "killed_by_environment", tmp_path, GRUPO_KILL_AT="save/renamed:3"

@@ -63,6 +63,7 @@ def recorded(root, old, save):
     return before, disk.calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "save"),
     fast_cases(

@@ -34,6 +34,7 @@ def test_a_resumed_run_repeats_schedules_that_follow_the_time(killed_run, traini
     assert logged(killed_run) == before
 
 
+@pytest.mark.slow
 def test_without_its_clock_a_resumed_run_differs(killed_run, training_process):
     before = logged(killed_run)
     (killed_run / "clock.jsonl").unlink()

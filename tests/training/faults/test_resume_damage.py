@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, files, flip_bit, outcome
 
 
@@ -41,7 +42,7 @@ def test_a_run_resumed_from_the_older_checkpoint_ends_with_the_same_bits(
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
-@pytest.mark.parametrize("pointer", [None, b"", b"step-00000004 0\n", b"\0" * 79])
+@pytest.mark.parametrize("pointer", fast_cases(1, [None, b"", b"step-00000004 0\n", b"\0" * 79]))
 def test_the_newest_intact_checkpoint_is_used_if_the_pointer_is_damaged(
     pointer, killed_run, training_process
 ):
@@ -60,6 +61,7 @@ def offset_of_step(journal: Path, step: int) -> int:
     return journal.read_bytes().index(f'{{"step": {step},'.encode()) + 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journal", JOURNALS)
 def test_a_flipped_byte_before_every_checkpoint_is_refused_and_its_line_named(
     journal, killed_run, training_process
@@ -76,7 +78,7 @@ def test_a_flipped_byte_before_every_checkpoint_is_refused_and_its_line_named(
     assert files(killed_run) == before
 
 
-@pytest.mark.parametrize("journal", JOURNALS)
+@pytest.mark.parametrize("journal", fast_cases(1, JOURNALS))
 def test_a_flipped_byte_after_the_older_checkpoint_is_written_again(
     journal, killed_run, training_process
 ):

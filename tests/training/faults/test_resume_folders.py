@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grupo.storage.lock import Lock
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, files, flip_bit, outcome
 
 
@@ -44,7 +45,9 @@ def test_a_run_without_its_checkpoints_is_refused_and_left_unchanged(killed_run,
     assert files(killed_run) == before
 
 
-@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
+@pytest.mark.parametrize(
+    "journal", fast_cases(1, ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
+)
 def test_a_torn_line_at_the_end_of_a_journal_is_removed(journal, killed_run, training_process):
     with (killed_run / journal).open("ab") as file:
         file.write(b'{"step": 4, "rew\0\0\0\0')
@@ -52,7 +55,9 @@ def test_a_torn_line_at_the_end_of_a_journal_is_removed(journal, killed_run, tra
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
-@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
+@pytest.mark.parametrize(
+    "journal", fast_cases(1, ["metrics.jsonl", "rollouts.jsonl", "responses.jsonl"])
+)
 @pytest.mark.parametrize("length", [0, 100])
 def test_a_journal_shorter_than_in_the_checkpoint_is_refused(
     journal, length, killed_run, training_process
@@ -132,6 +137,7 @@ def test_a_finished_run_is_reported_and_stays_unchanged(finished, training_proce
     assert files(finished) == before
 
 
+@pytest.mark.slow
 def test_a_finished_run_with_a_damaged_last_checkpoint_is_finished_again(
     finished, training_process
 ):
@@ -141,6 +147,7 @@ def test_a_finished_run_with_a_damaged_last_checkpoint_is_finished_again(
     assert differences(training_process.uninterrupted("grpo").outcome, outcome(finished)) == []
 
 
+@pytest.mark.slow
 def test_two_processes_cannot_train_in_one_folder(killed_run, training_process, tmp_path):
     before, fresh = files(killed_run), tmp_path / "fresh"
     fresh.mkdir()
@@ -162,6 +169,7 @@ def test_two_processes_cannot_train_in_one_folder(killed_run, training_process, 
         assert differences(training_process.uninterrupted("grpo").outcome, outcome(run)) == []
 
 
+@pytest.mark.slow
 def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_can_be_resumed(
     training_process, tmp_path
 ):

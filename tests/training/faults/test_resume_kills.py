@@ -26,18 +26,9 @@ ONCE = {
     "save/removing",
 }
 OFTEN = tuple(name for name in NAMES if name not in ONCE)
-PRIORITY = (
-    "step/begin",
-    "step/updated",
-    "step/logging",
-    "step/saved",
-    "save/renamed",
-    "save/ended",
-)
+PRIORITY = ("step/updated", "step/saved", "save/renamed")
 CONFIGURATIONS = [name for name in CHANGES if name not in ("grpo", "long", "other seed")]
-FAST_CONFIGURATIONS = (
-    *("kl", "async", "tokens per step async", "lora", "replay async", "turns", "flow"),
-)
+FAST_CONFIGURATIONS = ("async", "turns")
 slow = pytest.mark.slow
 
 
@@ -57,13 +48,13 @@ def test_a_run_passes_every_kill_point(training_process):
 
 @pytest.mark.parametrize(
     ("name", "which"),
-    [
-        *((name, "first") for name in NAMES if name in ONCE),
-        *fast_cases(
-            [(name, "middle") for name in PRIORITY],
-            [(name, which) for name in OFTEN for which in ("first", "middle", "last")],
-        ),
-    ],
+    fast_cases(
+        [("run/begin", "first"), *((name, "middle") for name in PRIORITY)],
+        [
+            *((name, "first") for name in NAMES if name in ONCE),
+            *((name, which) for name in OFTEN for which in ("first", "middle", "last")),
+        ],
+    ),
 )
 def test_a_run_killed_at_a_point_ends_with_the_same_bits(name, which, training_process, tmp_path):
     assert_same_outcome(
@@ -71,6 +62,7 @@ def test_a_run_killed_at_a_point_ends_with_the_same_bits(name, which, training_p
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fast_cases(1, fault_injection.EMA_POINTS))
 def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
     name, training_process, tmp_path
@@ -79,7 +71,7 @@ def test_a_run_with_averaged_weights_killed_at_a_point_ends_with_the_same_bits(
     assert_same_outcome(training_process, tmp_path / "run", "ema", kill)
 
 
-@pytest.mark.parametrize("name", fault_injection.REPLAY_BUFFER_POINTS)
+@pytest.mark.parametrize("name", fast_cases(1, fault_injection.REPLAY_BUFFER_POINTS))
 @pytest.mark.parametrize("which", fast_cases(["middle"], ["first", "middle", "last"]))
 def test_a_run_with_a_pool_killed_at_a_point_ends_with_the_same_bits(
     name, which, training_process, tmp_path
@@ -89,6 +81,7 @@ def test_a_run_with_a_pool_killed_at_a_point_ends_with_the_same_bits(
     assert list((tmp_path / "run" / "replay_buffer").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fast_cases(1, fault_injection.MEDIA_POINTS))
 @pytest.mark.parametrize("which", fast_cases(1, ["first", "last"]))
 def test_a_run_with_pictures_killed_at_a_point_ends_with_the_same_bits(
@@ -132,6 +125,7 @@ def test_a_resumed_run_can_be_killed_again(kills, training_process, tmp_path):
     assert_same_outcome(training_process, tmp_path / "run", "grpo", *kills)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=slow) for seed in range(1, 11))])
 def test_a_run_killed_ten_times_at_random_ends_with_the_same_bits(seed, training_process, tmp_path):
     rng, seconds = Random(seed), training_process.uninterrupted("long").seconds
@@ -144,7 +138,7 @@ def test_a_run_killed_ten_times_at_random_ends_with_the_same_bits(seed, training
     assert_same_outcome(training_process, tmp_path / "run", "long")
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("by", fast_cases(1, [signal.SIGTERM, signal.SIGINT]))
 def test_a_run_stopped_by_a_signal_resumes_with_the_same_bits(by, training_process, tmp_path):
     """The signal is sent after the first step; Python may handle it some steps later."""
     logged = str(tmp_path / "run" / "metrics.jsonl")

@@ -59,6 +59,7 @@ def test_the_sure_arm_is_chosen_and_the_return_conditioned_policy_gambles():
     assert [choice(seed) for seed in SEEDS] == [SURE] * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("weight", "arm"), [(0.0, GAMBLE), (1.0, SURE)])
 def test_a_latent_that_knows_the_luck_at_the_start_forgets_it_under_the_constraint(weight, arm):
     log_ = gambling_bandit(0)
