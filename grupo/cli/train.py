@@ -18,6 +18,7 @@ from grupo.cli.options import (
     VerboseOption,
     WandbOption,
 )
+from grupo.distributed.phase import Phase
 from grupo.distributed.start import is_rank_0
 from grupo.util.console import out, print_error, print_line
 from grupo.util.errors import ConfigError
@@ -142,7 +143,7 @@ def resume_command(
 
     for message in extend_run(run, change) if is_rank_0() else ():
         print_line(message)
-    exchange_json(started_ranks(), None, "run extended")
+    exchange_json(started_ranks(), None, Phase.RUN_EXTENDED)
     _resume_run(run, make_callback(run, verbose=verbose, **loggers))
 
 
@@ -203,7 +204,7 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
     beginning = [str(folder), resume_if_exists and (folder / RECIPE).exists()]
-    path, exists = broadcast_from_rank_0(started_ranks(), beginning, "folder of the run named")
+    path, exists = broadcast_from_rank_0(started_ranks(), beginning, Phase.RUN_FOLDER_NAMED)
     return Path(path), exists
 
 
@@ -221,7 +222,7 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
     if is_rank_0():
         RunFolder.check_empty(folder)
         ensure_toy_model(recipe, callback)
-    exchange_json(ranks, None, "model of the quickstart trained")
+    exchange_json(ranks, None, Phase.QUICKSTART_MODEL_TRAINED)
     start = describe_start(recipe.policy)
     if start and is_rank_0():
         print_line(start)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json
+from grupo.distributed.phase import Phase
 from grupo.util.errors import ConfigError
 from grupo.util.exit_codes import CommandError
 
@@ -17,7 +18,7 @@ class RanksDifferError(CommandError):
 
 def check_same_values(ranks: Ranks, values: Mapping[str, str]) -> None:
     """Raise `ConfigError` if a rank has another value, such as another version of a library."""
-    by_rank = exchange_json(ranks, dict(values), "versions compared")
+    by_rank = exchange_json(ranks, dict(values), Phase.VERSIONS_COMPARED)
     for rank, others in enumerate(by_rank):
         for name, value in by_rank[0].items():
             if others[name] != value:
@@ -32,7 +33,7 @@ def check_same_weights(ranks: Ranks, weights: Mapping[str, Tensor]) -> None:
     if ranks.size == 1:
         return
     sums = {name: _sum_of_bits(weight) for name, weight in weights.items()}
-    by_rank = exchange_json(ranks, sums, "weights compared")
+    by_rank = exchange_json(ranks, sums, Phase.WEIGHTS_COMPARED)
     for rank, others in enumerate(by_rank):
         different = [name for name in sums if others[name] != by_rank[0][name]]
         if different:

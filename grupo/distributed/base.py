@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from grupo.distributed.phase import Phase
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -32,7 +34,7 @@ class Ranks(Protocol):
         """Keep a report in a file, from now on: where every rank is."""
         ...
 
-    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+    def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         """The data of all ranks, by rank.
 
         Args:
@@ -42,7 +44,7 @@ class Ranks(Protocol):
         """
         ...
 
-    def sum(self, tensors: "Sequence[Tensor]", phase: str) -> None:
+    def sum(self, tensors: "Sequence[Tensor]", phase: Phase) -> None:
         """Replace each tensor by its sum over the ranks, with the same bits on every rank."""
         ...
 
@@ -59,10 +61,10 @@ class SingleRank:
     def report_to(self, file: Path) -> None:
         file.unlink(missing_ok=True)  # of several ranks that trained before
 
-    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+    def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         return [data]
 
-    def sum(self, tensors: "Sequence[Tensor]", phase: str) -> None:
+    def sum(self, tensors: "Sequence[Tensor]", phase: Phase) -> None:
         pass
 
 

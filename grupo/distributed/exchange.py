@@ -13,6 +13,7 @@ from torch import Tensor
 from grupo.core.media import Media, media_of
 from grupo.core.types import Group, Task
 from grupo.distributed.base import Channel, Ranks
+from grupo.distributed.phase import Phase
 from grupo.storage import media_files, rollout_json
 from grupo.util.exit_codes import CommandError
 from grupo.util.out_of_memory import is_out_of_memory
@@ -36,7 +37,7 @@ def share_of_rank(ranks: Ranks, count: int) -> range:
 def exchange_json(
     ranks: Ranks,
     value: Any,
-    phase: str,
+    phase: Phase,
     channel: Channel = "update",
     known_media: Iterable[Media] = (),
 ) -> list[Any]:
@@ -58,7 +59,7 @@ def exchange_json(
     return [_parse(zlib.decompress(part), dict(known)) for part in data]
 
 
-def collect_json(ranks: Ranks, value: Any, phase: str) -> list[Any]:
+def collect_json(ranks: Ranks, value: Any, phase: Phase) -> list[Any]:
     """The JSON values of the other ranks, on the first rank; on the others nothing is decoded."""
     if ranks.size == 1:
         return []
@@ -98,12 +99,12 @@ def _parse(text: bytes, known: dict[str, Media]) -> Any:
     return json.loads(text, object_hook=restore)
 
 
-def broadcast_from_rank_0(ranks: Ranks, value: Any, phase: str) -> Any:
+def broadcast_from_rank_0(ranks: Ranks, value: Any, phase: Phase) -> Any:
     """The JSON value of rank 0, such as a time, by which all ranks decide alike."""
     return exchange_json(ranks, value if ranks.rank == 0 else None, phase)[0]
 
 
-def any_rank(ranks: Ranks, flag: bool, phase: str) -> bool:
+def any_rank(ranks: Ranks, flag: bool, phase: Phase) -> bool:
     """Whether the flag of some rank is set."""
     return any(exchange_json(ranks, flag, phase))
 
@@ -122,7 +123,7 @@ def out_of_memory_on_all(ranks: Ranks) -> Iterator[None]:
         if ranks.size == 1 or not is_out_of_memory(raised):
             raise
         error = raised
-    if any_rank(ranks, error is not None, "memory sufficed"):
+    if any_rank(ranks, error is not None, Phase.MEMORY_SUFFICED):
         raise OutOfMemoryOnARankError from error
 
 
@@ -159,12 +160,12 @@ def name_lost_rank(ranks: Ranks) -> Iterator[None]:
         yield
     except RuntimeError as error:
         if isinstance(error, torch.distributed.DistError) or "gloo" in str(error):
-            ranks.exchange(b"", "weights gathered")  # it meets the other ranks
+            ranks.exchange(b"", Phase.WEIGHTS_GATHERED)  # it meets the other ranks
         raise
 
 
 def exchange_groups(
-    ranks: Ranks, own: Mapping[int, Group], tasks: Sequence[Task], phase: str, channel: Channel
+    ranks: Ranks, own: Mapping[int, Group], tasks: Sequence[Task], phase: Phase, channel: Channel
 ) -> list[Group]:
     """The groups of all ranks, in the order of their tasks.
 
@@ -212,7 +213,7 @@ def sum_counts(parts: Iterable[Mapping[str, Number]]) -> dict[str, Number]:
 
 
 @torch.no_grad()
-def sum_gradients(ranks: Ranks, parameters: Sequence[Tensor], phase: str) -> None:
+def sum_gradients(ranks: Ranks, parameters: Sequence[Tensor], phase: Phase) -> None:
     """Add the gradients of all ranks; a rank without a gradient of a parameter adds 0.
 
     Parameters without gradient on every rank stay without.

@@ -9,6 +9,7 @@ from pathlib import Path
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.distributed.base import Channel
 from grupo.distributed.exchange import exchange_groups
+from grupo.distributed.phase import Phase
 
 REPEATS = 5  # of which the fastest counts
 
@@ -27,11 +28,11 @@ class _OtherRank:
     def report_to(self, file: Path) -> None:
         pass
 
-    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+    def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         self.calls.append(time.perf_counter())
         return [data]
 
-    def sum(self, tensors: Sequence[object], phase: str) -> None:
+    def sum(self, tensors: Sequence[object], phase: Phase) -> None:
         pass
 
 
@@ -49,7 +50,7 @@ def exchange_seconds(tokens: int = 500, rollouts: int = 32) -> tuple[float, floa
     for _ in range(REPEATS):
         other = _OtherRank()
         begin = time.perf_counter()
-        exchange_groups(other, {0: group}, [task], "rollouts generated", "generate")
+        exchange_groups(other, {0: group}, [task], Phase.ROLLOUTS_GENERATED, "generate")
         end = time.perf_counter()
         measured = other.calls[0] - begin, end - other.calls[0]
         best = (min(best[0], measured[0]), min(best[1], measured[1]))

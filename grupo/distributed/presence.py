@@ -13,6 +13,7 @@ from typing import Any
 from torch.distributed import DistError, Store  # pyright: ignore[reportPrivateImportUsage]
 
 from grupo.distributed.base import Channel
+from grupo.distributed.phase import Phase
 from grupo.distributed.rank_report import RankPlace, write_report
 from grupo.util.exit_codes import CommandError
 
@@ -62,7 +63,7 @@ class Presence:
         self.thread = Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
         self.thread.start()
 
-    def meet(self, phase: str, channel: Channel) -> None:
+    def meet(self, phase: Phase, channel: Channel) -> None:
         """Wait until every rank has reached this call.
 
         Raises:
@@ -71,9 +72,9 @@ class Presence:
         try:
             self._meet(self.stores[channel], phase, channel)
         except DistError as error:
-            raise RankLostError(f"{phase!r}: {STORE_LOST}") from error
+            raise RankLostError(f"'{phase}': {STORE_LOST}") from error
 
-    def _meet(self, store: Store, phase: str, channel: Channel) -> None:
+    def _meet(self, store: Store, phase: Phase, channel: Channel) -> None:
         number = self.num_meetings[channel] = self.num_meetings[channel] + 1
         arrival = json.dumps({"phase": phase, "number": number, "time": time.time()})
         store.set(f"{channel}/rank/{self.rank}", arrival)
@@ -93,20 +94,20 @@ class Presence:
             ):
                 raise RankLostError(problem)
 
-    def describe(self, phase: str) -> str:
+    def describe(self, phase: Phase) -> str:
         """A sentence about the ranks without a recent heartbeat, after a failed collective."""
         time.sleep(2 * HEARTBEAT_INTERVAL)  # a rank that just ended has a recent one
         try:
             heartbeats = self._heartbeats(self.stores["update"])
         except DistError:
-            return f"The exchange {phase!r} failed: {STORE_LOST}"
+            return f"The exchange '{phase}' failed: {STORE_LOST}"
         lost = [
             f"rank {rank} ({place}) was last seen {seconds:.0f} s ago"
             for rank, (place, seconds) in heartbeats.items()
             if seconds > 2 * HEARTBEAT_INTERVAL
         ]
         ranks = "; ".join(lost) or "all ranks still send heartbeats"
-        return f"The exchange {phase!r} failed: {ranks}."
+        return f"The exchange '{phase}' failed: {ranks}."
 
     def report_to(self, file: Path) -> None:
         """Write where every rank is into a file, now and with each heartbeat."""
@@ -120,7 +121,7 @@ class Presence:
         self.thread.join()
 
     def _problem(
-        self, store: Store, channel: Channel, number: int, phase: str, waited: float
+        self, store: Store, channel: Channel, number: int, phase: Phase, waited: float
     ) -> str:
         """Why it is useless to wait longer; "" if it is not."""
         heartbeats = self._heartbeats(store)
@@ -130,7 +131,7 @@ class Presence:
                 continue
             place, silence = heartbeats.get(rank, ("not started", waited))
             last = f"{arrival['phase']!r}" if arrival["number"] else "nothing yet"
-            where = f"rank {rank} ({place}) has not reached {phase!r}; the last that it reached was"
+            where = f"rank {rank} ({place}) has not reached '{phase}'; the last that it reached was"
             if silence > self.lost_after:
                 return f"{where} {last}, and it was last seen {silence:.0f} s ago."
             if waited > self.patience:

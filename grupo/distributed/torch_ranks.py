@@ -14,6 +14,7 @@ from torch.distributed import PrefixStore, ProcessGroup, Store, TCPStore  # pyri
 from torch.distributed.device_mesh import DeviceMesh
 
 from grupo.distributed.base import Channel
+from grupo.distributed.phase import Phase
 from grupo.distributed.presence import Presence, RankLostError
 from grupo.util.errors import ConfigError
 from grupo.util.terminal_text import printable_message
@@ -75,7 +76,7 @@ class TorchRanks:
         if self.rank == 0:
             self.presence.report_to(file)
 
-    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+    def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         group = self.groups[channel]
         with self._collective(phase, channel):
             own = torch.tensor([len(data)])
@@ -89,7 +90,7 @@ class TorchRanks:
             part[:length].numpy().tobytes() for part, length in zip(parts, lengths, strict=True)
         ]
 
-    def sum(self, tensors: Sequence[Tensor], phase: str) -> None:
+    def sum(self, tensors: Sequence[Tensor], phase: Phase) -> None:
         with self._collective(phase, "update"):
             for tensor in tensors:
                 on_device = tensor.device.type == "cuda"
@@ -115,7 +116,7 @@ class TorchRanks:
         torch.cuda.set_device(self.local_rank)
 
     @contextmanager
-    def _collective(self, phase: str, channel: Channel) -> Iterator[None]:
+    def _collective(self, phase: Phase, channel: Channel) -> Iterator[None]:
         """Wait for all ranks first: a missing one is named, and the collective does not hang."""
         self.presence.meet(phase, channel)
         try:

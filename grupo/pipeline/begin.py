@@ -10,6 +10,7 @@ from torch import Tensor
 from grupo.core.component import component_fields
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
+from grupo.distributed.phase import Phase
 from grupo.models.start_weights import StartWeights
 from grupo.pipeline.export import with_exported
 from grupo.pipeline.merge import Merged, MergedWeights
@@ -81,7 +82,7 @@ def _with_merged(recipe: Recipe, visit: Visit, progress: PipelineProgress, ranks
     runs = [progress.run_of(name) for name in merged.names]
     file = visit.folder / MERGED
     digest = _write_merge(file, merged, runs) if ranks.rank == 0 else ""
-    digest = broadcast_from_rank_0(ranks, digest, "weights merged")
+    digest = broadcast_from_rank_0(ranks, digest, Phase.WEIGHTS_MERGED)
     model: Any = RunFolder.open(_run(runs[0][0])).recipe.policy.model
     return recipe.replace(
         policy=started_policy(recipe.policy, model, StartWeights(str(file), digest))

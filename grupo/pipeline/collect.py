@@ -12,6 +12,7 @@ from grupo.core.media import Media
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
+from grupo.distributed.phase import Phase
 from grupo.pipeline.data_stage import new_data_file, sampled_policy
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import sample_groups
@@ -133,7 +134,9 @@ def sample_collection(
             part = sampled.tasks[first : first + size]
             resized = [replace(task, group_size=0) for task in part]  # the sampler's own size
             groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
-            counts = exchange_json(ranks, actor.generated_tokens, "collected tokens", "generate")
+            counts = exchange_json(
+                ranks, actor.generated_tokens, Phase.ANSWERS_COLLECTED, "generate"
+            )
             tokens += sum(sum_counts(counts).values())
     return Collection(groups, tokens)
 

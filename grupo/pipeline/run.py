@@ -10,6 +10,7 @@ import torch
 
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
+from grupo.distributed.phase import Phase
 from grupo.distributed.start import started_ranks
 from grupo.pipeline.begin import begin_recipe
 from grupo.pipeline.merge import Merged
@@ -59,7 +60,7 @@ def begin_pipeline(
     """As `run_pipeline`, for a pipeline that was checked."""
     ranks = started_ranks()
     root = Path(
-        broadcast_from_rank_0(ranks, str(run or unused_folder()), "folder of the pipeline named")
+        broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.PIPELINE_FOLDER_NAMED)
     )
     with _create(pipeline, root, ranks):
         run_stages(pipeline, root, callback_of, ranks)
@@ -99,7 +100,7 @@ def run_stages(pipeline: Pipeline, root: Path, callback_of: CallbackOfFolder, ra
     all_visits = list(visits(pipeline, root.resolve()))
     for visit in all_visits:
         is_skipped = False
-        if not broadcast_from_rank_0(ranks, (visit.folder / SUMMARY).is_file(), "stage found"):
+        if not broadcast_from_rank_0(ranks, (visit.folder / SUMMARY).is_file(), Phase.STAGE_FOUND):
             is_skipped = progress.must_skip(visit)
             callback = callback_of(visit.folder) if ranks.rank == 0 else NullCallback()
             callback.on_message(describe_visit(visit, len(all_visits), skipped=is_skipped))
@@ -111,10 +112,10 @@ def run_stages(pipeline: Pipeline, root: Path, callback_of: CallbackOfFolder, ra
 def _run_stage(visit: Visit, progress: PipelineProgress, callback: Callback, ranks: Ranks) -> None:
     """Run one stage to its end and release its models."""
     kill_point("stage/begin")
-    exists = broadcast_from_rank_0(ranks, (visit.folder / RECIPE).is_file(), "stage found")
+    exists = broadcast_from_rank_0(ranks, (visit.folder / RECIPE).is_file(), Phase.STAGE_FOUND)
     recipe = RunFolder.open(visit.folder).recipe if exists else begin_recipe(visit, progress, ranks)
     visit.stage.run(visit.folder, recipe, callback, ranks)
-    exchange_json(ranks, None, "stage ended")  # its last files are written
+    exchange_json(ranks, None, Phase.STAGE_ENDED)  # its last files are written
     release_memory()
     kill_point("stage/ended")
 
@@ -148,7 +149,7 @@ def describe_visit(visit: Visit, total: int, *, skipped: bool = False) -> str:
 def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
     """Write the pipeline into a new folder and lock it."""
     if ranks.rank:
-        exchange_json(ranks, None, "folder of the pipeline created")
+        exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
         return nullcontext()
     RunFolder.check_empty(root)
     with save_errors("The pipeline is not begun"), ExitStack() as cleanup:
@@ -160,7 +161,7 @@ def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextMana
         text = pipeline_text(pipeline)
         write_atomically(root / PIPELINE, text, point_prefix="pipeline/file")
         cleanup.pop_all()
-    exchange_json(ranks, None, "folder of the pipeline created")
+    exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
     return lock
 
 

@@ -8,6 +8,7 @@ from grupo.core.component import component
 from grupo.core.ranges import NonNegativeInt, PositiveInt
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
+from grupo.distributed.phase import Phase
 from grupo.pipeline.collect import (
     COLLECTION_FILE,
     RowsOfGroup,
@@ -98,7 +99,7 @@ class Stage:
         return ""
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        if broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), "stage found"):
+        if broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_FOUND):
             trainer = reopen_trainer(folder, callback, ranks)
             with trainer.lock:
                 trainer.restore()

@@ -14,6 +14,7 @@ from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, exchange_json, share_of_rank
+from grupo.distributed.phase import Phase
 from grupo.rollouts.demonstration_scores import DemonstrationScores
 from grupo.rollouts.eval_scores import pass_ks
 from grupo.rollouts.samplers import GroupSampler, Sampler
@@ -161,7 +162,7 @@ def evaluate(
     greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
     sampled = run_rollouts(actor.fork("sampled"), env, tasks, attempts, turn_strategy, ranks)
     num_generated = sum(actor.generated_tokens.values())
-    num_generated = sum(exchange_json(ranks, num_generated, "evaluation ended", "generate"))
+    num_generated = sum(exchange_json(ranks, num_generated, Phase.EVALUATION_ENDED, "generate"))
     return scores_of_groups(
         greedy, sampled, attempts=attempts, success=success, num_generated=num_generated
     )
@@ -236,7 +237,7 @@ def sample_groups(
         return list(await asyncio.gather(*(sampler(tasks[i], opened, actor.fork(i)) for i in own)))
 
     groups = dict(zip(own, run_coroutine(run_own()), strict=True))
-    return exchange_groups(ranks, groups, tasks, "evaluation rollouts", "generate")
+    return exchange_groups(ranks, groups, tasks, Phase.EVALUATION_GENERATED, "generate")
 
 
 def pass_at_k(k: int, attempts: int, num_correct: int) -> float:

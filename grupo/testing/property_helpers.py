@@ -14,6 +14,7 @@ from grupo.core.requires import Requires
 from grupo.core.schedules import resolve_schedules
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import sum_gradients
+from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.testing.batches import TablePolicy, rich_batch
 from grupo.testing.thread_ranks import run_ranks
@@ -99,7 +100,7 @@ def gradient_of_ranks(method: Method, batch: Batch, num_ranks: int) -> Tensor:
     def accumulate(ranks: Ranks) -> Tensor:
         policy = table_policy(rows_per_microbatch=5)
         accumulate_gradients(policy, method, batch, ranks=ranks)
-        sum_gradients(ranks, policy.parameters(), "gradients accumulated")
+        sum_gradients(ranks, policy.parameters(), Phase.GRADIENTS_ACCUMULATED)
         gradient = policy.table.grad
         return torch.zeros_like(policy.table) if gradient is None else gradient
 

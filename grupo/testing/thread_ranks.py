@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from grupo.distributed.base import Channel, Ranks
+from grupo.distributed.phase import Phase
 
 Result = TypeVar("Result")
 
@@ -37,10 +38,10 @@ class ThreadRanks:
     def report_to(self, file: Path) -> None:
         pass
 
-    def exchange(self, data: bytes, phase: str, channel: Channel = "update") -> list[bytes]:
+    def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         return self._all(data)
 
-    def sum(self, tensors: Sequence[Tensor], phase: str) -> None:
+    def sum(self, tensors: Sequence[Tensor], phase: Phase) -> None:
         for tensor in tensors:
             tensor.copy_(torch.stack(self._all(tensor.clone())).sum(0))
 
@@ -54,7 +55,7 @@ class ThreadRanks:
 def run_ranks(num_ranks: int, fn: Callable[[Ranks], Result]) -> list[Result]:
     """The results of a function that each rank calls, by rank.
 
-    >>> run_ranks(2, lambda ranks: ranks.exchange(str(ranks.rank).encode(), "started"))
+    >>> run_ranks(2, lambda ranks: ranks.exchange(str(ranks.rank).encode(), Phase.STEP_ENDED))
     [[b'0', b'1'], [b'0', b'1']]
     """
     shared: list[object] = [None] * num_ranks

@@ -21,6 +21,7 @@ from grupo.distributed.exchange import (
     exchange_json,
     sum_counts,
 )
+from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
 from grupo.recipe import Recipe
@@ -180,7 +181,7 @@ class Learner:
         values |= metrics.usage_metrics(pending.usage)
         values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
-        values = broadcast_from_rank_0(self.ranks, values, f"step {step + 1} ended")
+        values = broadcast_from_rank_0(self.ranks, values, Phase.STEP_ENDED)
         kl = measured_kl(self.recipe_at(step).early_stopping, values)
         self.state.record_step(collected.sampled_groups, values, recipe.method, kl)
         kill_point("step/recorded")
@@ -207,8 +208,8 @@ class Learner:
                 arguments = self.policy, sampler, self.recipe.env, self.eval_tasks, self.ranks
                 result = replace(result, demonstrations=demonstration_scores(*arguments))
             self.policy.weight_sync.release_memory()
-        usage = sum_counts(exchange_json(self.ranks, usage, f"evaluation {label}"))
-        seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, f"evaluation {label}")
+        usage = sum_counts(exchange_json(self.ranks, usage, Phase.EVALUATION_ENDED))
+        seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, Phase.EVALUATION_ENDED)
         self.state.record_evaluation(label, result, seconds, usage)
         kill_point("run/evaluated")
         return result

@@ -7,6 +7,7 @@ from grupo.core.component import walk
 from grupo.distributed.agreement import check_same_values
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json
+from grupo.distributed.phase import Phase
 from grupo.distributed.torch_ranks import TorchRanks
 from grupo.inference.server_sharing import ServerSharing
 from grupo.inference.vllm import Vllm
@@ -54,6 +55,6 @@ def share_servers(policy: Policy, ranks: Ranks) -> None:
         return
 
     def exchange(value: Any) -> Any:
-        return exchange_json(ranks, value, "weights on the servers", "generate")[0]
+        return exchange_json(ranks, value, Phase.WEIGHTS_ON_SERVERS, "generate")[0]
 
     policy.weight_sync.share_servers(ServerSharing(ranks.rank == 0, exchange))

@@ -10,6 +10,7 @@ from grupo.config.validate import check_recipe
 from grupo.distributed.agreement import check_same_weights
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, name_lost_rank
+from grupo.distributed.phase import Phase
 from grupo.distributed.rank_report import RANKS
 from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
@@ -49,7 +50,7 @@ def run_training(
         ConfigError: The recipe or the folder cannot be used; raised before any training.
     """
     ranks = started_ranks()
-    folder = broadcast_from_rank_0(ranks, str(run or unused_folder()), "folder of the run named")
+    folder = broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.RUN_FOLDER_NAMED)
     trainer = create_trainer(recipe, Path(folder), callback, ranks)
     with trainer.lock:
         return trainer()
@@ -91,11 +92,11 @@ def create_trainer(
     with models_released_on_error(recipe):
         learner = _learner_of_run(recipe, run, ranks, lambda step: recipe)
         if ranks.rank:
-            exchange_json(ranks, None, "folder of the run created")
+            exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
             folder = replace(RunFolder.open(run), writes=False)
             return Trainer(learner, folder, nullcontext(), callback)
         created = RunFolder.create(run, recipe)
-        exchange_json(ranks, None, "folder of the run created")
+        exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
         return Trainer(learner, *created, callback)
 
 
@@ -181,14 +182,14 @@ class Trainer:
         The first rank truncates the journals before the others read them.
         """
         if self.ranks.rank:
-            exchange_json(self.ranks, None, "checkpoint restored by rank 0")
+            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)
         with suppress(NoCheckpoint):
             self._restore_checkpoint()
         self._remove_old_segments()
         if message := self.state.clock.restore():
             self.callback.on_message(message)
         if not self.ranks.rank:
-            exchange_json(self.ranks, None, "checkpoint restored by rank 0")
+            exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)
 
     def _restore_checkpoint(self) -> None:
         with save_errors("The run is not resumed"):

@@ -5,6 +5,7 @@ import numpy as np
 from grupo.core.media import Image
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.distributed.exchange import exchange_groups, exchange_json
+from grupo.distributed.phase import Phase
 from grupo.testing.thread_ranks import run_ranks
 
 SIZE = 160  # 77 kB: zlib does not find the copies of a picture, which lie further apart than 32 kB
@@ -45,7 +46,7 @@ def test_pictures_of_the_tasks_are_not_sent_and_those_of_observations_are_sent_o
 
     def work(ranks):
         own = {ranks.rank: group(ranks.rank)}
-        return exchange_groups(ranks, own, tasks, "rollouts", "generate")
+        return exchange_groups(ranks, own, tasks, Phase.ROLLOUTS_GENERATED, "generate")
 
     results, sizes = exchanged(2, work)
     assert results == [[group(0), group(1)]] * 2
@@ -55,5 +56,7 @@ def test_pictures_of_the_tasks_are_not_sent_and_those_of_observations_are_sent_o
 
 
 def test_values_with_pictures_are_exchanged():
-    results, _ = exchanged(2, lambda ranks: exchange_json(ranks, [picture(ranks.rank)], "value"))
+    results, _ = exchanged(
+        2, lambda ranks: exchange_json(ranks, [picture(ranks.rank)], Phase.STEP_ENDED)
+    )
     assert results == [[[picture(0)], [picture(1)]]] * 2

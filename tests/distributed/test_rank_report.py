@@ -84,15 +84,15 @@ def test_a_silent_rank_is_named(tmp_path, grupo):
     (tmp_path / "recipe.json").touch()
     now = time.time()
     places = [
-        RankPlace(0, "a", 11, 17, "rollouts of step 17", now - 5, now),
-        RankPlace(1, "b", 12, 17, "step 16 ended", now - 70, now - 60),
+        RankPlace(0, "a", 11, 17, "rollouts generated", now - 5, now),
+        RankPlace(1, "b", 12, 17, "step ended", now - 70, now - 60),
     ]
     write_report(tmp_path / RANKS, places)
     assert read_report(tmp_path / RANKS) == places
     _, out, _ = grupo("ranks", str(tmp_path))
     lines = out.splitlines()
     assert lines[0].endswith("2 ranks are running; no sign of life from rank 1.")
-    assert " ".join(lines[3].split()) == "1 b 12 17 step 16 ended 70 s ago 60 s ago"
+    assert " ".join(lines[3].split()) == "1 b 12 17 step ended 70 s ago 60 s ago"
 
 
 def test_a_run_of_one_process_has_no_ranks(tmp_path, grupo):

@@ -6,6 +6,7 @@ import pytest
 
 from grupo.core.types import RewardResult, Task
 from grupo.distributed.base import Channel, Ranks
+from grupo.distributed.phase import Phase
 from grupo.inference.base import Reply
 from grupo.inference.reply_record import RecordedReply
 from grupo.testing.thread_ranks import run_ranks
@@ -17,7 +18,7 @@ from grupo.training.collect.unfinished_exchange import (
 from grupo.training.collect.unfinished_groups import UnfinishedGroup
 
 TOKENS = 100  # that a reply receives in a step
-PHASE = "unfinished rollouts exchanged"
+PHASE = Phase.UNFINISHED_EXCHANGED
 
 
 def reply(num_tokens: int, *, is_complete: bool = False) -> RecordedReply:

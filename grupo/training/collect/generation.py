@@ -9,6 +9,7 @@ from grupo.core.types import Task
 from grupo.core.usage import count_usage
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
+from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
@@ -115,7 +116,7 @@ class Generation:
             with count_usage() as usage:
                 collected = run_coroutine(coroutine, stop)
             own = [actor.generated_tokens, usage]
-            parts = exchange_json(self.ranks, own, f"rollouts of step {step + 1}", "generate")
+            parts = exchange_json(self.ranks, own, Phase.GENERATION_ENDED, "generate")
             tokens, usages = map(sum_counts, zip(*parts, strict=True))
             return PendingStep(collected, history.tasks_drawn, tokens, usages)
 

@@ -14,6 +14,7 @@ from grupo.core.requires import merged_requires
 from grupo.core.types import PRUNED, Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, share_of_rank
+from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.rollouts.curricula import CurriculumRequest
 from grupo.rollouts.history import History
@@ -178,14 +179,14 @@ def _exchange_outcomes(
     paused: dict[int, UnfinishedGroup] = {}
     if limit:
         own_paused = {i: group for i, group in own.items() if isinstance(group, UnfinishedGroup)}
-        phase = "unfinished rollouts exchanged"
+        phase = Phase.UNFINISHED_EXCHANGED
         paused = exchange_unfinished(ranks, own_paused, begun, phase, "generate")
     ended = [i for i in range(len(begun)) if i not in paused]
     own_groups = {
         place: group for place, i in enumerate(ended) if isinstance(group := own.get(i), Group)
     }
     ended_tasks = [tasks[i] for i in ended]
-    groups = exchange_groups(ranks, own_groups, ended_tasks, "rollouts generated", "generate")
+    groups = exchange_groups(ranks, own_groups, ended_tasks, Phase.ROLLOUTS_GENERATED, "generate")
     return dict(zip(ended, groups, strict=True)), paused
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from grupo.core.media import media_of
 from grupo.distributed.base import Channel, Ranks
 from grupo.distributed.exchange import exchange_json
+from grupo.distributed.phase import Phase
 from grupo.inference.base import Reply
 from grupo.inference.reply_record import RecordedReply
 from grupo.training.collect.unfinished_groups import (
@@ -28,7 +29,7 @@ def exchange_unfinished(
     ranks: Ranks,
     own: Mapping[int, UnfinishedGroup],
     begun: Sequence[UnfinishedGroup],
-    phase: str,
+    phase: Phase,
     channel: Channel,
 ) -> dict[int, UnfinishedGroup]:
     """The unfinished groups of all ranks, by their index, in ascending order.

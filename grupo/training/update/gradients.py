@@ -12,7 +12,8 @@ from grupo.core.interfaces import SignalModel
 from grupo.core.signal_names import CURRENT, GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import collective_passes, out_of_memory_on_all
+from grupo.distributed.exchange import collective_passes, exchange_json, out_of_memory_on_all
+from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.training.update.policy_device import PassResult, WeightedBatch, read_results
 from grupo.training.update.update_metrics import TokenHook, UpdateMetrics
@@ -98,15 +99,17 @@ def _own_microbatches(policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks)
 def _microbatches_by_rank(
     policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks
 ) -> list[list[Tensor]]:
-    """Row indices of the micro-batches that each rank evaluates."""
+    """Row indices of the micro-batches that each rank evaluates.
+
+    Each rank divides the rows that it generated, because the division depends on which activations
+    its caches hold. Then all ranks balance the same micro-batches.
+    """
     if ranks.size == 1:
         return [list(policy.microbatches(batch))]
-    generated_by = _ranks_of_rows(batch, ranks)
-    rows_by_rank = [(generated_by == rank).nonzero()[:, 0] for rank in range(ranks.size)]
-    microbatches = [
-        [rows[indices] for indices in policy.microbatches(batch.select_rows(rows))]
-        for rows in rows_by_rank
-    ]
+    rows = (_ranks_of_rows(batch, ranks) == ranks.rank).nonzero()[:, 0]
+    own = [rows[part].tolist() for part in policy.microbatches(batch.select_rows(rows))]
+    by_rank = exchange_json(ranks, own, Phase.MICROBATCHES_CHOSEN)
+    microbatches = [[torch.tensor(part, dtype=torch.int64) for part in parts] for parts in by_rank]
     return balance_rows(microbatches, batch.mask.sum(1))
 
 
@@ -151,7 +154,7 @@ def _evaluate_rows(
                 out[name] = to_device(out[name], device)  # read when all rows are queued
                 out[name][to_device(rows, device)] = signals[name].to(out[name])
         out = {name: values.to(batch.old_logp.device) for name, values in out.items()}
-    ranks.sum(list(out.values()), "signals")
+    ranks.sum(list(out.values()), Phase.SIGNALS_EVALUATED)
     return SignalDict(out)
 
 

@@ -19,6 +19,7 @@ from grupo.core.batch import Batch
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
+from grupo.distributed.phase import Phase
 from grupo.rollouts.replay_buffer import ReplayBuffer, Rows, StoredRollout
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.groups import CollectedGroups
@@ -97,7 +98,7 @@ class Replayer:
             return [self.replay_buffer.read(i) for i in positions]
         first = self.ranks.rank == 0
         data = [self.replay_buffer.read(i).to_data() for i in positions] if first else None
-        shared = broadcast_from_rank_0(self.ranks, data, "replayed rollouts read")
+        shared = broadcast_from_rank_0(self.ranks, data, Phase.REPLAYED_ROLLOUTS_READ)
         return [StoredRollout.from_data(entry) for entry in shared]
 
     def _admit(self, groups: Sequence[Group], batch: Batch, plan: ReplayPlan, step: int) -> None:

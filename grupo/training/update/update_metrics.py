@@ -10,6 +10,7 @@ from grupo.algo.divergences import k3
 from grupo.core.batch import Batch, Signals
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import exchange_json, sum_counts
+from grupo.distributed.phase import Phase
 from grupo.method import Method
 
 TokenHook = Callable[[Batch, Mapping[str, Tensor]], None]
@@ -80,7 +81,7 @@ class UpdateMetrics:
             "largest": self.largest_mismatch,
             "alignment": self.alignment_sums.tolist(),
         }
-        parts = exchange_json(ranks, own, "gradients accumulated")
+        parts = exchange_json(ranks, own, Phase.GRADIENTS_ACCUMULATED)
         self.loss = sum(part["loss"] for part in parts)
         self.sums = defaultdict(float, sum_counts(part["sums"] for part in parts))
         self.counts = defaultdict(int, sum_counts(part["counts"] for part in parts))

@@ -12,6 +12,7 @@ from grupo.algo.optimizers.update import optimizer_step
 from grupo.core.batch import Batch
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import collect_json, sum_gradients
+from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
@@ -70,7 +71,7 @@ class Updater:
             self._update(method, minibatch, learning_rates, trace)
             for minibatch in method.updates(batch, rng)
         ]
-        for other in collect_json(self.ranks, trace, "updated"):
+        for other in collect_json(self.ranks, trace, Phase.UPDATED):
             trace.update((int(row), signals) for row, signals in other.items())
         return advantage_metrics(method, batch) | mean_over_updates(update_metrics)
 
@@ -90,7 +91,7 @@ class Updater:
                 )
             )
             for optimizer in self.optimizers.values():
-                sum_gradients(self.ranks, optimizer_parameters(optimizer), "gradients summed")
+                sum_gradients(self.ranks, optimizer_parameters(optimizer), Phase.GRADIENTS_SUMMED)
         kill_point("step/accumulated")
         with self.stopwatch.lap("update"):
             for name, optimizer in self.optimizers.items():

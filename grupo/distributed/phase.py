@@ -1,0 +1,36 @@
+"""What a rank has done when it meets the others, for messages about ranks that have not."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """A point of a run at which ranks exchange data; the value completes "has not reached"."""
+
+    RUN_FOLDER_NAMED = "folder of the run named"
+    RUN_FOLDER_CREATED = "folder of the run created"
+    RUN_EXTENDED = "run extended"
+    QUICKSTART_MODEL_TRAINED = "model of the quickstart trained"
+    PIPELINE_FOLDER_NAMED = "folder of the pipeline named"
+    PIPELINE_FOLDER_CREATED = "folder of the pipeline created"
+    STAGE_FOUND = "stage found"
+    STAGE_ENDED = "stage ended"
+    WEIGHTS_MERGED = "weights merged"
+    ANSWERS_COLLECTED = "answers of a stage collected"
+    VERSIONS_COMPARED = "versions compared"
+    WEIGHTS_COMPARED = "weights compared"
+    CHECKPOINT_RESTORED = "checkpoint restored by rank 0"
+    WEIGHTS_ON_SERVERS = "weights on the servers"
+    ROLLOUTS_GENERATED = "rollouts generated"
+    UNFINISHED_EXCHANGED = "unfinished rollouts exchanged"
+    GENERATION_ENDED = "generation of the step ended"
+    REPLAYED_ROLLOUTS_READ = "replayed rollouts read"
+    MICROBATCHES_CHOSEN = "rows divided into micro-batches"
+    SIGNALS_EVALUATED = "signals evaluated"
+    GRADIENTS_ACCUMULATED = "gradients accumulated"
+    GRADIENTS_SUMMED = "gradients summed"
+    MEMORY_SUFFICED = "memory sufficed"
+    WEIGHTS_GATHERED = "weights gathered"
+    UPDATED = "updated"
+    STEP_ENDED = "step ended"
+    EVALUATION_GENERATED = "evaluation rollouts generated"
+    EVALUATION_ENDED = "evaluation ended"
