@@ -56,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
     progress.truncated_completions,
     progress.length_growth,
     rewards.reward_follows_length,
+    rewards.reward_without_success,
     rewards.answer_in_prompt,
     over_optimisation.over_optimised,
     optimization.growing_kl,

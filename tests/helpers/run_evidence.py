@@ -98,6 +98,11 @@ DEFECTIVE_RUNS = {
     "exploding gradient": run(grad_norm=lambda i: 0.5 if i < 30 else 6.0),
     "sampler mismatch": run(sampler_mismatch_logp_diff_mean=lambda i: 0.02),
     "growing KL: policy/kl_ref": run(policy_kl_ref=lambda i: 0.001 * i * i),
+    "large KL: policy/kl_ref": run(policy_kl_ref=lambda i: 1.1),
+    "reward without success": replace(
+        run(reward_mean=lambda i: 0.3 + 0.014 * i, reward_right=lambda i: 0.2 + 0.005 * i),
+        recipe={"evaluation": {"success": {"reward_term": "right", "min_reward": 1.0}}},
+    ),
     "entropy collapse": run(policy_entropy=lambda i: 1.0 if i < 30 else 0.05),
     "truncated answers": run(completions_truncated_frac=lambda i: 0.05 if i < 30 else 0.35),
     "reward dropped": run(reward_mean=lambda i: 0.3 + 0.02 * (i if i < 20 else 40 - i)),

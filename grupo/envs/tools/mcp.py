@@ -9,6 +9,7 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.ranges import FiniteSeconds
 from grupo.envs.bearer_token import check_url, without_token
+from grupo.envs.tools.argument_schema import SchemaError, argument_error, check_schema
 from grupo.envs.tools.mcp_connection import URL_PREFIXES, McpConnection
 from grupo.envs.tools.tool_calls import Tool, ToolCallError
 from grupo.util.errors import ConfigError, suggest
@@ -74,6 +75,14 @@ class McpServer:
         description, schema = without_token(
             (tool.description or "", tool.input_schema), self.token_env
         )
+        try:
+            check_schema(schema)
+        except SchemaError as error:
+            raise ConfigError(
+                f"address: the server's tool {tool.name!r} has a schema that cannot be used:"
+                f" {error}. Allowed: JSON Schema 2020-12 without references to anything outside,"
+                " with patterns that have no backreferences and do not look around."
+            ) from error
         return McpTool(tool.name, description, schema, call)
 
 
@@ -106,12 +115,8 @@ class McpTool:
         Raises:
             ToolCallError: The arguments do not fit the schema.
         """
-        from jsonschema import Draft202012Validator  # comes with the MCP SDK
-        from jsonschema.exceptions import best_match
-
-        error = best_match(Draft202012Validator(self.parameters).iter_errors(call_arguments))
-        if error:
-            raise ToolCallError("arguments", f"{self.name}: {error.message}")
+        if error := argument_error(self.parameters, call_arguments):
+            raise ToolCallError("arguments", f"{self.name}: {error}")
         assert isinstance(call_arguments, dict), "schemas of arguments describe objects"
         return call_arguments
 

@@ -11,6 +11,7 @@ MIN_GRAD_NORM = 1e-12  # below: no gradient reaches the weights
 GRAD_NORM_GROWTH = 10.0  # times the norm in the first window: harder tasks change it by less
 MAX_KL = 0.5  # nats per action: 50 nats for 100 tokens; useful policies stay below a tenth of it
 KL_GROWTH = 1.5  # times the value half-way through the run: it does not level off
+LARGE_KL = 1.0  # nats per action, whether it grows or not: a mean probability ratio of e
 LARGE_UPDATE = 0.1  # of the weights' norm, in one update: ten updates overwrite the weights
 TOO_LARGE_UPDATE = 0.3
 
@@ -102,6 +103,9 @@ GROWING_KL = FindingTemplate(
         "Read the rollouts with the highest rewards: `grupo rollouts RUN --best 10`.",
     ),
 )
+FAR_FROM_REFERENCE = FindingTemplate(
+    "large KL", "warning", GROWING_KL.causes, GROWING_KL.suggestions
+)
 
 
 def zero_loss(run: RunData) -> Iterator[Finding]:
@@ -188,17 +192,19 @@ def exploding_gradient(run: RunData) -> Iterator[Finding]:
 
 
 def growing_kl(run: RunData) -> Iterator[Finding]:
-    """The KL to another policy grows and does not level off."""
+    """The KL to another policy grows and does not level off, or is large."""
     for name in run.metric_names("policy/kl_"):
         series = run(name)
         end = run.last_window(name)
         half = series.first(len(series.values) // 2).last(run.window)
+        details = (
+            f"{half.mean:.2g} nats per action half-way, {end.mean:.2g} at"
+            f" {format_steps(end.steps)}."
+        )
         if end.mean > MAX_KL and end.mean > KL_GROWTH * half.mean:
-            details = (
-                f"{half.mean:.2g} nats per action half-way, {end.mean:.2g} at"
-                f" {format_steps(end.steps)}."
-            )
             yield GROWING_KL(details, name, step_locations(end.steps))
+        elif end.mean > LARGE_KL:
+            yield FAR_FROM_REFERENCE(details, name, step_locations(end.steps))
 
 
 def _dead_adapters_or(run: RunData, otherwise: FindingTemplate) -> FindingTemplate:

@@ -8,6 +8,7 @@ from grupo.report.checks.finding import (
     Location,
     format_steps,
     rollout_locations,
+    step_locations,
 )
 from grupo.report.checks.run_data import MIN_STEPS, RunData, within_group_correlation
 
@@ -16,6 +17,8 @@ MAX_LENGTH_CORRELATION = 0.8  # within groups: length explains two thirds of the
 MIN_LEAKED_FRAC = 0.5  # of the prompts, minus those that contain the answer of another task
 MAX_TIME_FRAC = 0.5  # of the time of a step
 TAIL_FACTOR = 8.0  # times the mean length
+MIN_REWARD_FRAC = 0.8  # of the highest reward: the mean reward is high
+MAX_SOLVED_FRAC = 0.5  # of the rollouts
 
 NAN_REWARDS = FindingTemplate(
     "NaN rewards",
@@ -49,6 +52,18 @@ ANSWER_IN_PROMPT = FindingTemplate(
     (
         "Read a prompt: `grupo rollouts RUN --limit 1`.",
         "Check which column is the prompt: `--tasks \"rows.jsonl(prompt='question')\"`.",
+    ),
+)
+REWARD_WITHOUT_SUCCESS = FindingTemplate(
+    "reward without success",
+    "warning",
+    (
+        "The reward can be had without solving the task, and the policy does so.",
+        "The reward pays for parts of a solution.",
+    ),
+    (
+        "Read the rollouts with the highest rewards: `grupo rollouts RUN --best 10`.",
+        "Reward the term that `evaluation.success` names.",
     ),
 )
 SLOW_REWARDS = FindingTemplate(
@@ -107,6 +122,24 @@ def reward_follows_length(run: RunData) -> Iterator[Finding]:
                 Location(g.step, g.task, _longest_rollout(g.scored_rollouts, g.lengths))
                 for g in clearest
             ],
+        )
+
+
+def reward_without_success(run: RunData) -> Iterator[Finding]:
+    """The mean reward is near the highest one, and most rollouts do not solve their task."""
+    success = run.success
+    reward = run.last_window("reward/mean")
+    solved = run.last_window(f"reward/{success.reward_term}")
+    best = run.reward_range[1]
+    if len(solved.values) < MIN_STEPS or success.min_reward <= 0 or best <= 0:
+        return
+    most_solved = solved.mean / success.min_reward  # Markov: P(x >= a) <= E[x] / a for x >= 0
+    if reward.mean >= MIN_REWARD_FRAC * best and most_solved < MAX_SOLVED_FRAC:
+        yield REWARD_WITHOUT_SUCCESS(
+            f"At {format_steps(solved.steps)}, the mean reward is {reward.mean:.3g}, of at most"
+            f" {best:.3g}, and at most {max(0.0, most_solved):.0%} of the rollouts solve their task"
+            f" ({success}).",
+            locations=step_locations(solved.steps),
         )
 
 

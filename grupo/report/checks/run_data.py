@@ -8,6 +8,7 @@ from itertools import pairwise
 from grupo.core.dtypes import logp_rounding
 from grupo.report.checks.group_summary import GroupSummary
 from grupo.report.read_run import MetricSeries, Record, metric_series
+from grupo.rollouts.evaluate import SuccessCriterion
 
 MIN_STEPS = 3  # fewer steps show no trend
 RECENT_STEPS = 10  # the window of recent steps: long enough to average, short enough to be current
@@ -67,6 +68,16 @@ class RunData:
     def last_window(self, name: str) -> MetricSeries:
         """A metric in the last window."""
         return self(name).last(self.window)
+
+    @property
+    def success(self) -> SuccessCriterion:
+        """Decides whether a rollout solves its task; the reward term is "" if none is named."""
+        evaluation = self.recipe.get("evaluation")
+        fields = evaluation.get("success") if isinstance(evaluation, dict) else None
+        if not isinstance(fields, dict):
+            return SuccessCriterion()
+        names = ("reward_term", "min_reward")
+        return SuccessCriterion(**{name: fields[name] for name in names if name in fields})
 
     @property
     def recent_groups(self) -> tuple[GroupSummary, ...]:

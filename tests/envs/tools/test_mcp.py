@@ -3,13 +3,14 @@
 import shlex
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
 
 from grupo.envs import MultiTurn
-from grupo.envs.tools import McpServer, Toolbox
+from grupo.envs.tools import McpServer, Toolbox, mcp
 from grupo.envs.tools.mcp import connection_of
 from grupo.util.errors import ConfigError
 from tests.helpers.paths import ROOT
@@ -39,11 +40,22 @@ def test_tools_are_listed_with_their_schema_and_called():
     assert (reply, terms["tool_calls"]) == ("5", 1.0)
 
 
+def test_a_tool_whose_schema_names_a_file_is_refused_before_any_call(monkeypatch, tmp_path):
+    (tmp_path / "secret.json").write_text('"the secret"')
+    schema = {"properties": {"a": {"$ref": (tmp_path / "secret.json").as_uri()}}}
+    tool = SimpleNamespace(name="add", description="", input_schema=schema)
+    connection = SimpleNamespace(list_tools=lambda: [tool])
+    monkeypatch.setattr(mcp, "connection_of", lambda *key: connection)
+    with pytest.raises(ConfigError, match=r"tool 'add' has a schema that cannot be used") as caught:
+        McpServer(SERVER).check()
+    assert "the secret" not in str(caught.value)
+
+
 def test_errors_of_tools_and_of_arguments_are_replies():
     (raised, missing), terms = replies(call("fail", '{"reason": "too dark"}'), call("add"))
     assert raised.startswith("error: McpToolError: ")
     assert "too dark" in raised
-    assert missing == "error: arguments: add: 'a' is a required property"
+    assert missing == 'error: arguments: add: "a" is a required property'
     assert (terms["tool_errors"], terms["arguments"]) == (1.0, 1.0)
 
 

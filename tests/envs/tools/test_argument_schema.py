@@ -1,0 +1,88 @@
+"""Schemas of a server: no reference leaves them, and every pattern ends."""
+
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jsonschema_rs", reason="JSON Schemas are not installed: grupo[mcp]")
+
+from grupo.envs.tools.argument_schema import SchemaError, argument_error, check_schema
+
+
+def test_arguments_are_compared_with_the_schema():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/number"}, "b": {"pattern": "^x+$"}},
+        "required": ["a"],
+        "$defs": {"number": {"type": "integer"}},
+    }
+    assert argument_error(schema, {"a": 1, "b": "xx"}) == ""
+    assert argument_error(schema, {}) == '"a" is a required property'
+    assert argument_error(schema, {"a": "1"}) == '"1" is not of type "integer"'
+    assert argument_error(schema, {"a": 1, "b": "y"}) == '"y" does not match "^x+$"'
+    assert argument_error(schema, [1]) == '[1] is not of type "object"'
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_a_reference_to_a_file_is_not_followed(tmp_path, keyword):
+    secret = tmp_path / "secret.json"
+    secret.write_text(json.dumps({"const": "the secret"}))
+    with pytest.raises(SchemaError, match=r"secret\.json") as caught:
+        check_schema({"properties": {"a": {keyword: secret.as_uri()}}})
+    assert "the secret" not in str(caught.value)
+
+
+def test_a_reference_to_a_server_is_not_fetched():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        with pytest.raises(SchemaError, match="is outside the schema"):
+            check_schema({"$ref": f"http://127.0.0.1:{server.getsockname()[1]}/schema"})
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_a_base_address_does_not_make_a_reference_leave_the_schema(tmp_path):
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(SchemaError, match="is outside the schema"):
+        check_schema({"$id": f"{Path(tmp_path).as_uri()}/", "$ref": "other.json"})
+
+
+@pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "propertyNames"])
+def test_a_pattern_that_backtracks_ends_at_once(keyword):
+    pattern, text = "^(a+)+$", "a" * 5000 + "!"
+    schema = {
+        "pattern": {"properties": {"a": {"pattern": pattern}}},
+        "patternProperties": {
+            "patternProperties": {pattern: {}},
+            "additionalProperties": False,
+            "unevaluatedProperties": False,
+        },
+        "propertyNames": {"propertyNames": {"pattern": pattern}},
+    }[keyword]
+    begun_at = time.monotonic()
+    assert argument_error(schema, {"a": text} if keyword == "pattern" else {text: 1})
+    assert time.monotonic() - begun_at < 5
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=x)y", r"(a)\1", "(a{1000}){1000}"])
+def test_a_pattern_without_linear_time_is_refused(pattern):
+    with pytest.raises(SchemaError, match="regex"):
+        check_schema({"properties": {"a": {"pattern": pattern}}})
+
+
+def test_schemas_that_refer_to_themselves_end():
+    check_schema({"$ref": "#"})
+    assert argument_error({"allOf": [{"$ref": "#"}]}, {}) == ""
+    nested = {}
+    for _ in range(500):
+        nested = {"not": nested}
+    with pytest.raises(SchemaError):
+        check_schema(nested)
+
+
+def test_an_invalid_schema_is_refused():
+    with pytest.raises(SchemaError, match="5 is not valid"):
+        check_schema({"type": 5})
