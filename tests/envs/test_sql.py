@@ -33,6 +33,9 @@ def test_a_query_returns_its_rows(path):
         "VACUUM INTO 'other.db'",
         "SELECT load_extension('x')",
         "SELECT zeroblob(1000000000)",
+        "SELECT hex(fts3_tokenizer('simple'))",  # the address of a function in memory
+        "SELECT fts3_tokenizer('simple', x'00')",  # registers a pointer
+        "SELECT sqlite_compileoption_get(0)",
         "SELECT 1; SELECT 2",
     ],
 )
@@ -42,6 +45,15 @@ def test_writing_opening_files_and_huge_values_are_denied(path, query, tmp_path,
         Sql(path)(query)
     assert Sql(path)("SELECT count(*) FROM town") == "count(*)\n2"
     assert [file.name for file in tmp_path.iterdir()] == ["towns.db"]
+
+
+def test_functions_of_values_are_allowed(path):
+    query = (
+        "SELECT upper(name), round(sqrt(people), 1), json_object('a', 1), date('2026-11-29'),"
+        " rank() OVER (ORDER BY people), name LIKE 'b%', name || '!' FROM town ORDER BY people DESC"
+    )
+    rows = Sql(path)(query).splitlines()
+    assert rows[1] == 'BERN\t11.6\t{"a":1}\t2026-11-29\t2\t1\tBern!'
 
 
 def test_a_query_is_stopped_after_its_time_limit(path):
