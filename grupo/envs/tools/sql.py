@@ -19,20 +19,19 @@ READ_ACTIONS = (
     sqlite3.SQLITE_RECURSIVE,
 )
 # scalar, aggregate, window, date, mathematical, JSON and full-text functions that read values alone
-FUNCTIONS = frozenset(
-    """
-    -> ->> abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling char coalesce concat
-    concat_ws cos cosh count cume_dist current_date current_time current_timestamp date datetime
-    degrees dense_rank exp first_value floor format glob group_concat hex highlight if ifnull iif
-    instr json json_array json_array_length json_error_position json_extract json_group_array
-    json_group_object json_insert json_object json_patch json_pretty json_quote json_remove
-    json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood
-    likely ln log log10 log2 lower ltrim match max min mod nth_value ntile nullif octet_length
-    percent_rank pi pow power printf quote radians random randomblob rank replace round row_number
-    rtrim sign sin sinh snippet sqrt strftime string_agg substr substring sum tan tanh time timediff
-    total trim trunc typeof unhex unicode unixepoch unlikely upper zeroblob
-    """.split()
-)
+FUNCTION_NAMES = """
+-> ->> abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling char coalesce concat
+concat_ws cos cosh count cume_dist current_date current_time current_timestamp date datetime
+degrees dense_rank exp first_value floor format glob group_concat hex highlight if ifnull iif
+instr json json_array json_array_length json_error_position json_extract json_group_array
+json_group_object json_insert json_object json_patch json_pretty json_quote json_remove
+json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood
+likely ln log log10 log2 lower ltrim match max min mod nth_value ntile nullif octet_length
+percent_rank pi pow power printf quote radians random randomblob rank replace round row_number
+rtrim sign sin sinh snippet sqrt strftime string_agg substr substring sum tan tanh time timediff
+total trim trunc typeof unhex unicode unixepoch unlikely upper zeroblob
+"""
+FUNCTIONS = frozenset(FUNCTION_NAMES.split())
 
 
 @component
