@@ -28,6 +28,7 @@ class Phase(StrEnum):
     SIGNALS_EVALUATED = "signals evaluated"
     GRADIENTS_ACCUMULATED = "gradients accumulated"
     GRADIENTS_SUMMED = "gradients summed"
+    WEIGHTS_CHECKED = "weights checked"
     MEMORY_SUFFICED = "memory sufficed"
     WEIGHTS_GATHERED = "weights gathered"
     UPDATED = "updated"

@@ -17,6 +17,7 @@ from grupo.method import Method
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.storage.fault_injection import kill_point
+from grupo.training.update.finite_weights import check_finite_weights
 from grupo.training.update.gradients import accumulate_gradients
 from grupo.training.update.metrics import advantage_metrics, mean_over_updates
 from grupo.training.update.records import Trace
@@ -97,6 +98,8 @@ class Updater:
             for name, optimizer in self.optimizers.items():
                 lr = learning_rates[name]
                 values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
+            parameters = [p for o in self.optimizers.values() for p in optimizer_parameters(o)]
+            check_finite_weights(parameters, learning_rates, self.ranks)
             self.policy.weights_updated()
         kill_point("step/updated")
         if self.recipe.ema:
