@@ -45,6 +45,9 @@ TasksOption = Annotated[
 ]
 EpochsOption = Annotated[float, Option(help="Passes over the training tasks, in place of --steps.")]
 RanksOption = Annotated[int, Option(help="Processes of this machine that train together.")]
+OversubscribeOption = Annotated[
+    bool, Option("--oversubscribe", help="Allow more --ranks than the machine has cores.")
+]
 ResumeIfExistsOption = Annotated[
     bool, Option("--resume-if-exists", help="Resume the run if its folder holds it already.")
 ]
@@ -67,10 +70,11 @@ def train_command(
     dry_run: DryRunOption = False,
     resume_if_exists: ResumeIfExistsOption = False,
     ranks: RanksOption = 1,
+    oversubscribe: OversubscribeOption = False,
     epochs: EpochsOption = 0.0,
 ) -> None:
     """Train a policy. Every field of a recipe is an option, listed below."""
-    _launch_ranks(context, ranks)
+    _launch_ranks(context, ranks, oversubscribe)
     from grupo.cli.build_recipe import RecipeArgs, parse_option, split_arguments
     from grupo.cli.chosen_defaults import recipe_with_defaults
     from grupo.cli.displays import callback_of, make_callback
@@ -116,6 +120,7 @@ def resume_command(
     wandb: WandbOption = False,
     verbose: VerboseOption = False,
     ranks: RanksOption = 1,
+    oversubscribe: OversubscribeOption = False,
 ) -> None:
     """Resume an interrupted run, or extend a finished one: `grupo resume RUN --steps 300`.
 
@@ -132,7 +137,7 @@ def resume_command(
     from grupo.storage.pipeline_dirs import is_pipeline
     from grupo.training.resume.extend import extend_run
 
-    _launch_ranks(context, ranks)
+    _launch_ranks(context, ranks, oversubscribe)
     loggers = {"tensorboard": tensorboard, "trackio": trackio, "wandb": wandb}
     if is_pipeline(run):
         return resume_stages(run, arguments or (), callback_of(verbose=verbose, **loggers))
@@ -170,17 +175,19 @@ def make_toy_model(
     print_line(f"The model is in {folder}")
 
 
-def _launch_ranks(context: Context, ranks: int) -> None:
+def _launch_ranks(context: Context, ranks: int, oversubscribe: bool) -> None:
     """Run the command in several processes, if `--ranks` asks for them, and exit with their code.
 
     The processes have the same arguments: they know by the launcher's variables what they are.
     """
-    if ranks < 1:
-        raise ConfigError(f"ranks: {ranks}. Allowed: 1 or more.")
-    if ranks == 1 or "WORLD_SIZE" in os.environ:
-        return
-    from grupo.distributed.launch import launch
+    from grupo.distributed.launch import check_number, end_with_launcher, launch
 
+    if "WORLD_SIZE" in os.environ:
+        end_with_launcher()
+        return
+    check_number(ranks, oversubscribe)
+    if ranks == 1:
+        return
     raise Exit(launch(context.find_root().obj, ranks))
 
 

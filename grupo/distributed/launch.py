@@ -1,30 +1,73 @@
 """`--ranks N`: starts a command in several processes of this machine that train together."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from threading import Thread
+
+from grupo.util.errors import ConfigError
 
 MAIN = ("-m", "grupo")
 GRACE = 10.0  # seconds that the other ranks have to say why they end, after one has ended
 POLL_INTERVAL = 0.05  # seconds
+LAUNCHER_PIPE = "GRUPO_LAUNCHER_PIPE"  # variable: file descriptor that is closed with the launcher
+
+
+def check_number(num_ranks: int, oversubscribe: bool) -> None:
+    """Raise `ConfigError` for less than one rank, or for more than this machine has cores.
+
+    Two are always allowed, so that a run with ranks can be tried on any machine.
+
+    Args:
+        num_ranks: The number of processes.
+        oversubscribe: Whether there may be more processes than cores.
+    """
+    most = max(2, len(os.sched_getaffinity(0)))
+    if num_ranks < 1 or (num_ranks > most and not oversubscribe):
+        raise ConfigError(
+            f"ranks: {num_ranks}. Allowed: 1 to {most}, because the machine has"
+            f" {len(os.sched_getaffinity(0))} cores; more with --oversubscribe."
+        )
+
+
+def end_with_launcher() -> None:
+    """End this process with SIGTERM when the process that launched it has ended, however it did."""
+    if LAUNCHER_PIPE in os.environ:
+        pipe = int(os.environ.pop(LAUNCHER_PIPE))
+        Thread(target=_wait_for_launcher, args=(pipe,), name="launcher", daemon=True).start()
+
+
+def _wait_for_launcher(pipe: int) -> None:
+    os.read(pipe, 1)  # nothing is written: it returns when the other end is closed
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def launch(arguments: Sequence[str], num_ranks: int) -> int:
     """Run `grupo` with the arguments once per rank, and wait; returns the exit code.
 
     If a rank fails the others are ended, and its exit code is returned. The store by which the
-    ranks find each other belongs to this process, so that it outlives each of them.
+    ranks find each other belongs to this process, so that it outlives each of them. The ranks end
+    when this process ends, also if it is killed.
     """
     from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
     store = TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta(seconds=300))
+    read_end, _write_end = os.pipe()  # open for as long as this process runs
     processes = [
         subprocess.Popen(
-            [sys.executable, *MAIN, *arguments], env=_environment(rank, num_ranks, store.port)
+            [sys.executable, *MAIN, *arguments],
+            env={
+                **_environment(rank, num_ranks, store.port),
+                LAUNCHER_PIPE: str(read_end),
+            },
+            pass_fds=(read_end,),
         )
         for rank in range(num_ranks)
     ]

@@ -2,17 +2,22 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from grupo.distributed.agreement import check_same_values
+from grupo.distributed.launch import check_number
 from grupo.distributed.torch_ranks import TorchRanks
 from grupo.testing.thread_ranks import run_ranks
 from grupo.util.errors import ConfigError
 from tests.cli.conftest import RECIPE, tiny_model, write_tasks
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.paths import CHILD_ENV
 
 REWARDS = """
@@ -77,6 +82,59 @@ def test_two_ranks_print_once_and_generate_what_one_process_generates(folder):
     assert outputs[2].count("run2") == outputs[1].count("run1") > 0
     assert texts(folder / "run2") == texts(folder / "run1")
     assert json.loads((folder / "run2" / "summary.json").read_text())["steps"] == 2
+
+
+def test_more_ranks_than_cores_are_refused_before_a_process_starts(folder):
+    most = max(2, len(os.sched_getaffinity(0)))
+    for ranks in (0, most + 1, 10**18):
+        with pytest.raises(ConfigError, match=rf"ranks: {ranks}\. Allowed: 1 to {most}, "):
+            check_number(ranks, oversubscribe=False)
+    check_number(most, oversubscribe=False)
+    check_number(most + 1, oversubscribe=True)
+    train = ("grupo", "train", "recipe.py:RECIPE", "--run", "typo")
+    code, _, err = execute(folder, *train, "--ranks", "1000000000000000000")
+    assert code == 2
+    assert err.startswith("grupo: ranks: 1000000000000000000. Allowed: 1 to")
+    assert not (folder / "typo").exists()
+
+
+@pytest.mark.parametrize("ended_by", fast_cases(1, [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+def test_ranks_end_when_their_launcher_is_killed(folder, ended_by, tmp_path):
+    run = tmp_path / "run"
+    command = ("grupo", "train", "recipe.py:RECIPE", "--run", str(run), "--steps", "100000")
+    launcher = subprocess.Popen(
+        [sys.executable, "-m", *command, "--ranks", "2"],
+        cwd=folder,
+        env={**os.environ, **CHILD_ENV, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: (run / "metrics.jsonl").exists(), 120)
+        ranks = [place["process"] for place in json.loads((run / "ranks.json").read_text())]
+        assert len(ranks) == 2
+        launcher.send_signal(ended_by)
+        wait_until(lambda: not any(is_running(process) for process in ranks), 30)
+    finally:
+        launcher.kill()
+        launcher.wait()
+
+
+def wait_until(condition, seconds):
+    """Wait for a condition; the test fails if it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(process):
+    """Whether a process runs; one that has ended may still be listed as a zombie."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 @pytest.mark.slow
