@@ -1,4 +1,4 @@
-"""What a rank has done when it meets the others, for messages about ranks that have not."""
+"""Phases of a run, for messages about ranks that have not reached one."""
 
 from enum import StrEnum
 
