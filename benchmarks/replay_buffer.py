@@ -50,10 +50,10 @@ def main() -> None:
         buffer = ReplayBuffer(args.rollouts, SegmentFiles(Path(folder)))
         before = resident_mib()
         priority = torch.rand(args.per_step, dtype=torch.float64)
-        lines = buffer.lines([stored]) * args.per_step
+        lines = buffer.to_lines([stored]) * args.per_step
         steps = args.rollouts // args.per_step
         filling = seconds(lambda: [buffer.append(step, lines, priority) for step in range(steps)])
-        serialising = seconds(lambda: buffer.lines([stored] * args.per_step))
+        serialising = seconds(lambda: buffer.to_lines([stored] * args.per_step))
         drawn = without_replacement(buffer.priority, args.drawn, Random(0))
         drawing = seconds(lambda: without_replacement(buffer.priority, args.drawn, Random(1)))
         reading = seconds(lambda: [buffer.read(i) for i in drawn])

@@ -20,10 +20,10 @@ from grupo.pipeline import ConditionFailedError, Pipeline, resume_pipeline
 from grupo.pipeline.collect import NothingCollectedError
 from grupo.pipeline.data_stage import read_data_file
 from grupo.pipeline.load import is_pipeline_file, load_pipeline_file
-from grupo.pipeline.pipeline import visits
+from grupo.pipeline.pipeline import stage_executions
 from grupo.pipeline.pipeline_file import read_pipeline
-from grupo.pipeline.run import CallbackOfFolder, begin_pipeline, describe_visit
-from grupo.pipeline.sources import stage_sources
+from grupo.pipeline.run import CallbackOfFolder, begin_pipeline, describe_execution
+from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import PipelineStage
 from grupo.pipeline.validate import check_pipeline
 from grupo.report.stages import stage_table
@@ -103,16 +103,16 @@ def check_no_recipe_options(**options: object) -> None:
 
 def dry_run_lines(pipeline: Pipeline) -> Iterator[str]:
     """Each stage with its start, its steps, and estimates of its memory and time."""
-    total = list(visits(pipeline, Path("RUN")))
-    for visit in total:
-        yield describe_visit(visit, len(total))
-        recipe = visit.stage.recipe
-        if visit.stage.when:
-            yield f"  when {visit.stage.when!r}, otherwise {visit.stage.otherwise}"
-        yield f"  {recipe.describe_step() if not visit.stage.data_file else visit.stage!r:.200}"
-        if stage_sources(recipe):
+    executions = list(stage_executions(pipeline, Path("RUN")))
+    for execution in executions:
+        yield describe_execution(execution, len(executions))
+        stage, recipe = execution.stage, execution.stage.recipe
+        if stage.when:
+            yield f"  when {stage.when!r}, otherwise {stage.otherwise}"
+        yield f"  {recipe.describe_step() if not stage.output_name else stage!r:.200}"
+        if task_sources_from_stages(recipe):
             yield "  its tasks are those of an earlier stage: nothing is estimated"
-        elif visit.round_number == 1 and not needs_toy_model(recipe):
+        elif execution.round_number == 1 and not needs_toy_model(recipe):
             tasks, eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
             lengths = measure_tasks(tasks, held_out=len(eval_tasks))
             yield from (f"  {line}" for line in cost_lines(recipe, lengths))

@@ -1,4 +1,4 @@
-"""Use of answers: an update keeps more of their computation than their tokens."""
+"""Whether generated answers are trained on, which decides what is kept of their computation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ _TRAINED_ON = ContextVar("trained_on", default=True)
 
 
 @contextmanager
-def untrained_answers() -> Iterator[None]:
+def answers_not_trained_on() -> Iterator[None]:
     """Actors that are made in this context generate answers that no update is computed from.
 
-    The answers are the same; their activations and logits are not kept.
+    The answers are the same as outside the context, but their activations and logits are not kept.
 
-    >>> with untrained_answers():
+    >>> with answers_not_trained_on():
     ...     answers_are_trained_on()
     False
     """

@@ -1,4 +1,4 @@
-"""The recipe of a stage as it begins: with its seed, its start weights and its tasks."""
+"""The recipe with which a stage begins: with the seed, weights and tasks of this execution."""
 
 import os
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.distributed.phase import Phase
 from grupo.models.start_weights import StartWeights
-from grupo.pipeline.export import with_exported
+from grupo.pipeline.export import with_model_folders
 from grupo.pipeline.merge import Merged, MergedWeights
-from grupo.pipeline.pipeline import Visit
+from grupo.pipeline.pipeline import StageExecution
 from grupo.pipeline.progress import PipelineProgress
-from grupo.pipeline.sources import DrawnEvalTasks, with_sources
+from grupo.pipeline.sources import DrawnEvalTasks, with_resolved_sources
 from grupo.recipe import Recipe
 from grupo.storage.atomic_files import (
     fsync_dir,
@@ -35,65 +35,81 @@ from grupo.training.resume.run_dir import MERGED, RunFolder
 from grupo.training.resume.start_from import started_policy, with_model
 from grupo.util.rng import derive_key
 
-SEEDS = 10**9  # seeds of later rounds are below
+NUM_SEEDS = 10**9  # the seed of a later round is from 0 to NUM_SEEDS - 1
 
 
 def recipe_of_round(recipe: Recipe, round_number: int) -> Recipe:
-    """The recipe with the seed of a round; held-out tasks are those of the first round.
+    """The recipe with the seed of a round and the held-out tasks of the first round.
 
     Args:
-        recipe: The recipe.
-        round_number: Number of the round, from 1, whose seed is that of the recipe.
+        recipe: The recipe, whose seed is that of the first round.
+        round_number: Number of the round, from 1.
     """
     if round_number == 1:
         return recipe
-    seed = derive_key(recipe.seed, "round", round_number) % SEEDS
+    seed = derive_key(recipe.seed, "round", round_number) % NUM_SEEDS
     eval_tasks: Any = recipe.eval_tasks
     if isinstance(eval_tasks, EvalShare) or (isinstance(eval_tasks, int) and eval_tasks):
         eval_tasks = DrawnEvalTasks(as_task_source(recipe.tasks), eval_tasks, recipe.seed)
     return recipe.replace(seed=seed, eval_tasks=eval_tasks)
 
 
-def begin_recipe(visit: Visit, progress: PipelineProgress, ranks: Ranks) -> Recipe:
-    """The recipe of a stage with the weights and the tasks that earlier stages have left.
+def resolved_recipe(execution: StageExecution, progress: PipelineProgress, ranks: Ranks) -> Recipe:
+    """The recipe of a stage with weights, tasks and models in place of references to stages.
 
     Args:
-        visit: The stage.
-        progress: What the stages before it have left.
-        ranks: The processes that train together; the first writes a merge.
+        execution: The execution of the stage.
+        progress: The runs and data of the stages that have ended.
+        ranks: The processes that run the stage together. Rank 0 writes merged weights.
     """
-    recipe = recipe_of_round(visit.stage.recipe, visit.round_number)
+    recipe = recipe_of_round(execution.stage.recipe, execution.round_number)
     fields = component_fields(recipe)
     sources = {
-        name: with_sources(fields[name], progress.resolve_source)
+        name: with_resolved_sources(fields[name], progress.resolve_source)
         for name in ("tasks", "eval_tasks")
     }
-    recipe = with_exported(recipe.replace(**sources), progress.model_folder)
-    if isinstance(visit.start, Merged):
-        return _with_merged(recipe, visit, progress, ranks)
-    run, choice = progress.run_of(visit.start) if visit.start else (None, "")
-    return with_model(recipe, f"{run}@{choice}") if run else recipe
+    recipe = with_model_folders(recipe.replace(**sources), progress.model_folder)
+    if isinstance(execution.start, Merged):
+        return _with_merged_weights(recipe, execution, progress, ranks)
+    if not execution.start:
+        return recipe
+    run, checkpoint = progress.run_and_checkpoint(execution.start)
+    return with_model(recipe, f"{run}@{checkpoint}") if run else recipe
 
 
-def _with_merged(recipe: Recipe, visit: Visit, progress: PipelineProgress, ranks: Ranks) -> Recipe:
-    """The recipe with merged weights, which are written before the stage begins."""
-    merged = visit.start
+def _with_merged_weights(
+    recipe: Recipe, execution: StageExecution, progress: PipelineProgress, ranks: Ranks
+) -> Recipe:
+    """The recipe with merged weights, which rank 0 writes to the folder of the stage."""
+    merged = execution.start
     assert isinstance(merged, Merged)
-    runs = [progress.run_of(name) for name in merged.names]
-    file = visit.folder / MERGED
-    digest = _write_merge(file, merged, runs) if ranks.rank == 0 else ""
+    runs_and_checkpoints = [
+        progress.run_and_checkpoint(reference) for reference in merged.references
+    ]
+    file = execution.folder / MERGED
+    digest = _write_merged_weights(file, merged, runs_and_checkpoints) if ranks.rank == 0 else ""
     digest = broadcast_from_rank_0(ranks, digest, Phase.WEIGHTS_MERGED)
-    model: Any = RunFolder.open(_run(runs[0][0])).recipe.policy.model
+    model: Any = RunFolder.open(_require_run(runs_and_checkpoints[0][0])).recipe.policy.model
     return recipe.replace(
         policy=started_policy(recipe.policy, model, StartWeights(str(file), digest))
     )
 
 
-def _write_merge(file: Path, merged: Merged, runs: list[tuple[Path | None, str]]) -> str:
-    """Write merged weights durably and return their SHA-256; a complete file is kept."""
+def _write_merged_weights(
+    file: Path, merged: Merged, runs_and_checkpoints: list[tuple[Path | None, str]]
+) -> str:
+    """Write merged weights durably, unless the file exists, and return the SHA-256 of the file.
+
+    Args:
+        file: The file for the merged weights.
+        merged: The merge.
+        runs_and_checkpoints: The run and the checkpoint of each merged stage.
+    """
     if file.is_file():
         return sha256_of(file)
-    sources = [_full_weights(_run(run), choice) for run, choice in runs]
+    sources = [
+        _full_weights(_require_run(run), checkpoint) for run, checkpoint in runs_and_checkpoints
+    ]
     weights = MergedWeights(sources, [share for _, share in merged.pairs], merged.rule)
     with save_errors("The weights are not merged"):
         make_folder(file.parent)
@@ -107,10 +123,13 @@ def _write_merge(file: Path, merged: Merged, runs: list[tuple[Path | None, str]]
     return digest.sha256
 
 
-def _full_weights(run: Path, choice: str) -> Mapping[str, Tensor]:
-    """All weights of a run's model by name; those without adapters are read one at a time."""
+def _full_weights(run: Path, checkpoint: str) -> Mapping[str, Tensor]:
+    """All weights of a run's model by name, into which its adapters are merged.
+
+    The weights of a model without adapters are read one at a time, when they are used.
+    """
     recipe = RunFolder.open(run).recipe
-    saved = load_checkpoint(run, recipe, choice)
+    saved = load_checkpoint(run, recipe, checkpoint)
     policy: Any = recipe.policy
     if not policy.trains_adapters:
         return saved.tensors["weights"]
@@ -118,6 +137,6 @@ def _full_weights(run: Path, choice: str) -> Mapping[str, Tensor]:
     return dict(loaded.merged_model().named_parameters())
 
 
-def _run(run: Path | None) -> Path:
-    assert run is not None, "the pipeline was checked"
+def _require_run(run: Path | None) -> Path:
+    assert run is not None, "check_pipeline refuses a merge of stages without a run"
     return run

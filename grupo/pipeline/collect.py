@@ -1,4 +1,4 @@
-"""Rollouts that a stage collects as tasks: pairs of the best and the worst one, or solved ones."""
+"""Collection of rollouts as tasks: pairs of the best and the worst rollout, or solving rollouts."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.config.success import named_criterion
-from grupo.core.answer_use import untrained_answers
+from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.media import Media
 from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
@@ -22,27 +22,28 @@ from grupo.util.exit_codes import EXIT_FAILED, CommandError
 from grupo.util.rng import derive_key
 
 COLLECTION_FILE = "tasks.jsonl"
-ROLLOUTS_AT_ONCE = 512  # whole groups, at least one
-Row = Mapping[str, Any]
-# the rows of a group besides prompt and answer, and whether a rollout solves its task
+ROLLOUTS_AT_ONCE = 512  # rollouts that are sampled concurrently, or one group if it is larger
+Row = Mapping[str, Any]  # columns of a task, by name
+# (rollouts, solves) -> rows: makes rows from the scored rollouts of a group. `solves` returns True
+# for a rollout that solves its task.
 RowsOfGroup = Callable[[Sequence[Rollout], Callable[[Rollout], bool]], Sequence[Row]]
 
 
 @dataclass(frozen=True)
 class Collection:
-    """The groups of a stage, and the tokens that were generated for them.
+    """The groups of a stage, and the number of tokens generated for them.
 
     Args:
         groups: A group for each task.
-        tokens: Generated tokens, with those of rollouts that the sampler did not keep.
+        num_tokens: Number of generated tokens, also for rollouts that the sampler dropped.
     """
 
     groups: Sequence[Group]
-    tokens: int
+    num_tokens: int
 
 
 class NothingCollectedError(CommandError):
-    """No group of a collection has a row."""
+    """No row was made from any group of a collection."""
 
     exit_code = EXIT_FAILED
 
@@ -50,15 +51,15 @@ class NothingCollectedError(CommandError):
 def best_against_worst(
     rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
 ) -> Sequence[Row]:
-    """The rollout with the highest reward as `chosen`, that with the lowest as `rejected`.
+    """One row: the rollout with the highest reward as `chosen`, the lowest as `rejected`.
 
-    Of equal rewards the first is taken; a group without different rewards has no row, and one whose
-    best and worst rollout have the same text has none. Rollouts without text, or of white space
-    alone, are left out: an empty answer is no part of a pair.
+    Of several rollouts with the same reward, the first one is taken. Rollouts without text, or with
+    white space only, are left out. There is no row if all rewards are equal, or if the best and the
+    worst rollout have the same text.
 
     Args:
         rollouts: The scored rollouts of a group.
-        solves: Whether a rollout solves its task; it is not read.
+        solves: Not used.
 
     >>> from grupo.core.types import Response
     >>> turns = [(("2 + 2", Response((1,), (0.0,), text=text)),) for text in ("5", "4")]
@@ -80,26 +81,29 @@ def best_against_worst(
 def best_against_worst_in_context(
     rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]
 ) -> Sequence[Row]:
-    """As `best_against_worst`, with the prompt of the rollouts in place of the task's.
+    """As `best_against_worst`, with the prompt of the rollouts in place of the task's prompt.
 
-    It is for samplers whose rollouts share another prompt, such as reviews of one answer.
+    It is for samplers whose rollouts share a prompt that is not the task's prompt, such as reviews
+    of one answer.
 
     Args:
-        rollouts: The scored rollouts of a group, which have one prompt.
-        solves: Whether a rollout solves its task; it is not read.
+        rollouts: The scored rollouts of a group, which have the same prompt.
+        solves: Not used.
     """
-    prompts = [rollout.turns[0][0] for rollout in rollouts if rollout.turns]
-    shown = [prompt if isinstance(prompt, str) else list(prompt) for prompt in prompts[:1]]
+    observations = [rollout.turns[0][0] for rollout in rollouts if rollout.turns]
+    prompts = [first if isinstance(first, str) else list(first) for first in observations[:1]]
     rows = best_against_worst(rollouts, solves)
-    return [{**row, "prompt": prompt} for row in rows for prompt in shown]
+    return [{**row, "prompt": prompt} for row in rows for prompt in prompts]
 
 
 def solved(rollouts: Sequence[Rollout], solves: Callable[[Rollout], bool]) -> Sequence[Row]:
-    """The different rollouts that solve the task, each as a `completion`.
+    """A row for each rollout that solves the task, with its text as `completion`.
+
+    Rollouts with the same text have one row.
 
     Args:
         rollouts: The scored rollouts of a group.
-        solves: Whether a rollout solves its task.
+        solves: Returns whether a rollout solves its task.
     """
     texts = dict.fromkeys(rollout.text for rollout in rollouts if solves(rollout))
     return [{"completion": text} for text in texts]
@@ -113,32 +117,33 @@ def sample_collection(
     ranks: Ranks,
     sampler: Sampler | None = None,
 ) -> Collection:
-    """Sample a group of scored rollouts for each training task of a recipe with its policy.
+    """Sample a group of scored rollouts for each training task of a recipe, with its policy.
 
     Args:
         recipe: The recipe.
-        attempts: Sampled rollouts per task, where there is no sampler.
-        count: Number of tasks at most; 0: all.
-        callback: Receives a note about prompts that do not fit.
-        ranks: The processes that share the rollouts; each returns all groups.
-        sampler: Makes the groups; None: independent rollouts, as in an evaluation.
+        attempts: Number of sampled rollouts per task, if `sampler` is None.
+        count: Largest number of tasks, from the first task on; 0 for all tasks.
+        callback: Receives a message about prompts that are too long.
+        ranks: The processes that share the rollouts. Every rank returns the groups of all tasks.
+        sampler: Generates the group of a task. None generates independent rollouts, as an
+            evaluation does.
     """
     size = max(1, ROLLOUTS_AT_ONCE // attempts)
     sampler = sampler or GroupSampler(attempts, recipe.evaluation.turn_strategy)
     groups: list[Group] = []
-    tokens = 0
+    num_tokens = 0
     with sampled_policy(recipe, count, callback, ranks) as sampled:
         for first in range(0, len(sampled.tasks), size):
-            with untrained_answers():
+            with answers_not_trained_on():
                 actor = sampled.policy.actor(derive_key(recipe.seed, "collect", first))
-            part = sampled.tasks[first : first + size]
-            resized = [replace(task, group_size=0) for task in part]  # the sampler's own size
+            tasks = sampled.tasks[first : first + size]
+            resized = [replace(task, group_size=0) for task in tasks]  # 0: the sampler's group size
             groups += sample_groups(actor, recipe.env, resized, sampler, ranks)
             counts = exchange_json(
                 ranks, actor.generated_tokens, Phase.ANSWERS_COLLECTED, "generate"
             )
-            tokens += sum(sum_counts(counts).values())
-    return Collection(groups, tokens)
+            num_tokens += sum(sum_counts(counts).values())
+    return Collection(groups, num_tokens)
 
 
 def write_collection(
@@ -155,20 +160,20 @@ def write_collection(
     Args:
         folder: The folder of the stage.
         recipe: The recipe of the stage.
-        collection: The groups, and the tokens that they took.
-        rows_of_group: The rows of a group.
+        collection: The groups, and the number of tokens generated for them.
+        rows_of_group: Makes the rows of a group.
         callback: Receives a message about the result.
-        seconds: Seconds that the groups took, for the summary.
+        seconds: Time in which the groups were generated, for the summary.
 
     Raises:
-        NothingCollectedError: No group has a row.
+        NothingCollectedError: `rows_of_group` makes no row from any group.
     """
     groups = collection.groups
     solves = named_criterion(recipe.evaluation.success, recipe.env)
     lines = [
         json.dumps({**_task_columns(group.task), **row}, allow_nan=False, default=_data_url)
         for group in groups
-        for row in rows_of_group([x for x in group.rollouts if not x.error], solves)
+        for row in rows_of_group([r for r in group.rollouts if not r.error], solves)
     ]
     if not lines:
         raise NothingCollectedError(
@@ -180,7 +185,7 @@ def write_collection(
         "seed": recipe.seed,
         "tasks": len(groups),
         "rows": len(lines),
-        "tokens": collection.tokens,
+        "tokens": collection.num_tokens,
         "seconds": round(seconds, 2),
     }
     with new_data_file(folder / COLLECTION_FILE, summary) as path:
@@ -191,7 +196,7 @@ def write_collection(
 
 
 def _task_columns(task: Task) -> Row:
-    """Prompt, answer and the columns of a task that JSON can hold."""
+    """The prompt and the reference answer of a task, and its columns that JSON can represent."""
     columns = {name: value for name, value in task.columns.items() if _is_json(value)}
     answer = {} if task.reference_answer is None else {"answer": task.reference_answer}
     prompt = task.prompt if isinstance(task.prompt, str) else list(task.prompt)
@@ -199,7 +204,7 @@ def _task_columns(task: Task) -> Row:
 
 
 def _data_url(value: object) -> str:
-    """An image, video or audio of a prompt, which a row of tasks may hold."""
+    """The data URL of an image, video or audio, for `json.dumps`; raises for another object."""
     if isinstance(value, Media):
         return value.data_url
     raise TypeError(f"a {type(value).__name__}, which JSON cannot hold")

@@ -10,7 +10,7 @@ from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 class ConditionFailedError(CommandError):
-    """A stage was not begun: its condition does not hold."""
+    """The condition of a stage does not hold, and the stage ends the pipeline then."""
 
     exit_code = EXIT_FAILED
 
@@ -24,7 +24,7 @@ class StageCondition(Protocol):
         ...
 
     def __call__(self, scores: Mapping[str, Any], /) -> bool:
-        """Whether it holds.
+        """Whether the condition holds.
 
         Args:
             scores: Scores of the evaluation; a metric that was not measured is NaN.

@@ -1,4 +1,4 @@
-"""The sampling policy of surveys and collections, and their file with its digest."""
+"""Parts that stages share which write data: the sampling policy, and the file with its digest."""
 
 import hashlib
 import os
@@ -35,11 +35,11 @@ from grupo.util.rng import seed_torch
 
 @dataclass(frozen=True)
 class SampledPolicy:
-    """The policy of a stage that samples, and the tasks that it attempts.
+    """The policy of a stage that samples rollouts, and the tasks that the policy attempts.
 
     Args:
-        policy: The policy, whose engine has its weights.
-        tasks: The training tasks of the recipe, or the first of them.
+        policy: The policy; the weights are synced to its engine.
+        tasks: The training tasks of the recipe, or the first ones of them.
     """
 
     policy: Policy
@@ -50,7 +50,7 @@ class SampledPolicy:
 def sampled_policy(
     recipe: Recipe, count: int, callback: Callback, ranks: Ranks
 ) -> Iterator[SampledPolicy]:
-    """The loaded policy of a recipe and at most `count` of its training tasks; 0: all of them."""
+    """The loaded policy of a recipe and its first `count` training tasks; 0 for all tasks."""
     tasks: Sequence[Task]
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
@@ -71,11 +71,13 @@ def sampled_policy(
 
 @contextmanager
 def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
-    """A path to write a data file to; it gets its name, and then its summary, when the block ends.
+    """A temporary path for a data file; the block writes the file to this path.
+
+    When the block ends, the file is moved to its final path, and then `summary.json` is written.
 
     Args:
-        file: The file, or a folder of files, in the folder of its stage.
-        summary: The contents of `summary.json`, which the block may complete.
+        file: Final path of the data file, or of a folder of files, in the folder of the stage.
+        summary: The contents of `summary.json`, to which the block may add.
     """
     with save_errors(f"{file} is not written"):
         make_folder(file.parent)
@@ -86,7 +88,7 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
         _make_durable(temporary)
         digest = _digest(temporary)
         kill_point("data/written")
-        if file.is_dir():  # of a process that was killed before it wrote the summary
+        if file.is_dir():  # left by a process that was killed before it wrote the summary
             remove(file)
         os.replace(temporary, file)
         fsync_dir(file.parent)
@@ -99,7 +101,7 @@ def read_data_file(folder: Path) -> Path:
     """The data file, or the folder of files, of a finished stage.
 
     Raises:
-        CorruptRun: It is not the file that the stage wrote.
+        CorruptRun: The file is not the one that the stage wrote.
     """
     summary: Mapping[str, Any] = strict_json.from_json((folder / SUMMARY).read_text())
     if "sha256" not in summary:
@@ -123,7 +125,7 @@ def _make_durable(path: Path) -> None:
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file; of a folder, that of the names and digests of its files."""
+    """SHA-256 of a file. For a folder, the SHA-256 of the names and digests of its files."""
     if not path.is_dir():
         return sha256_of(path)
     names = "".join(f"{sha256_of(x)} {x.relative_to(path)}\n" for x in _files_in(path))

@@ -1,4 +1,4 @@
-"""The model that an export stage writes, and the fields of recipes that name such a stage."""
+"""The model that an export stage writes, and references to it in the fields of recipes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,14 +14,14 @@ from grupo.training.resume.load_run import policy_of
 from grupo.training.resume.run_dir import RunFolder
 from grupo.util.errors import ConfigError
 
-MODEL = "model"  # the folder that an export stage writes
-STAGE_PREFIX = "stage:"  # "stage:exported" is the folder that the stage `exported` wrote
-FOLDER_FIELDS = ("model", "folder")  # fields of components that hold the folder of a model
-PARTS = ("env", "method", "aux_models")  # of a recipe, in which a folder may be that of a stage
+MODEL_FOLDER = "model"  # name of the folder that an export stage writes
+STAGE_PREFIX = "stage:"  # "stage:exported" refers to the folder that the stage `exported` writes
+FOLDER_FIELDS = ("model", "folder")  # fields of components that may have such a reference
+RECIPE_FIELDS = ("env", "method", "aux_models")  # fields of a recipe whose components may have one
 
 
 def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
-    """Write the model of a run's checkpoint and its heads, as `grupo export` does.
+    """Write the model and the heads of a run's checkpoint, as `grupo export` does.
 
     Args:
         folder: The folder of the stage.
@@ -29,7 +29,7 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
         callback: Receives a message about the result.
 
     Raises:
-        ConfigError: The policy starts from no run, because the stages before it were skipped.
+        ConfigError: The policy does not start from a run, because the earlier stages were skipped.
     """
     policy: Any = recipe.policy
     if policy.start is None:
@@ -37,49 +37,52 @@ def write_stage_model(folder: Path, recipe: Recipe, callback: Callback) -> None:
     checkpoint = Path(policy.start.file).parent
     run = RunFolder.open(checkpoint.parent.parent)
     run.check_model_files()
-    with new_data_file(folder / MODEL, {"seed": recipe.seed}) as path:
+    with new_data_file(folder / MODEL_FOLDER, {"seed": recipe.seed}) as path:
         policy_of(run.recipe, load_verified(checkpoint)).export(path)
-    callback.on_message(f"The model was exported: {folder / MODEL}")
+    callback.on_message(f"The model was exported: {folder / MODEL_FOLDER}")
 
 
-def exported_stages(recipe: Recipe) -> list[str]:
-    """The stages whose exported models the components of a recipe name."""
-    return [name for part in PARTS for name in _stages_in(component_fields(recipe)[part])]
+def stages_used_as_models(recipe: Recipe) -> list[str]:
+    """The names of the stages to whose models a recipe refers."""
+    fields = component_fields(recipe)
+    return [stage for name in RECIPE_FIELDS for stage in _stage_names_in(fields[name])]
 
 
-def exported_rewards(recipe: Recipe) -> list[str]:
-    """The stages whose exported models the environment of a recipe names."""
-    return list(_stages_in(recipe.env))
+def stages_used_as_rewards(recipe: Recipe) -> list[str]:
+    """The names of the stages to whose models the environment of a recipe refers."""
+    return list(_stage_names_in(recipe.env))
 
 
-def with_exported(recipe: Recipe, folder_of: Callable[[str], str]) -> Recipe:
-    """The recipe with the folder of each exported model that it names.
+def with_model_folders(recipe: Recipe, folder_of: Callable[[str], str]) -> Recipe:
+    """The recipe with the folders of models in place of references to export stages.
 
     Args:
         recipe: The recipe.
-        folder_of: The folder that a stage wrote, from the name of the stage.
+        folder_of: Returns the model folder of a stage, from the name of the stage.
     """
     fields = component_fields(recipe)
-    changed = {part: _with_folders(fields[part], folder_of) for part in PARTS}
-    return recipe.replace(**changed) if exported_stages(recipe) else recipe
+    changed = {name: _with_folders(fields[name], folder_of) for name in RECIPE_FIELDS}
+    return recipe.replace(**changed) if stages_used_as_models(recipe) else recipe
 
 
-def _stages_in(value: Any) -> Iterator[str]:
+def _stage_names_in(value: Any) -> Iterator[str]:
+    """The names of the stages to whose models a component, or a tuple of components, refers."""
     if isinstance(value, tuple):
         for item in value:
-            yield from _stages_in(item)
+            yield from _stage_names_in(item)
     elif is_component(value):
         for name, field in component_fields(value).items():
             if _is_reference(name, field):
                 yield field.removeprefix(STAGE_PREFIX)
             else:
-                yield from _stages_in(field)
+                yield from _stage_names_in(field)
 
 
 def _with_folders(value: Any, folder_of: Callable[[str], str]) -> Any:
+    """A field of a recipe with the folders of models in place of references to export stages."""
     if isinstance(value, tuple):
         return tuple(_with_folders(item, folder_of) for item in value)
-    if not any(True for _ in _stages_in(value)):
+    if not any(True for _ in _stage_names_in(value)):
         return value
     return replace(
         value,
@@ -93,4 +96,5 @@ def _with_folders(value: Any, folder_of: Callable[[str], str]) -> Any:
 
 
 def _is_reference(name: str, value: Any) -> bool:
+    """Whether a field of a component, by its name and value, refers to an export stage."""
     return name in FOLDER_FIELDS and isinstance(value, str) and value.startswith(STAGE_PREFIX)

@@ -1,4 +1,4 @@
-"""A pipeline from a TOML or YAML file with an array of stages."""
+"""Loading a pipeline from a TOML or YAML file with an array of stages."""
 
 import sys
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from grupo.util.importing import import_object
 from grupo.util.user_paths import is_recipe_file
 
 STAGES = "stages"
-KINDS = {kind.__name__: kind for kind in (Stage, SurveyStage, CollectStage, ExportStage)}
+STAGE_CLASSES = {cls.__name__: cls for cls in (Stage, SurveyStage, CollectStage, ExportStage)}
 
 
 def is_pipeline_file(path: Path) -> bool:
-    """Whether a TOML or YAML file has stages."""
+    """Whether a TOML or YAML file has a field `stages`."""
     return STAGES in read_data(path)[0]
 
 
@@ -29,21 +29,22 @@ def load_pipeline_file(path: Path) -> Pipeline:
     """The pipeline of a TOML or YAML file.
 
     Raises:
-        ConfigError: The file cannot be read, or a field does not fit; the message names both.
+        ConfigError: The file cannot be read, or a field has a wrong value. The message begins with
+            the file, and names the field.
     """
     data, lines = read_data(path)
     folder = str(path.resolve().parent)
-    if folder not in sys.path:  # as for a recipe in Python: modules beside it can be imported
+    if folder not in sys.path:  # modules beside the file can be imported, as for a recipe in Python
         sys.path.append(folder)
     try:
-        return _pipeline(data)
+        return _pipeline_from_data(data)
     except ConfigError as error:
         line = line_of(str(error), lines)
-        place = f"{path}, line {line}" if line else str(path)
-        raise ConfigError(f"{place}: {error}") from error
+        location = f"{path}, line {line}" if line else str(path)
+        raise ConfigError(f"{location}: {error}") from error
 
 
-def _pipeline(data: Mapping[str, Any]) -> Pipeline:
+def _pipeline_from_data(data: Mapping[str, Any]) -> Pipeline:
     for name in data:
         if name not in (STAGES, "rounds"):
             hint = suggest(name, (STAGES, "rounds"))
@@ -51,40 +52,55 @@ def _pipeline(data: Mapping[str, Any]) -> Pipeline:
     stages = data[STAGES]
     if not isinstance(stages, list) or not all(isinstance(stage, Mapping) for stage in stages):
         raise ConfigError("stages: they are no array of tables. Write [[stages]] before each.")
-    made = tuple(_stage(stage, f"stages[{index}]") for index, stage in enumerate(stages))
+    loaded_stages = tuple(
+        _stage_from_table(table, f"stages[{index}]") for index, table in enumerate(stages)
+    )
     rounds = data.get("rounds", 1)
-    return Pipeline(made, rounds)
+    return Pipeline(loaded_stages, rounds)
 
 
-def _stage(table: Mapping[str, Any], place: str) -> PipelineStage:
-    """A stage from its table: `recipe` is a file, `FILE.py:NAME`, or a table of its own."""
-    kind = table.get(TYPE, "Stage")
-    if kind not in KINDS:
-        raise ConfigError(f"{place}.type: {kind!r} is no stage. {suggest(str(kind), KINDS)}")
+def _stage_from_table(table: Mapping[str, Any], path: str) -> PipelineStage:
+    """A stage from its table.
+
+    Args:
+        table: The fields of the stage by name. The field `recipe` is a recipe file,
+            `FILE.py:NAME`, or a table with the fields of the recipe.
+        path: Path of the table in the file, such as "stages[0]", for messages.
+    """
+    class_name = table.get(TYPE, "Stage")
+    if class_name not in STAGE_CLASSES:
+        hint = suggest(str(class_name), STAGE_CLASSES)
+        raise ConfigError(f"{path}.type: {class_name!r} is no stage. {hint}")
     values = {name: value for name, value in table.items() if name != TYPE}
-    if kind == ExportStage.__name__:
-        return make_component(ExportStage, values, place)
+    if class_name == ExportStage.__name__:
+        return make_component(ExportStage, values, path)
     if "recipe" not in table:
-        raise ConfigError(f'{place}.recipe: it is missing. Write recipe = "sft.toml".')
-    values["recipe"] = _recipe(values["recipe"], f"{place}.recipe")
+        raise ConfigError(f'{path}.recipe: it is missing. Write recipe = "sft.toml".')
+    values["recipe"] = _load_recipe(values["recipe"], f"{path}.recipe")
     start = values.get("start")
     if isinstance(start, Mapping):
         values["start"] = Merged(dict(start))
-    return make_component(KINDS[kind], values, place)
+    return make_component(STAGE_CLASSES[class_name], values, path)
 
 
-def _recipe(data: Any, place: str) -> Recipe:
-    if isinstance(data, Mapping):
+def _load_recipe(value: Any, path: str) -> Recipe:
+    """The recipe of a stage.
+
+    Args:
+        value: A recipe file, `FILE.py:NAME`, or a table with the fields of the recipe.
+        path: Path of this field in the file, for messages.
+    """
+    if isinstance(value, Mapping):
         try:
-            return recipe_from_data(data)
+            return recipe_from_data(value)
         except ConfigError as error:
-            raise ConfigError(f"{place}.{error}") from error
-    if not isinstance(data, str):
-        raise ConfigError(f"{place}: {data!r}. Allowed: a file, FILE.py:NAME, or a table.")
-    if is_recipe_file(data):
-        return load_recipe_file(data)
-    recipe = import_object(data)
+            raise ConfigError(f"{path}.{error}") from error
+    if not isinstance(value, str):
+        raise ConfigError(f"{path}: {value!r}. Allowed: a file, FILE.py:NAME, or a table.")
+    if is_recipe_file(value):
+        return load_recipe_file(value)
+    recipe = import_object(value)
     if not isinstance(recipe, Recipe):
-        kind = type(recipe).__name__
-        raise ConfigError(f"{place}: {data!r} is of type {kind}. Allowed: a Recipe.")
+        class_name = type(recipe).__name__
+        raise ConfigError(f"{path}: {value!r} is of type {class_name}. Allowed: a Recipe.")
     return recipe

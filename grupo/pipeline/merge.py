@@ -1,4 +1,4 @@
-"""Merging of the weights of several models of the same shape."""
+"""Merging of the weights of several models whose tensors have the same shapes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +12,19 @@ from grupo.core.component import check_field, component
 from grupo.util.errors import ConfigError
 
 Weights = Mapping[str, Tensor]
-# merges tensors of one name, in float32, with weights that sum to 1
+# merges the tensors that have one name in several models, in float32; the weights sum to 1
 MergeRule = Callable[[Sequence[Tensor], Sequence[float]], Tensor]
 
 
 def linear(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
-    """Weighted mean: x_1 + sum_i w_i (x_i - x_1), which of equal tensors is exactly that tensor.
+    """Weighted mean of tensors: x_1 + sum_i w_i (x_i - x_1).
 
+    In this form the mean of equal tensors is exactly that tensor, without rounding errors.
     Wortsman et al., 2022, arXiv:2203.05482.
 
     Args:
-        tensors: Tensors of one shape.
-        weights: Their weights, which sum to 1.
+        tensors: Tensors of the same shape.
+        weights: Weight of each tensor; the weights sum to 1.
 
     >>> linear([torch.tensor([1.0, 2.0]), torch.tensor([3.0, 2.0])], [0.75, 0.25])
     tensor([1.5000, 2.0000])
@@ -36,13 +37,14 @@ def linear(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
 
 
 def spherical(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
-    """Spherical interpolation of two tensors, each of them as one vector; linear if parallel.
+    """Spherical interpolation of two tensors, each of which is treated as one vector.
 
+    Nearly parallel tensors are merged by `linear`.
     Shoemake, 1985, Animating rotation with quaternion curves.
 
     Args:
-        tensors: Two tensors of one shape.
-        weights: Their weights, which sum to 1.
+        tensors: Two tensors of the same shape.
+        weights: Weight of each tensor; the weights sum to 1.
 
     >>> spherical([torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])], [0.5, 0.5])
     tensor([0.7071, 0.7071])
@@ -53,24 +55,27 @@ def spherical(tensors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     angle = math.acos(max(-1.0, min(1.0, cosine)))
     if math.sin(angle) < 1e-4:
         return linear(tensors, weights)
-    start, end = (math.sin(weight * angle) / math.sin(angle) for weight in weights)
-    return start * first + end * second
+    first_coef, second_coef = (math.sin(weight * angle) / math.sin(angle) for weight in weights)
+    return first_coef * first + second_coef * second
 
 
 @component
 class Merged:
-    """The merged weights of several stages; adapters are merged into their model first.
+    """The merged weights of several stages.
+
+    The adapters of a stage are merged into its model before the models are merged.
 
     Args:
-        shares: Share of each stage, by name; they sum to 1: `{"sft": 0.5, "dpo": 0.5}`. A name may
-            end in `@best` or `@STEP`, a checkpoint.
-        rule: Merges the tensors of one name: `linear`, or `spherical` for two stages.
+        shares: Share of each stage, by a reference to the stage: `{"sft": 0.5, "dpo@best": 0.5}`. A
+            reference ends in `@best` or `@STEP` for a checkpoint; otherwise it stands for the last
+            checkpoint. The shares sum to 1.
+        rule: Merges the tensors that have the same name: `linear`, or `spherical` for two stages.
 
     >>> Merged({"sft": 0.5, "dpo": 0.5}).shares
     (('sft', 0.5), ('dpo', 0.5))
     """
 
-    shares: tuple[tuple[str, float], ...] | Mapping[str, float]  # a mapping becomes pairs
+    shares: tuple[tuple[str, float], ...] | Mapping[str, float]  # a mapping is stored as pairs
     rule: MergeRule = linear
 
     def __post_init__(self) -> None:
@@ -81,20 +86,21 @@ class Merged:
         total = sum(weight for _, weight in pairs)
         is_one = math.isclose(total, 1, abs_tol=1e-6)
         check_field(self, "shares", is_one, f"shares that sum to 1; these sum to {total:g}")
-        names = [name for name, _ in pairs]
-        check_field(self, "shares", len(set(names)) == len(names) > 1, "two or more stages")
-        is_pair = self.rule is not spherical or len(pairs) == 2
-        check_field(self, "rule", is_pair, "linear, or spherical for two stages")
+        references = [reference for reference, _ in pairs]
+        are_distinct = len(set(references)) == len(references)
+        check_field(self, "shares", are_distinct and len(references) > 1, "two or more stages")
+        can_merge = self.rule is not spherical or len(pairs) == 2
+        check_field(self, "rule", can_merge, "linear, or spherical for two stages")
 
     @property
     def pairs(self) -> tuple[tuple[str, float], ...]:
-        """Pairs of a stage and its share."""
+        """Pairs of a reference to a stage and the share of this stage."""
         return tuple(dict(self.shares).items())
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The stages, with the checkpoint if one is named."""
-        return tuple(name for name, _ in self.pairs)
+    def references(self) -> tuple[str, ...]:
+        """The references to the stages, such as "sft" or "sft@best"."""
+        return tuple(reference for reference, _ in self.pairs)
 
 
 def _are_shares(pairs: Any) -> bool:
@@ -110,15 +116,15 @@ def _are_shares(pairs: Any) -> bool:
 
 @dataclass(frozen=True)
 class MergedWeights(Mapping[str, Tensor]):
-    """The merged tensors by name, each of which is computed when it is read.
+    """The merged tensors by name. A tensor is computed when it is read.
 
     Args:
-        sources: The weights of each model, by name; other models have the same names and shapes.
-        weights: Weight of each model; they sum to 1.
-        rule: Merges the tensors of one name.
+        sources: The tensors of each model, by name. All models have the same names and shapes.
+        weights: Weight of each model; the weights sum to 1.
+        rule: Merges the tensors that have the same name.
 
     Raises:
-        ConfigError: Names or shapes differ.
+        ConfigError: Tensors of two models differ in name or shape.
     """
 
     sources: Sequence[Weights]

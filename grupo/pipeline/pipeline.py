@@ -1,4 +1,4 @@
-"""A pipeline of stages as data."""
+"""The pipeline: a sequence of stages, as data that can be written to a file."""
 
 import re
 from collections.abc import Iterator
@@ -7,27 +7,30 @@ from pathlib import Path
 
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt
-from grupo.pipeline.export import MODEL, exported_stages
+from grupo.pipeline.export import MODEL_FOLDER, stages_used_as_models
 from grupo.pipeline.merge import Merged
-from grupo.pipeline.sources import stage_sources
+from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import OWN_POLICY, ExportStage, PipelineStage
 from grupo.recipe import Recipe
 from grupo.storage.pipeline_dirs import stage_path
 from grupo.util.errors import ConfigError, suggest
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-ALLOWED_NAMES = "letters, digits, _ and -, at most 64, and no field of a recipe"
+ALLOWED_NAMES = (
+    "letters, digits, _ and -, at most 64 characters, beginning with a letter or digit; not the"
+    " name of a field of Recipe or Pipeline"
+)
 LAST_CHECKPOINT = "last"
 
 
 @component
 class Pipeline:
-    """Stages that run one after another, each from the weights of earlier ones, in one folder.
+    """Stages that run one after another in one folder, each from the weights of earlier stages.
 
     Args:
         stages: The stages, in order.
-        rounds: How often the sequence runs; a later round starts from the last stage of the round
-            before and has other seeds.
+        rounds: Number of times that the sequence runs. The first stage of a later round starts
+            from the last stage of the previous round. Each round has other seeds.
     """
 
     stages: tuple[PipelineStage, ...]
@@ -38,11 +41,11 @@ class Pipeline:
             raise ConfigError('Pipeline.stages: (). Allowed: one or more, as Stage("sft", recipe).')
         self._check_names()
         for index, stage in enumerate(self.stages):
-            for name in _start_references(stage):
-                self._check_reference(index, "start:", name)
-            self._set_exported_recipe(index)
-            for place, name in _recipe_references(self.stages[index].recipe):
-                self._check_reference(index, place, name)
+            for name in _start_stage_names(stage):
+                self._check_reference(index, "start", name)
+            self._set_recipe_of_export(index)
+            for field, name in _recipe_references(self.stages[index].recipe):
+                self._check_reference(index, field, name)
             self._check_condition(index)
 
     @property
@@ -51,14 +54,14 @@ class Pipeline:
         return [stage.name for stage in self.stages]
 
     def stage(self, name: str) -> PipelineStage:
-        """The stage of a name."""
+        """The stage with this name."""
         return next(stage for stage in self.stages if stage.name == name)
 
     def start_of(self, index: int, round_number: int = 1) -> str | Merged:
-        """Start of a stage: another stage, a merge, or its own policy.
+        """The start of a stage: a reference to another stage, a merge, or `OWN_POLICY`.
 
         Args:
-            index: Place of the stage.
+            index: Index of the stage in `stages`.
             round_number: Number of the round, from 1.
         """
         start = self.stages[index].start
@@ -69,11 +72,11 @@ class Pipeline:
         return self.names[-1] if round_number > 1 else OWN_POLICY
 
     def _check_names(self) -> None:
-        taken = {field.name for field in fields(Recipe)} | {field.name for field in fields(self)}
+        reserved = {field.name for field in (*fields(Recipe), *fields(self))}
         seen: set[str] = set()
         for name in self.names:
-            option = name.replace("-", "_")  # as options of the command line address it
-            if not NAME.fullmatch(name) or option in taken:
+            option = name.replace("-", "_")  # the stage's name in options such as --sft.max-steps
+            if not NAME.fullmatch(name) or option in reserved:
                 raise ConfigError(f"Pipeline.stages: {name!r}. Allowed as a name: {ALLOWED_NAMES}.")
             if option in seen:
                 raise ConfigError(
@@ -81,24 +84,28 @@ class Pipeline:
                 )
             seen.add(option)
 
-    def _check_reference(self, index: int, place: str, name: str) -> None:
-        """Raise unless a stage refers to an earlier one."""
-        earlier = self.names[:index]
-        if name in earlier:
+    def _check_reference(self, index: int, field: str, name: str) -> None:
+        """Raise `ConfigError` unless `name` is the name of an earlier stage.
+
+        Args:
+            index: Index of the stage that has the reference.
+            field: The field that has the reference, for the message.
+            name: The name that the stage refers to.
+        """
+        earlier_names = self.names[:index]
+        if name in earlier_names:
             return
-        own = self.names[index]
+        stage_name = self.names[index]
+        reference = f"Pipeline.stages: {stage_name!r}: {field}: {name!r}"
         if name in self.names:
-            problem = "itself" if name == own else "later"
-            raise ConfigError(
-                f"Pipeline.stages: {own!r}: {place} {name!r}, which is {problem}."
-                f" Allowed: {', '.join(earlier) or 'no stage, because none is before it'}."
-            )
+            problem = "the stage itself" if name == stage_name else "a later stage"
+            allowed = ", ".join(earlier_names) or "no stage, because there is no earlier stage"
+            raise ConfigError(f"{reference} is {problem}. Allowed: {allowed}.")
         raise ConfigError(
-            f"Pipeline.stages: {own!r}: {place} {name!r}, which is no stage before it."
-            f" {suggest(name, earlier)}"
+            f"{reference} is not the name of an earlier stage. {suggest(name, earlier_names)}"
         )
 
-    def _set_exported_recipe(self, index: int) -> None:
+    def _set_recipe_of_export(self, index: int) -> None:
         """Give an export stage the recipe of the stage that it starts from."""
         stage, start = self.stages[index], self.start_of(index)
         if not isinstance(stage, ExportStage):
@@ -106,10 +113,10 @@ class Pipeline:
         if not isinstance(start, str) or start == OWN_POLICY:
             raise ConfigError(
                 f"Pipeline.stages: {stage.name!r}: start: {start!r}. Allowed for an ExportStage:"
-                " one stage before it."
+                " one earlier stage."
             )
         if stage.recipe is None:
-            recipe = self.stage(split_choice(start)[0]).recipe
+            recipe = self.stage(split_reference(start)[0]).recipe
             stages = (
                 *self.stages[:index],
                 replace(stage, recipe=recipe),
@@ -118,24 +125,24 @@ class Pipeline:
             object.__setattr__(self, "stages", stages)
 
     def _check_condition(self, index: int) -> None:
-        """Raise for a condition where the stage does not start from a single stage."""
+        """Raise `ConfigError` for a condition, unless the stage starts from one other stage."""
         stage, start = self.stages[index], self.start_of(index)
         if stage.when and (isinstance(start, Merged) or start == OWN_POLICY):
             raise ConfigError(
                 f"Pipeline.stages: {stage.name!r}: when: {stage.when!r}. Allowed for a stage that"
-                " starts from one other stage, whose evaluation is read."
+                " starts from one other stage: the condition reads the evaluation of that stage."
             )
 
 
 @dataclass(frozen=True)
-class Visit:
-    """A stage in one of the rounds.
+class StageExecution:
+    """The execution of a stage in one of the rounds.
 
     Args:
         stage: The stage.
-        start: What it starts from.
+        start: Start of the stage in this round, as `Pipeline.start_of` returns it.
         round_number: Number of the round, from 1.
-        number: Number of the visit among all, from 1.
+        number: Number of the execution among those of all rounds, from 1.
         folder: Folder of the stage in this round.
     """
 
@@ -146,12 +153,12 @@ class Visit:
     folder: Path
 
 
-def visits(pipeline: Pipeline, root: Path) -> Iterator[Visit]:
-    """All stages of all rounds, in order.
+def stage_executions(pipeline: Pipeline, root: Path) -> Iterator[StageExecution]:
+    """The executions of all stages in all rounds, in order.
 
     Args:
         pipeline: The pipeline.
-        root: Its folder.
+        root: The folder of the pipeline.
     """
     number = 0
     for round_number in range(1, pipeline.rounds + 1):
@@ -159,31 +166,35 @@ def visits(pipeline: Pipeline, root: Path) -> Iterator[Visit]:
             number += 1
             folder = stage_path(root, stage.name, round_number, pipeline.rounds)
             start = pipeline.start_of(index, round_number)
-            yield Visit(stage, start, round_number, number, folder)
+            yield StageExecution(stage, start, round_number, number, folder)
 
 
-def split_choice(reference: str) -> tuple[str, str]:
-    """The stage and the checkpoint that a reference names.
+def split_reference(reference: str) -> tuple[str, str]:
+    """The name of the stage and the checkpoint in a reference.
 
-    >>> split_choice("sft@best"), split_choice("sft")
+    >>> split_reference("sft@best"), split_reference("sft")
     (('sft', 'best'), ('sft', 'last'))
     """
-    name, _, choice = reference.partition("@")
-    return name, choice or LAST_CHECKPOINT
+    name, _, checkpoint = reference.partition("@")
+    return name, checkpoint or LAST_CHECKPOINT
 
 
-def start_names(start: str | Merged) -> tuple[str, ...]:
-    """The references in what a stage starts from; none for its own policy."""
+def start_references(start: str | Merged) -> tuple[str, ...]:
+    """The references in `PipelineStage.start`, such as "sft@best"; () for `OWN_POLICY`."""
     if isinstance(start, Merged):
-        return start.names
+        return start.references
     return (start,) if start else ()
 
 
-def _start_references(stage: PipelineStage) -> Iterator[str]:
-    """The stages from whose weights a stage starts."""
-    for reference in start_names(stage.start or OWN_POLICY):
-        name, choice = split_choice(reference)
-        if choice not in (LAST_CHECKPOINT, "best") and not choice.isdecimal():
+def _start_stage_names(stage: PipelineStage) -> Iterator[str]:
+    """The names of the stages from whose weights a stage starts.
+
+    Raises:
+        ConfigError: A reference has a checkpoint that is neither "last", "best" nor a step.
+    """
+    for reference in start_references(stage.start or OWN_POLICY):
+        name, checkpoint = split_reference(reference)
+        if checkpoint not in (LAST_CHECKPOINT, "best") and not checkpoint.isdecimal():
             raise ConfigError(
                 f"Pipeline.stages: {stage.name!r}: start: {reference!r}."
                 f" Allowed: {name!r}, '{name}@best' or '{name}@STEP'."
@@ -192,26 +203,26 @@ def _start_references(stage: PipelineStage) -> Iterator[str]:
 
 
 def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """The stages that a recipe names, each after the place where it does."""
-    for source in stage_sources(recipe):
-        yield f"tasks: {type(source).__name__} of", source.stage
-    for name in exported_stages(recipe):
-        yield "model of", name
+    """Pairs of a field of the recipe that refers to a stage, and the name of that stage."""
+    for source in task_sources_from_stages(recipe):
+        yield f"tasks: {type(source).__name__}", source.stage
+    for name in stages_used_as_models(recipe):
+        yield "model", name
 
 
 def check_sources(pipeline: Pipeline) -> None:
-    """Raise `ConfigError` for tasks or a model of a stage that writes none of this kind."""
+    """Raise `ConfigError` for a reference to tasks or to a model that a stage does not write."""
     for stage in pipeline.stages:
-        for name in exported_stages(stage.recipe):
-            if pipeline.stage(name).data_file != MODEL:
+        for name in stages_used_as_models(stage.recipe):
+            if pipeline.stage(name).output_name != MODEL_FOLDER:
                 raise ConfigError(
-                    f"{stage.name}: model: 'stage:{name}', and {name!r} is a"
+                    f"{stage.name}: model: 'stage:{name}' refers to a"
                     f" {type(pipeline.stage(name)).__name__}. Allowed: an ExportStage."
                 )
-        for source in stage_sources(stage.recipe):
-            writer = pipeline.stage(source.stage)
-            if writer.data_file != source.file_name:
+        for source in task_sources_from_stages(stage.recipe):
+            source_stage = pipeline.stage(source.stage)
+            if source_stage.output_name != source.file_name:
                 raise ConfigError(
-                    f"{stage.name}: tasks: {source!r}, and {source.stage!r} is a"
-                    f" {type(writer).__name__}. Allowed: {source.allowed}."
+                    f"{stage.name}: tasks: {source!r} refers to a"
+                    f" {type(source_stage).__name__}. Allowed: {source.allowed}."
                 )

@@ -1,4 +1,4 @@
-"""The position of a pipeline, which is the state of its stages' folders and nothing else."""
+"""The progress of a pipeline, which is found from the folders of its stages alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,12 @@ from typing import Any
 from grupo.pipeline.conditions import ConditionFailedError, describe_value
 from grupo.pipeline.data_stage import read_data_file
 from grupo.pipeline.merge import Merged
-from grupo.pipeline.pipeline import Pipeline, Visit, split_choice
+from grupo.pipeline.pipeline import (
+    Pipeline,
+    StageExecution,
+    split_reference,
+    start_references,
+)
 from grupo.pipeline.sources import StageSource
 from grupo.rollouts.eval_scores import scores_by_step
 from grupo.storage import strict_json
@@ -21,64 +26,66 @@ from grupo.util.errors import ConfigError
 
 @dataclass
 class PipelineProgress:
-    """The runs and data sets that the stages before the present one have left.
+    """The runs and data folders of the stages that have ended.
 
     Args:
         pipeline: The pipeline.
-        runs: By stage, the newest run with its weights; None before any training. A stage that
-            writes data or was skipped has the weights that it started from.
-        data_folders: By stage, the newest folder of a finished data set.
+        runs: For each stage by name, the run whose weights a reference to the stage stands for. For
+            a stage that was skipped or that writes data, it is the run that the stage started
+            from. None if no stage was trained up to this stage.
+        data_folders: For each stage by name that wrote data, its folder in the last round so far.
     """
 
     pipeline: Pipeline
     runs: dict[str, Path | None] = field(default_factory=dict)
     data_folders: dict[str, Path] = field(default_factory=dict)
 
-    def run_of(self, reference: str) -> tuple[Path | None, str]:
+    def run_and_checkpoint(self, reference: str) -> tuple[Path | None, str]:
         """The run and the checkpoint that a reference stands for."""
-        name, choice = split_choice(reference)
-        return self.runs[name], choice
+        name, checkpoint = split_reference(reference)
+        return self.runs[name], checkpoint
 
-    def must_skip(self, visit: Visit) -> bool:
-        """Whether the condition of a stage does not hold and the pipeline goes on without it.
+    def must_skip(self, execution: StageExecution) -> bool:
+        """Whether a stage is skipped, because its condition does not hold.
 
         Raises:
-            ConditionFailedError: It does not hold, and the pipeline ends.
+            ConditionFailedError: The condition does not hold, and the stage ends the pipeline then.
         """
-        when = visit.stage.when
-        if not when or isinstance(visit.start, Merged):
+        when = execution.stage.when
+        if not when or isinstance(execution.start, Merged):
             return False
-        scores = self._scores(visit.start)
+        scores = self._scores(execution.start)
         if when(scores):
             return False
-        if visit.stage.otherwise == "skip":
+        if execution.stage.otherwise == "skip":
             return True
         value = describe_value(scores, when.metric)
         raise ConditionFailedError(
-            f"{visit.stage.name}: when: {when!r} does not hold: {value} after {visit.start!r}. The"
-            " finished stages are kept. A stage with otherwise='skip' is left out instead."
+            f"{execution.stage.name}: when: {when!r} does not hold: {value} after"
+            f" {execution.start!r}. The finished stages are kept. A stage with otherwise='skip' is"
+            " left out instead."
         )
 
-    def record(self, visit: Visit, *, skipped: bool = False) -> None:
+    def record(self, execution: StageExecution, *, skipped: bool = False) -> None:
         """Record a stage that is finished or skipped."""
-        name, stage = visit.stage.name, visit.stage
-        if not skipped and not stage.data_file:
-            self.runs[name] = visit.folder
+        name, stage = execution.stage.name, execution.stage
+        if not skipped and not stage.output_name:
+            self.runs[name] = execution.folder
             return
-        start = visit.start.names[0] if isinstance(visit.start, Merged) else visit.start
-        self.runs[name] = self.run_of(start)[0] if start else None
+        references = start_references(execution.start)
+        self.runs[name] = self.run_and_checkpoint(references[0])[0] if references else None
         if not skipped:
-            self.data_folders[name] = visit.folder
+            self.data_folders[name] = execution.folder
 
     def resolve_source(self, source: StageSource) -> TaskSource:
-        """The tasks of a stage that has ended.
+        """The tasks that a source reads from a stage that has ended.
 
         Raises:
             ConfigError: The stage was skipped.
-            CorruptRun: Its file was changed.
+            CorruptRun: The file that the stage wrote was changed.
         """
         if source.stage not in self.data_folders:
-            raise ConfigError(f"tasks: {source!r}, and this stage was skipped.")
+            raise ConfigError(f"tasks: {source!r} refers to a stage that was skipped.")
         stage = self.pipeline.stage(source.stage)
         return source.resolved(read_data_file(self.data_folders[source.stage]), stage.recipe)
 
@@ -87,20 +94,20 @@ class PipelineProgress:
 
         Raises:
             ConfigError: The stage was skipped.
-            CorruptRun: A file of it was changed.
+            CorruptRun: A file of the model was changed.
         """
         if name not in self.data_folders:
-            raise ConfigError(f"model: 'stage:{name}', and this stage was skipped.")
+            raise ConfigError(f"model: 'stage:{name}' refers to a stage that was skipped.")
         return str(read_data_file(self.data_folders[name]))
 
     def _scores(self, reference: str) -> Mapping[str, Any]:
-        """The scores of the evaluation of a run at a checkpoint; empty without one."""
-        run, choice = self.run_of(reference)
+        """The evaluation scores of a checkpoint; empty if the checkpoint was not evaluated."""
+        run, checkpoint = self.run_and_checkpoint(reference)
         if run is None:
             return {}
         summary = strict_json.from_json((run / SUMMARY).read_text())
         by_step = scores_by_step(summary["held_out"], summary["steps"])
-        if choice == LAST:
+        if checkpoint == LAST:
             return by_step.get(summary["steps"], {})
-        step = load_checkpoint(run, RunFolder.open(run).recipe, choice).step
+        step = load_checkpoint(run, RunFolder.open(run).recipe, checkpoint).step
         return by_step.get(step, {})

@@ -1,4 +1,4 @@
-"""Run the stages of a pipeline that are not finished, one after another."""
+"""Running and resuming a pipeline: the stages that are not finished, one after another."""
 
 import gc
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.phase import Phase
 from grupo.distributed.start import started_ranks
-from grupo.pipeline.begin import begin_recipe
+from grupo.pipeline.begin import resolved_recipe
 from grupo.pipeline.merge import Merged
-from grupo.pipeline.pipeline import Pipeline, Visit, visits
+from grupo.pipeline.pipeline import Pipeline, StageExecution, stage_executions
 from grupo.pipeline.pipeline_file import check_resumable_pipeline, pipeline_text, read_pipeline
 from grupo.pipeline.progress import PipelineProgress
 from grupo.pipeline.validate import check_pipeline
@@ -28,7 +28,7 @@ from grupo.training.resume.run_dir import LOCK, RECIPE, RunFolder, unused_folder
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import no_run_message
 
-CallbackOfFolder = Callable[[Path], Callback]  # the callback of a stage, from its folder
+CallbackOfFolder = Callable[[Path], Callback]  # makes the callback of a stage from its folder
 
 
 def no_callback(folder: Path) -> Callback:
@@ -44,10 +44,10 @@ def run_pipeline(
     Args:
         pipeline: The pipeline.
         run: The new folder; by default a folder under `runs/`, named by date and time.
-        callback_of: The callback of a stage, from the stage's folder.
+        callback_of: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: A stage cannot work, or the folder is not empty; raised before any work.
+        ConfigError: A stage cannot work, or the folder is not empty. No stage has begun then.
         ConditionFailedError: The condition of a stage does not hold.
     """
     check_pipeline(pipeline)
@@ -57,7 +57,7 @@ def run_pipeline(
 def begin_pipeline(
     pipeline: Pipeline, run: str | Path = "", callback_of: CallbackOfFolder = no_callback
 ) -> Path:
-    """As `run_pipeline`, for a pipeline that was checked."""
+    """As `run_pipeline`, for a pipeline that `check_pipeline` has accepted."""
     ranks = started_ranks()
     root = Path(
         broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.PIPELINE_FOLDER_NAMED)
@@ -68,14 +68,18 @@ def begin_pipeline(
 
 
 def resume_pipeline(run: str | Path, callback_of: CallbackOfFolder = no_callback) -> Path:
-    """Resume a pipeline that was stopped at any moment; it ends with the same weights.
+    """Resume a pipeline and return its folder.
+
+    A pipeline may have been stopped at any moment. The resumed pipeline ends with the weights of an
+    uninterrupted one.
 
     Args:
         run: The folder of the pipeline.
-        callback_of: The callback of a stage, from the stage's folder.
+        callback_of: Makes the callback of a stage from the folder of the stage.
 
     Raises:
-        ConfigError: The folder holds no pipeline, or one with objects that were in memory.
+        ConfigError: The folder has no pipeline, or the pipeline has objects that existed only in
+            the memory of the process that created it.
     """
     root, ranks = Path(run), started_ranks()
     if not is_pipeline(root):
@@ -92,62 +96,70 @@ def run_stages(pipeline: Pipeline, root: Path, callback_of: CallbackOfFolder, ra
 
     Args:
         pipeline: The pipeline.
-        root: Its folder, which this process has locked.
-        callback_of: The callback of a stage, from the stage's folder.
+        root: The folder of the pipeline, which this process has locked.
+        callback_of: Makes the callback of a stage from the folder of the stage.
         ranks: The processes that train together.
     """
     progress = PipelineProgress(pipeline)
-    all_visits = list(visits(pipeline, root.resolve()))
-    for visit in all_visits:
+    executions = list(stage_executions(pipeline, root.resolve()))
+    for execution in executions:
         is_skipped = False
-        if not broadcast_from_rank_0(ranks, (visit.folder / SUMMARY).is_file(), Phase.STAGE_FOUND):
-            is_skipped = progress.must_skip(visit)
-            callback = callback_of(visit.folder) if ranks.rank == 0 else NullCallback()
-            callback.on_message(describe_visit(visit, len(all_visits), skipped=is_skipped))
+        has_ended = (execution.folder / SUMMARY).is_file()
+        if not broadcast_from_rank_0(ranks, has_ended, Phase.STAGE_FOUND):
+            is_skipped = progress.must_skip(execution)
+            callback = callback_of(execution.folder) if ranks.rank == 0 else NullCallback()
+            callback.on_message(describe_execution(execution, len(executions), skipped=is_skipped))
             if not is_skipped:
-                _run_stage(visit, progress, callback, ranks)
-        progress.record(visit, skipped=is_skipped)
+                _run_stage(execution, progress, callback, ranks)
+        progress.record(execution, skipped=is_skipped)
 
 
-def _run_stage(visit: Visit, progress: PipelineProgress, callback: Callback, ranks: Ranks) -> None:
-    """Run one stage to its end and release its models."""
+def _run_stage(
+    execution: StageExecution, progress: PipelineProgress, callback: Callback, ranks: Ranks
+) -> None:
+    """Run or continue one stage to its end and release its models."""
     kill_point("stage/begin")
-    exists = broadcast_from_rank_0(ranks, (visit.folder / RECIPE).is_file(), Phase.STAGE_FOUND)
-    recipe = RunFolder.open(visit.folder).recipe if exists else begin_recipe(visit, progress, ranks)
-    visit.stage.run(visit.folder, recipe, callback, ranks)
-    exchange_json(ranks, None, Phase.STAGE_ENDED)  # its last files are written
+    folder = execution.folder
+    has_begun = broadcast_from_rank_0(ranks, (folder / RECIPE).is_file(), Phase.STAGE_FOUND)
+    if has_begun:
+        recipe = RunFolder.open(folder).recipe
+    else:
+        recipe = resolved_recipe(execution, progress, ranks)
+    execution.stage.run(folder, recipe, callback, ranks)
+    exchange_json(ranks, None, Phase.STAGE_ENDED)  # every rank waits until rank 0 wrote all files
     release_memory()
     kill_point("stage/ended")
 
 
 def release_memory() -> None:
-    """Free the models and optimizers of a stage that has ended, which refer to each other."""
+    """Free the memory of a stage that has ended, also that of objects in reference cycles."""
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 
-def describe_visit(visit: Visit, total: int, *, skipped: bool = False) -> str:
-    """A line about a stage that begins or is skipped.
+def describe_execution(execution: StageExecution, total: int, *, skipped: bool = False) -> str:
+    """A message about a stage that begins or is skipped.
 
     Args:
-        visit: The stage.
-        total: Number of stages in all rounds.
-        skipped: Whether its condition does not hold.
+        execution: The execution of the stage.
+        total: Number of executions in all rounds.
+        skipped: Whether the stage is skipped, because its condition does not hold.
     """
-    name = f"{visit.stage.name}, round {visit.round_number}" * bool(visit.round_number > 1)
-    line = f"Stage {visit.number} of {total}, {name or visit.stage.name}"
+    suffix = f", round {execution.round_number}" * bool(execution.round_number > 1)
+    line = f"Stage {execution.number} of {total}, {execution.stage.name}{suffix}"
     if skipped:
-        return f"{line}: skipped, because {visit.stage.when!r} does not hold."
-    if not visit.start:
+        return f"{line}: skipped, because {execution.stage.when!r} does not hold."
+    if not execution.start:
         return f"{line}, begins with the policy of its recipe."
-    start = visit.start
-    source = f"merged weights of {', '.join(start.names)}" if isinstance(start, Merged) else start
-    return f"{line}, begins from {source}."
+    start = execution.start
+    if isinstance(start, Merged):
+        return f"{line}, begins from merged weights of {', '.join(start.references)}."
+    return f"{line}, begins from {start}."
 
 
 def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
-    """Write the pipeline into a new folder and lock it."""
+    """Rank 0 writes the pipeline into a new folder and returns the lock of the folder."""
     if ranks.rank:
         exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
         return nullcontext()
@@ -166,6 +178,7 @@ def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextMana
 
 
 def _lock(root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
+    """Rank 0 locks the folder of an existing pipeline and returns the lock."""
     if ranks.rank:
         return nullcontext()
     with save_errors("The pipeline is not resumed"):

@@ -21,7 +21,7 @@ from grupo.util.errors import ConfigError
 
 @runtime_checkable
 class StageSource(Protocol):
-    """A task source that is known once an earlier stage has ended."""
+    """A task source that refers to an earlier stage, and can be read once that stage has ended."""
 
     @property
     def stage(self) -> str:
@@ -35,11 +35,11 @@ class StageSource(Protocol):
 
     @property
     def allowed(self) -> str:
-        """The kind of the stage in words, for messages."""
+        """The kind of stage to which the source may refer, such as "a CollectStage"."""
         ...
 
     def resolved(self, file: Path, recipe: Recipe) -> TaskSource:
-        """The source, now that the stage has ended.
+        """The source of the tasks after the stage has ended.
 
         Args:
             file: The file that the stage wrote.
@@ -50,11 +50,11 @@ class StageSource(Protocol):
 
 @component
 class CollectedTasks:
-    """The tasks that a `CollectStage` collected, with its columns, such as `chosen`.
+    """The rows that a `CollectStage` wrote, as tasks with columns such as `chosen`.
 
     Args:
         stage: Name of the stage.
-        columns: The columns of prompt, answer and source.
+        columns: The names of the columns with the prompt, the answer and the source.
     """
 
     stage: str
@@ -77,11 +77,11 @@ class CollectedTasks:
 
 @component
 class SurveyedTasks:
-    """The training tasks of a `SurveyStage` that its survey selects.
+    """A selection of the training tasks of a `SurveyStage`, by the rows of its survey.
 
     Args:
         stage: Name of the stage.
-        selection: The rows that are selected, such as `Between("pass_rate", 0.2, 0.625)`.
+        selection: Selects the rows, such as `Between("pass_rate", 0.2, 0.625)`.
     """
 
     stage: str
@@ -104,12 +104,12 @@ class SurveyedTasks:
 
 @component
 class DrawnEvalTasks:
-    """The evaluation tasks that a run with another seed draws from its training tasks.
+    """The evaluation tasks that a run with this seed draws from its training tasks.
 
     Args:
         tasks: Source of the training tasks.
-        count: Their number or share, as `Recipe.eval_tasks`.
-        seed: Seed of that run.
+        count: Number or share of the evaluation tasks, as `Recipe.eval_tasks`.
+        seed: Seed of the run.
     """
 
     tasks: TaskSource
@@ -123,25 +123,30 @@ class DrawnEvalTasks:
 def unresolved(source: StageSource) -> ConfigError:
     """The error for a source that is read outside a pipeline."""
     return ConfigError(
-        f"tasks: {source!r} is known within a pipeline only, after its stage {source.stage!r}."
+        f"tasks: {source!r} exists only in a pipeline, once its stage {source.stage!r} has ended."
     )
 
 
-def stage_sources(recipe: Recipe) -> list[StageSource]:
-    """The sources of a recipe that refer to stages."""
+def task_sources_from_stages(recipe: Recipe) -> list[StageSource]:
+    """The task sources of a recipe that refer to stages."""
     parts = walk((recipe.tasks, recipe.eval_tasks))
     return [part for part in parts if isinstance(part, StageSource)]
 
 
-def with_sources(value: Any, change: Callable[[StageSource], TaskSource]) -> Any:
-    """The value with each source inside it that refers to a stage replaced."""
+def with_resolved_sources(value: Any, resolve: Callable[[StageSource], TaskSource]) -> Any:
+    """The value with other task sources in place of those inside it that refer to stages.
+
+    Args:
+        value: A task source, or another field of a recipe.
+        resolve: Returns the source that takes the place of a source.
+    """
     if isinstance(value, StageSource):
-        return with_sources(change(value), change)
+        return with_resolved_sources(resolve(value), resolve)
     if isinstance(value, tuple):
-        return tuple(with_sources(item, change) for item in value)
+        return tuple(with_resolved_sources(item, resolve) for item in value)
     if not is_component(value):
         return value
     fields = component_fields(value)
-    changed = {name: with_sources(field, change) for name, field in fields.items()}
-    different = {name: new for name, new in changed.items() if new is not fields[name]}
-    return replace(value, **different) if different else value
+    resolved = {name: with_resolved_sources(field, resolve) for name, field in fields.items()}
+    changed = {name: field for name, field in resolved.items() if field is not fields[name]}
+    return replace(value, **changed) if changed else value

@@ -1,4 +1,4 @@
-"""The stages of a pipeline: training, surveys, collections of rollouts, exported models."""
+"""The kinds of stages of a pipeline: training, survey, collection of rollouts, and export."""
 
 from pathlib import Path
 from time import perf_counter
@@ -17,7 +17,7 @@ from grupo.pipeline.collect import (
     write_collection,
 )
 from grupo.pipeline.conditions import StageCondition
-from grupo.pipeline.export import MODEL, write_stage_model
+from grupo.pipeline.export import MODEL_FOLDER, write_stage_model
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.survey import SURVEY_FILE, write_stage_survey
 from grupo.recipe import Recipe
@@ -26,11 +26,11 @@ from grupo.training.callbacks import Callback
 from grupo.training.resume.run_dir import RECIPE
 from grupo.training.trainer import create_trainer, reopen_trainer
 
-OWN_POLICY = ""  # as a start: the policy of the stage's own recipe
+OWN_POLICY = ""  # as `start` of a stage: the stage starts from the policy of its own recipe
 
 
 class PipelineStage(Protocol):
-    """A stage: it trains, or it writes data with the policy that it starts from."""
+    """A stage of a pipeline, which trains a policy or writes data that later stages read."""
 
     @property
     def name(self) -> str:
@@ -39,37 +39,42 @@ class PipelineStage(Protocol):
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe, whose policy starts from `start`."""
+        """The recipe. `start` decides which weights its policy starts from."""
         ...
 
     @property
     def start(self) -> str | Merged | None:
-        """A stage, "STAGE@best", "STAGE@STEP", a merge, or `OWN_POLICY`; None: the stage before."""
+        """A reference "STAGE", "STAGE@best" or "STAGE@STEP", a merge, or `OWN_POLICY`.
+
+        None is the previous stage.
+        """
         ...
 
     @property
     def when(self) -> StageCondition | None:
-        """A condition on the evaluation of the stage that it starts from."""
+        """A condition for running the stage, on the evaluation of the stage that it starts from."""
         ...
 
     @property
     def otherwise(self) -> Literal["stop", "skip"]:
-        """If the condition does not hold: "stop" ends the pipeline, "skip" goes on."""
+        """If the condition does not hold, "stop" ends the pipeline and "skip" skips the stage."""
         ...
 
     @property
-    def data_file(self) -> str:
-        """Name of what the stage writes; "" for one that trains, in a run's folder."""
+    def output_name(self) -> str:
+        """Name of the file or folder that the stage writes; "" for a stage that trains a run."""
         ...
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        """Do all work of the stage that its folder does not have yet.
+        """Run the stage, or continue it if its folder has an interrupted run.
 
         Args:
-            folder: The folder of the stage; its `summary.json` is written last.
-            recipe: The recipe, with start weights and tasks of earlier stages.
+            folder: The folder of the stage. The last file that the stage writes to it is
+                `summary.json`.
+            recipe: The recipe of the stage, with the weights and tasks of earlier stages in place
+                of the references to them.
             callback: Receives the events of the stage.
-            ranks: The processes that train together.
+            ranks: The processes that run the stage together.
         """
         ...
 
@@ -80,12 +85,15 @@ class Stage:
 
     Args:
         name: Name of the stage and of its folder.
-        recipe: The recipe; its policy starts from `start`, with a new optimizer, and the reference
-            policy is that start.
-        start: A stage, "STAGE@best", "STAGE@STEP", a merge of several, or "": the policy of the
-            recipe as it is. By default the stage before, in a later round also for the first one.
-        when: A condition on the evaluation of the stage that it starts from.
-        otherwise: If the condition does not hold: "stop" ends the pipeline, "skip" goes on.
+        recipe: The recipe. Its policy and its reference policy start from the weights of `start`;
+            the optimizer is new.
+        start: A reference "STAGE", "STAGE@best" or "STAGE@STEP" to an earlier stage, a merge of
+            several stages, or "" for the policy of the recipe as it is. By default, the previous
+            stage; for the first stage of a later round, the last stage of the previous round.
+        when: A condition on the evaluation of the stage that this stage starts from. Without a
+            condition, the stage always runs.
+        otherwise: If the condition does not hold, "stop" ends the pipeline, and "skip" continues
+            with the next stage.
     """
 
     name: str
@@ -95,7 +103,7 @@ class Stage:
     otherwise: Literal["stop", "skip"] = "stop"
 
     @property
-    def data_file(self) -> str:
+    def output_name(self) -> str:
         return ""
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
@@ -114,13 +122,13 @@ class Stage:
 class SurveyStage:
     """A stage that attempts the training tasks of a recipe and writes how often each is solved.
 
-    `SurveyedTasks` of a later stage selects among these tasks.
+    A later stage selects among these tasks by `SurveyedTasks`.
 
     Args:
         name: Name of the stage and of its folder.
-        recipe: Policy, environment, tasks and criterion of success of the attempts.
-        attempts: Sampled rollouts per task.
-        count: Number of tasks at most; 0: all.
+        recipe: The recipe with the policy, environment, tasks and success criterion.
+        attempts: Number of sampled rollouts per task.
+        count: Largest number of tasks, from the first task on; 0 for all tasks.
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.
@@ -135,7 +143,7 @@ class SurveyStage:
     otherwise: Literal["stop", "skip"] = "stop"
 
     @property
-    def data_file(self) -> str:
+    def output_name(self) -> str:
         return SURVEY_FILE
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
@@ -144,20 +152,21 @@ class SurveyStage:
 
 @component
 class CollectStage:
-    """A stage that samples rollouts of the training tasks of a recipe and keeps some as tasks.
+    """A stage that samples rollouts of the training tasks of a recipe and writes rows made of them.
 
-    `CollectedTasks` of a later stage has one task for each row.
+    A later stage reads each row as a task by `CollectedTasks`.
 
     Args:
         name: Name of the stage and of its folder.
-        recipe: Policy, environment and tasks of the rollouts.
-        attempts: Sampled rollouts per task.
-        count: Number of tasks at most; 0: all.
-        rows: The rows of a group: `best_against_worst`, or `solved` rollouts.
+        recipe: The recipe with the policy, environment and tasks.
+        attempts: Number of sampled rollouts per task.
+        count: Largest number of tasks, from the first task on; 0 for all tasks.
+        rows: Makes the rows of a group, such as `best_against_worst` or `solved`.
         start: As for `Stage`.
         when: As for `Stage`.
         otherwise: As for `Stage`.
-        sampler: Makes the group of a task, such as `Workshop()`; None: `attempts` rollouts.
+        sampler: Generates the group of a task, such as `Workshop()`. None generates `attempts`
+            independent rollouts.
     """
 
     name: str
@@ -171,32 +180,33 @@ class CollectStage:
     sampler: Sampler | None = None
 
     @property
-    def data_file(self) -> str:
+    def output_name(self) -> str:
         return COLLECTION_FILE
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
-        start = perf_counter()
+        started_at = perf_counter()
         collection = sample_collection(
             recipe, self.attempts, self.count, callback, ranks, self.sampler
         )
         if ranks.rank == 0:
-            seconds = perf_counter() - start
+            seconds = perf_counter() - started_at
             write_collection(folder, recipe, collection, self.rows, callback, seconds=seconds)
 
 
 @component
 class ExportStage:
-    """A stage that writes the model of an earlier one and its heads, as `grupo export` does.
+    """A stage that writes the model and the heads of an earlier stage, as `grupo export` does.
 
-    A later stage names the folder as "stage:NAME" in a field `model` or `folder` of its
-    environment, method or auxiliary models: `LearnedReward("stage:exported")`.
+    A later stage refers to the folder of the model as "stage:NAME", in a field `model` or `folder`
+    of its environment, method or auxiliary models: `LearnedReward("stage:exported")`.
 
     Args:
         name: Name of the stage and of its folder.
-        start: A stage, "STAGE@best" or "STAGE@STEP". By default the stage before.
+        start: A reference "STAGE", "STAGE@best" or "STAGE@STEP" to an earlier stage. By default,
+            the previous stage.
         when: As for `Stage`.
         otherwise: As for `Stage`.
-        recipe: The recipe of the stage that it starts from; the pipeline sets it.
+        recipe: The recipe of the stage that this stage starts from, which the pipeline sets.
     """
 
     name: str
@@ -206,8 +216,8 @@ class ExportStage:
     recipe: Any = None
 
     @property
-    def data_file(self) -> str:
-        return MODEL
+    def output_name(self) -> str:
+        return MODEL_FOLDER
 
     def run(self, folder: Path, recipe: Recipe, callback: Callback, ranks: Ranks) -> None:
         if ranks.rank == 0:

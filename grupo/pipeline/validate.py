@@ -11,10 +11,15 @@ from grupo.core.types import Task
 from grupo.core.unwritable import describe
 from grupo.models.causal_lm import CausalLM
 from grupo.models.model_size import read_parameter_shapes
-from grupo.pipeline.export import exported_rewards
+from grupo.pipeline.export import stages_used_as_rewards
 from grupo.pipeline.merge import Merged, check_same_shapes
-from grupo.pipeline.pipeline import Pipeline, check_sources, split_choice, start_names
-from grupo.pipeline.sources import stage_sources
+from grupo.pipeline.pipeline import (
+    Pipeline,
+    check_sources,
+    split_reference,
+    start_references,
+)
+from grupo.pipeline.sources import task_sources_from_stages
 from grupo.pipeline.stages import ExportStage, PipelineStage
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import check_eval_metric
@@ -23,141 +28,159 @@ from grupo.util.errors import ConfigError
 
 
 def check_pipeline(pipeline: Pipeline) -> None:
-    """Raise `ConfigError` for the first stage that cannot work; loads no weights.
+    """Raise `ConfigError` for the first stage that cannot work, without loading weights.
 
-    Tasks that a stage is going to write, or whose rewards are a model that a stage is going to
-    export, are checked when the stage that reads them begins.
+    Two kinds of tasks are not checked here, but when their stage begins: tasks that an earlier
+    stage writes, and tasks that are scored by a model that an earlier stage exports.
     """
     check_sources(pipeline)
     for round_number in range(1, min(pipeline.rounds, 2) + 1):
         for index in range(len(pipeline.stages)):
             _check_start(pipeline, index, round_number)
-    held_out: dict[str, bool] = {}
+    has_held_out_tasks: dict[str, bool] = {}
     for stage in pipeline.stages:
-        with named(stage):
+        with stage_name_in_errors(stage):
             check_recipe(stage.recipe)
-            if not stage_sources(stage.recipe):
-                held_out[stage.name] = bool(_held_out_tasks(stage.recipe))
+            if not task_sources_from_stages(stage.recipe):
+                has_held_out_tasks[stage.name] = bool(_held_out_tasks(stage.recipe))
     for index in range(len(pipeline.stages)):
-        _check_condition(pipeline, index, held_out)
-    to_data(pipeline, "pipeline", on_unwritable=describe)  # raises for what no file can hold
+        _check_condition(pipeline, index, has_held_out_tasks)
+    to_data(pipeline, "pipeline", on_unwritable=describe)  # raises for values that no file can hold
 
 
 def _held_out_tasks(recipe: Recipe) -> Sequence[Task]:
-    """The held-out tasks of a recipe, whose tasks are checked unless a reward is yet to be made."""
-    if exported_rewards(recipe):
+    """The held-out tasks of a recipe.
+
+    All tasks of the recipe are checked, unless a reward is a model that is not exported yet.
+    """
+    if stages_used_as_rewards(recipe):
         return split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[1]
     return load_tasks(recipe)[1]
 
 
 @contextmanager
-def named(stage: PipelineStage) -> Iterator[None]:
-    """Errors of this block begin with the name of the stage."""
+def stage_name_in_errors(stage: PipelineStage) -> Iterator[None]:
+    """A context in which the message of a `ConfigError` begins with the name of the stage."""
     try:
         yield
     except ConfigError as error:
         raise ConfigError(f"{stage.name}: {error}") from error
 
 
-def trained_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> PipelineStage | None:
-    """The stage that trained the weights which a stage stands for; None before any training.
+def training_stage(pipeline: Pipeline, name: str, round_number: int = 1) -> PipelineStage | None:
+    """The stage that trains the weights for which a reference to a stage stands.
+
+    It is the stage itself, or the last training stage before a stage that only writes data. None
+    if there is no such stage.
 
     Args:
         pipeline: The pipeline.
-        name: Name of the stage.
+        name: Name of the stage that is referred to.
         round_number: Number of the round, from 1.
     """
     stage = pipeline.stage(name)
-    if not stage.data_file:
+    if not stage.output_name:
         return stage
     index = pipeline.names.index(name)
-    references = start_names(pipeline.start_of(index, round_number))
+    references = start_references(pipeline.start_of(index, round_number))
     if not references:
         return None
-    return trained_stage(
-        pipeline, split_choice(references[0])[0], 1 if index == 0 else round_number
+    return training_stage(
+        pipeline, split_reference(references[0])[0], 1 if index == 0 else round_number
     )
 
 
 def _check_start(pipeline: Pipeline, index: int, round_number: int) -> None:
-    """Raise unless the policy of a stage can have the weights that it starts from."""
+    """Raise `ConfigError` unless the policy of a stage can load the weights that it starts from."""
     stage, start = pipeline.stages[index], pipeline.start_of(index, round_number)
     sources = [
-        (reference, trained_stage(pipeline, split_choice(reference)[0], round_number))
-        for reference in start_names(start)
+        (reference, training_stage(pipeline, split_reference(reference)[0], round_number))
+        for reference in start_references(start)
     ]
     for reference, source in sources:
         needs_run = isinstance(start, Merged) or "@" in reference or isinstance(stage, ExportStage)
         if source is None and needs_run:
             raise ConfigError(
-                f"{stage.name}: start: {reference!r}, before which nothing is trained. Allowed: a"
-                " stage with weights of its own."
+                f"{stage.name}: start: {reference!r} has no trained weights. Allowed: a stage that"
+                " trains, or one after it."
             )
-    trained = [source for _, source in sources if source is not None]
-    for source in trained:
+    training_stages = [source for _, source in sources if source is not None]
+    for source in training_stages:
         _check_policies(stage, source, is_merge=isinstance(start, Merged))
     if isinstance(start, Merged):
-        _check_shapes(stage, trained)
+        _check_shapes(stage, training_stages)
 
 
 def _check_policies(stage: PipelineStage, source: PipelineStage, *, is_merge: bool) -> None:
-    """Raise unless both policies are models of transformers that share weights and adapters."""
-    policy, other = stage.recipe.policy, source.recipe.policy
-    for owner, spec in ((stage, policy), (source, other)):
+    """Raise `ConfigError` unless the policy of `stage` can load the weights of `source`.
+
+    Both policies must be a `CausalLM` with the folder or name of a model. Unless the stage starts
+    from a merge, they must have the same model, and the same adapters if both have adapters.
+    """
+    policy, source_policy = stage.recipe.policy, source.recipe.policy
+    for owner, spec in ((stage, policy), (source, source_policy)):
         if not isinstance(spec, CausalLM) or not isinstance(spec.model, str):
             raise ConfigError(
                 f"{stage.name}: start: {source.name!r}, and the policy of {owner.name!r} is"
-                f" {_described(spec)}. Allowed: a CausalLM with the folder or name of its model."
+                f" {_describe_policy(spec)}. Allowed: a CausalLM with the folder or name of its"
+                " model."
             )
     assert isinstance(policy, CausalLM)
-    assert isinstance(other, CausalLM)
+    assert isinstance(source_policy, CausalLM)
     if is_merge:
         return
-    if policy.model != other.model:
+    if policy.model != source_policy.model:
         raise ConfigError(
             f"{stage.name}: policy.model: {policy.model!r}, and the stage starts from"
-            f" {source.name!r}, whose model is {other.model!r}. Allowed: the same model; or"
-            ' start="", which takes the policy as it is.'
+            f" {source.name!r}, whose model is {source_policy.model!r}. Allowed: the same model;"
+            ' or start="", which takes the policy as it is.'
         )
-    if policy.lora and other.lora and policy.lora != other.lora:
+    if policy.lora and source_policy.lora and policy.lora != source_policy.lora:
         raise ConfigError(
             f"{stage.name}: policy.lora: {policy.lora!r}, and the adapters of {source.name!r} are"
-            f" {other.lora!r}. Allowed: these, which trains them further, or None, which merges"
-            " them into the model and trains all weights."
+            f" {source_policy.lora!r}. Allowed: the same adapters, which the stage trains further;"
+            " or None, which merges the adapters into the model and trains all weights."
         )
 
 
-def _described(policy: Any) -> str:
+def _describe_policy(policy: Any) -> str:
     kind = type(policy).__name__
     return f"a {kind} in memory" if isinstance(policy, CausalLM) else f"a {kind}"
 
 
 def _check_shapes(stage: PipelineStage, sources: list[PipelineStage]) -> None:
-    """Raise unless the models of all merged stages, and of the stage itself, have equal shapes."""
-    models: dict[str, str] = {}
+    """Raise `ConfigError` unless the models of `sources` and of `stage` have the same shapes."""
+    stage_of_model: dict[str, str] = {}
     for source in (*sources, stage):
         policy: Any = source.recipe.policy
-        models.setdefault(policy.model, source.name)
-    if len(models) > 1:
-        with named(stage):
-            shapes = [read_parameter_shapes(model) for model in models]
-            check_same_shapes(shapes, [repr(name) for name in models.values()])
+        stage_of_model.setdefault(policy.model, source.name)
+    if len(stage_of_model) > 1:
+        with stage_name_in_errors(stage):
+            shapes = [read_parameter_shapes(model) for model in stage_of_model]
+            check_same_shapes(shapes, [repr(name) for name in stage_of_model.values()])
 
 
-def _check_condition(pipeline: Pipeline, index: int, held_out: dict[str, bool]) -> None:
-    """Raise for a condition on a metric that the stage before it does not measure."""
+def _check_condition(pipeline: Pipeline, index: int, has_held_out_tasks: dict[str, bool]) -> None:
+    """Raise `ConfigError` for a condition on a metric that the start of the stage does not have.
+
+    Args:
+        pipeline: The pipeline.
+        index: Index of the stage with the condition.
+        has_held_out_tasks: Whether a stage has held-out tasks, by the name of the stage. Stages
+            whose tasks do not exist yet are absent.
+    """
     stage, start = pipeline.stages[index], pipeline.start_of(index)
     if not stage.when or isinstance(start, Merged):
         return
-    source = trained_stage(pipeline, split_choice(start)[0])
+    source = training_stage(pipeline, split_reference(start)[0])
     if source is None:
         raise ConfigError(
-            f"{stage.name}: when: {stage.when!r}, and nothing is trained before. Allowed: None."
+            f"{stage.name}: when: {stage.when!r}, and no earlier stage is trained. Allowed: None."
         )
     attempts = source.recipe.evaluation.attempts
     check_eval_metric(f"{stage.name}: when.metric", stage.when.metric, attempts)
-    if not held_out.get(source.name, True):
+    if not has_held_out_tasks.get(source.name, True):
         raise ConfigError(
-            f"{stage.name}: when: {stage.when!r}, and {source.name!r} holds no tasks out. Hold some"
-            f" out with --{source.name}.eval-tasks NUMBER."
+            f"{stage.name}: when: {stage.when!r}, and {source.name!r} has no held-out tasks. Hold"
+            f" some out with --{source.name}.eval-tasks NUMBER."
         )

@@ -12,7 +12,7 @@ from grupo.core.component import component_fields, to_code, walk
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import scores_by_step
-from grupo.rollouts.evaluate import NOT_SCORED
+from grupo.rollouts.evaluate import NOT_SCORED_TEXT
 from grupo.storage.checkpoint import Checkpoint
 from grupo.tasks import DatasetTasks
 
@@ -98,7 +98,7 @@ def _results_table(results: Mapping[int, Mapping[str, Any]]) -> str:
 
 def _share(scores: Mapping[str, Any], name: str) -> str:
     if name not in scores:
-        return NOT_SCORED
+        return NOT_SCORED_TEXT
     low, high = scores["intervals"][name]
     return f"{100 * scores[name]:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from grupo.report.escape import literal
 from grupo.report.step_line import count, format_duration
 from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_BETTER
-from grupo.rollouts.evaluate import NOT_SCORED, EvalResult
+from grupo.rollouts.evaluate import NOT_SCORED_TEXT, EvalResult
 
 TOKEN_LABELS = {
     "generated": "generated",
@@ -135,7 +135,7 @@ def _label(name: str) -> str:
 
 def _format_share(score: ScoreData, name: str) -> str:
     if name not in score:
-        return NOT_SCORED
+        return NOT_SCORED_TEXT
     if name in LOWER_IS_BETTER:
         return f"{score[name]:.4g}"
     if name not in score["intervals"]:

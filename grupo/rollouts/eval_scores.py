@@ -8,12 +8,15 @@ from grupo.rollouts.demonstration_scores import DEMONSTRATION_METRICS, LOWER_IS_
 from grupo.util.errors import ConfigError, suggest
 
 EvalScores = Mapping[str, Mapping[str, Any]]  # scores of each evaluation, by its label
-PREFIX = "eval/"  # of metrics, as loggers name them
+METRIC_PREFIX = "eval/"  # begins the name of each evaluation metric, such as "eval/sampled"
 DEFAULT_METRIC = "eval/sampled"
 
 
 def step_label(step: int) -> str:
-    """The label of the evaluation after this many steps of a run that goes on.
+    """The label of an evaluation between two steps of a run.
+
+    Args:
+        step: Number of steps done before the evaluation.
 
     >>> step_label(50)
     'step 50'
@@ -22,11 +25,11 @@ def step_label(step: int) -> str:
 
 
 def scores_by_step(eval_scores: EvalScores, num_steps: int) -> dict[int, Mapping[str, Any]]:
-    """The scores by the number of steps done before each evaluation.
+    """The scores of each evaluation, by the number of steps done before the evaluation.
 
     Args:
-        eval_scores: Scores by label: "before", "step N" or "after".
-        num_steps: Steps done before the evaluation "after".
+        eval_scores: The scores of each evaluation, by its label: "before", "step N" or "after".
+        num_steps: Number of steps done before the evaluation "after".
 
     >>> scores_by_step({"before": {"a": 1}, "step 50": {"a": 2}, "after": {"a": 3}}, 90)
     {0: {'a': 1}, 50: {'a': 2}, 90: {'a': 3}}
@@ -40,11 +43,11 @@ def scores_by_step(eval_scores: EvalScores, num_steps: int) -> dict[int, Mapping
 
 def metric_value(scores: Mapping[str, Any], metric: str) -> float:
     """The value of a metric in an evaluation; NaN if none of its rollouts could be scored."""
-    return float(scores.get(metric.removeprefix(PREFIX), math.nan))
+    return float(scores.get(metric.removeprefix(METRIC_PREFIX), math.nan))
 
 
 def ranked_value(scores: Mapping[str, Any], metric: str) -> float:
-    """A number that is larger where the metric is better: minus its value if lower is better.
+    """The value of a metric, negated if lower values are better; larger results are better.
 
     >>> ranked_value({"nll": 2.5}, "eval/nll"), ranked_value({"greedy": 0.5}, "eval/greedy")
     (-2.5, 0.5)
@@ -55,19 +58,20 @@ def ranked_value(scores: Mapping[str, Any], metric: str) -> float:
 
 def is_lower_better(metric: str) -> bool:
     """Whether smaller values of an evaluation metric are better."""
-    return metric.removeprefix(PREFIX) in LOWER_IS_BETTER
+    return metric.removeprefix(METRIC_PREFIX) in LOWER_IS_BETTER
 
 
 def best_steps(eval_scores: EvalScores, num_steps: int, metric: str, count: int) -> list[int]:
-    """The evaluated steps with the best values of a metric, the best one first.
+    """The evaluated steps with the best values of a metric, the best step first.
 
-    Earlier steps win ties. The evaluation before training and unscored ones are left out.
+    Of steps with equal values, the earlier one comes first. The evaluation before training is left
+    out, and so are evaluations in which the metric is NaN.
 
     Args:
-        eval_scores: Scores by label.
-        num_steps: Steps done before the evaluation "after".
+        eval_scores: The scores of each evaluation, by its label.
+        num_steps: Number of steps done before the evaluation "after".
         metric: Name of the metric.
-        count: Number of steps at most.
+        count: Largest number of steps to return.
 
     >>> scores = {"before": {"greedy": 9}, "step 1": {"greedy": 0.5}, "step 2": {"greedy": 0.7}}
     >>> best_steps({**scores, "after": {"greedy": 0.5}}, 3, "eval/greedy", 2)
@@ -90,11 +94,11 @@ def check_eval_metric(
     Args:
         field: Name of the recipe's field that holds the name, for the message.
         metric: Name of the metric.
-        attempts: Sampled rollouts per task of the evaluation.
+        attempts: Number of sampled rollouts per task in the evaluation.
         has_demonstrations: Whether held-out demonstrations are evaluated.
     """
     names = [*score_names(attempts), *DEMONSTRATION_METRICS * has_demonstrations]
-    allowed = [f"{PREFIX}{name}" for name in names]
+    allowed = [f"{METRIC_PREFIX}{name}" for name in names]
     if metric not in allowed:
         raise ConfigError(
             f"{field}: {metric!r} is no evaluation metric. {suggest(metric, allowed)}"
@@ -102,7 +106,7 @@ def check_eval_metric(
 
 
 def score_names(attempts: int) -> Sequence[str]:
-    """The names of the scores of an evaluation.
+    """The names of the scores of an evaluation with this number of sampled rollouts per task.
 
     >>> score_names(6)
     ('greedy', 'sampled', 'pass@1', 'pass@2', 'pass@4', 'pass@6')
@@ -113,5 +117,9 @@ def score_names(attempts: int) -> Sequence[str]:
 
 
 def pass_ks(attempts: int) -> list[int]:
-    """The k of pass@k for this many attempts: powers of 2, and all attempts."""
+    """The values of k of pass@k for a number of attempts: powers of 2, and that number itself.
+
+    >>> pass_ks(6)
+    [1, 2, 4, 6]
+    """
     return sorted({attempts, *(2**i for i in range(attempts.bit_length()))})

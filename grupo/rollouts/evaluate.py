@@ -1,4 +1,4 @@
-"""Evaluation: fraction of tasks solved greedily, by sampling, and at least once in k attempts."""
+"""Evaluation: fractions of tasks that a policy solves greedily, by sampling, and in k attempts."""
 
 import asyncio
 import math
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from grupo.core.answer_use import untrained_answers
+from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, EnvSpec, TurnStrategy, open_env, single_response
 from grupo.core.types import Group, Rollout, Task
@@ -22,24 +22,25 @@ from grupo.util.event_loop import run_coroutine
 
 
 class HasActor(Protocol):
-    """Provides an actor; a policy is one."""
+    """An object that makes actors, such as a policy."""
 
     def actor(self, key: int) -> Actor:
-        """A handle for generating, with random streams derived from `key`."""
+        """An actor whose random streams are derived from `key`."""
         ...
 
 
-TOTAL_REWARD = "total"  # in place of the name of a reward term
+TOTAL_REWARD = "total"  # as `SuccessCriterion.reward_term`: the sum of all weighted reward terms
 
 
 @component
 class SuccessCriterion:
-    """A rollout solves its task if one reward term, without its weight, is at least `min_reward`.
+    """A rollout solves its task if the unweighted value of a reward term is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term; "total" is the total reward. "" is the first reward
-            term of the recipe's environment, or the total reward if it states none.
-        min_reward: Smallest value that counts as solved.
+        reward_term: Name of the reward term, or "total" for the total reward. "" also selects the
+            total reward, but `named_criterion` replaces "" before a run evaluates: by the first
+            reward term of the recipe's environment, if the environment lists its reward terms.
+        min_reward: Smallest value with which a rollout solves its task.
     """
 
     reward_term: str = ""
@@ -57,9 +58,12 @@ class SuccessCriterion:
 
 @dataclass(frozen=True)
 class Proportion:
-    """A fraction of tasks with the bounds of its 95 % bootstrap interval over tasks.
+    """A fraction of tasks and its 95 % bootstrap interval over tasks.
 
-    The numbers are NaN if no rollout could be scored.
+    Args:
+        value: The fraction, from 0 to 1; NaN if no rollout could be scored.
+        low: Lower bound of the interval; NaN if `value` is NaN.
+        high: Upper bound of the interval; NaN if `value` is NaN.
     """
 
     value: float
@@ -68,16 +72,16 @@ class Proportion:
 
     @property
     def is_scored(self) -> bool:
-        """Whether a rollout could be scored."""
+        """Whether at least one rollout could be scored."""
         return not math.isnan(self.value)
 
     def __str__(self) -> str:
         if not self.is_scored:
-            return NOT_SCORED
+            return NOT_SCORED_TEXT
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-NOT_SCORED = "not scored"  # takes the place of a proportion if no rollout could be scored
+NOT_SCORED_TEXT = "not scored"  # printed instead of a proportion if no rollout could be scored
 
 
 @dataclass(frozen=True)
@@ -88,47 +92,47 @@ class EvalResult:
         greedy: Fraction of tasks that the greedy attempt solves.
         sampled: Mean over tasks of the fraction of sampled attempts that solve the task.
         pass_at_k: For each k, the estimated fraction of tasks solved at least once in k attempts.
-        num_failed: Rollouts that could not be scored; these count as not solved. A proportion all
-            of whose rollouts failed is not scored.
-        num_generated: Tokens (or denoising steps) generated for all attempts.
-        first_error: Why the first of the failed rollouts could not be scored.
-        demonstrations: The scores of held-out demonstrations; None if none were evaluated.
+        num_failed: Number of rollouts that could not be scored. A failed rollout counts as not
+            solved. If all rollouts of a proportion failed, its values are NaN.
+        num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
+        first_error: Error of the first failed rollout; "" if no rollout failed.
+        demonstrations: The scores of held-out demonstrations; None if the evaluation has none.
     """
 
     greedy: Proportion
     sampled: Proportion
     pass_at_k: Mapping[int, Proportion]
     num_failed: int = 0
-    num_generated: int = 0
+    num_generated_actions: int = 0
     first_error: str = ""
     demonstrations: DemonstrationScores | None = None
 
     def to_data(self) -> dict[str, Any]:
         """The scores by name, their intervals, and the number of failed rollouts.
 
-        Proportions that are not scored are left out.
+        Proportions without a scored rollout are left out.
         """
-        named = {"greedy": self.greedy, "sampled": self.sampled}
-        named |= {f"pass@{k}": score for k, score in self.pass_at_k.items()}
-        scores = {name: score for name, score in named.items() if score.is_scored}
+        proportions = {"greedy": self.greedy, "sampled": self.sampled}
+        proportions |= {f"pass@{k}": score for k, score in self.pass_at_k.items()}
+        scores = {name: score for name, score in proportions.items() if score.is_scored}
         values = {name: score.value for name, score in scores.items()}
         intervals = {name: [score.low, score.high] for name, score in scores.items()}
         values |= self.demonstrations.to_data() if self.demonstrations else {}
         return {**values, "intervals": intervals, "failed": self.num_failed}
 
     def __str__(self) -> str:
-        shown = [str(self.demonstrations)] * bool(self.demonstrations)
+        scores = [str(self.demonstrations)] * bool(self.demonstrations)
         if self.pass_at_k:
-            shown += [f"greedy {self.greedy}", f"sampled {self.sampled}"]
-        best = max(self.pass_at_k, default=1)
-        if best > 1 and self.sampled.is_scored:
-            shown.append(f"pass@{best} {self.pass_at_k[best]}")
-        failed = f"; {self.num_failed} could not be scored" if self.num_failed else ""
-        return ", ".join(shown) + failed
+            scores += [f"greedy {self.greedy}", f"sampled {self.sampled}"]
+        largest_k = max(self.pass_at_k, default=1)
+        if largest_k > 1 and self.sampled.is_scored:
+            scores.append(f"pass@{largest_k} {self.pass_at_k[largest_k]}")
+        failures = f"; {self.num_failed} could not be scored" if self.num_failed else ""
+        return ", ".join(scores) + failures
 
 
-NOT_SAMPLED = Proportion(math.nan, math.nan, math.nan)
-NO_ATTEMPTS = EvalResult(NOT_SAMPLED, NOT_SAMPLED, {})  # of an evaluation without attempts
+UNSCORED_PROPORTION = Proportion(math.nan, math.nan, math.nan)
+RESULT_WITHOUT_ATTEMPTS = EvalResult(UNSCORED_PROPORTION, UNSCORED_PROPORTION, {})
 
 
 def evaluate(
@@ -146,25 +150,30 @@ def evaluate(
 
     Args:
         policy: Generates the rollouts.
-        env: Replies to responses and scores rollouts.
+        env: The environment, which replies to responses and scores rollouts.
         tasks: The tasks to attempt.
-        attempts: Sampled rollouts per task; 0 generates nothing.
+        attempts: Number of sampled rollouts per task. With 0, nothing is generated, and the result
+            has no scores.
         success: Decides whether a rollout solves its task.
-        turn_strategy: How the policy answers one observation, e.g. with a token budget.
-        key: Key that random streams are derived from.
-        ranks: The processes that share the tasks; every rank returns the result of all.
+        turn_strategy: How the policy answers one observation, such as with a token budget.
+        key: Number from which the random streams are derived.
+        ranks: The processes that share the tasks. Every rank returns the scores over all tasks.
     """
     if not attempts:
-        return NO_ATTEMPTS
-    with untrained_answers():
+        return RESULT_WITHOUT_ATTEMPTS
+    with answers_not_trained_on():
         actor = policy.actor(key)
     greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
     greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)
     sampled = run_rollouts(actor.fork("sampled"), env, tasks, attempts, turn_strategy, ranks)
-    num_generated = sum(actor.generated_tokens.values())
-    num_generated = sum(exchange_json(ranks, num_generated, Phase.EVALUATION_ENDED, "generate"))
+    num_generated_actions = sum(actor.generated_tokens.values())
+    counts = exchange_json(ranks, num_generated_actions, Phase.EVALUATION_ENDED, "generate")
     return scores_of_groups(
-        greedy, sampled, attempts=attempts, success=success, num_generated=num_generated
+        greedy,
+        sampled,
+        attempts=attempts,
+        success=success,
+        num_generated_actions=sum(counts),
     )
 
 
@@ -174,16 +183,16 @@ def scores_of_groups(
     *,
     attempts: int,
     success: Callable[[Rollout], bool],
-    num_generated: int,
+    num_generated_actions: int,
 ) -> EvalResult:
-    """The scores of attempts at the same tasks, which were generated before.
+    """The scores of finished attempts.
 
     Args:
-        greedy: One greedy attempt at each task.
-        sampled: Sampled attempts at each task.
-        attempts: Their number for each task.
+        greedy: For each task, a group of one greedy rollout.
+        sampled: For each task, in the same order, a group of sampled rollouts.
+        attempts: Number of sampled rollouts per task.
         success: Decides whether a rollout solves its task.
-        num_generated: Tokens that were generated for all attempts.
+        num_generated_actions: Number of tokens (or denoising steps) generated for all attempts.
     """
     num_solved = [sum(map(success, group.rollouts)) for group in sampled]
     ks = pass_ks(attempts)
@@ -193,15 +202,15 @@ def scores_of_groups(
         _proportion([n / attempts for n in num_solved], sampled),
         {k: _proportion([pass_at_k(k, attempts, n) for n in num_solved], sampled) for k in ks},
         len(errors),
-        num_generated,
+        num_generated_actions,
         errors[0] if errors else "",
     )
 
 
 def _proportion(values: Sequence[float], groups: Sequence[Group]) -> Proportion:
-    """The mean of one value per task with its interval; not scored if every rollout failed."""
+    """The mean of `values`, one per task, with its interval; NaN if every rollout failed."""
     if all(rollout.error for group in groups for rollout in group.rollouts):
-        return NOT_SAMPLED
+        return UNSCORED_PROPORTION
     return bootstrap_proportion(values)
 
 
@@ -215,7 +224,8 @@ def run_rollouts(
 ) -> list[Group]:
     """Generate and score a group of `attempts` rollouts for every task.
 
-    A task's own `group_size` is ignored, and unchanged in the group that is returned.
+    The groups have `attempts` rollouts even if `task.group_size` is another number. The task of a
+    returned group is the given task, with its `group_size` unchanged.
     """
     resized = [replace(task, group_size=attempts) for task in tasks]
     groups = sample_groups(actor, env, resized, GroupSampler(attempts, turn_strategy), ranks)
@@ -229,26 +239,29 @@ def sample_groups(
     sampler: Sampler,
     ranks: Ranks = SINGLE_RANK,
 ) -> list[Group]:
-    """Generate and score the group that a sampler makes for every task."""
-    own = share_of_rank(ranks, len(tasks))
+    """Generate and score the group of every task by a sampler."""
+    indices = share_of_rank(ranks, len(tasks))
 
-    async def run_own() -> list[Group]:
-        opened = open_env(env)
-        return list(await asyncio.gather(*(sampler(tasks[i], opened, actor.fork(i)) for i in own)))
+    async def sample_share() -> list[Group]:
+        opened_env = open_env(env)
+        return list(
+            await asyncio.gather(*(sampler(tasks[i], opened_env, actor.fork(i)) for i in indices))
+        )
 
-    groups = dict(zip(own, run_coroutine(run_own()), strict=True))
+    groups = dict(zip(indices, run_coroutine(sample_share()), strict=True))
     return exchange_groups(ranks, groups, tasks, Phase.EVALUATION_GENERATED, "generate")
 
 
 def pass_at_k(k: int, attempts: int, num_correct: int) -> float:
     """Probability that k of n attempts include a correct one: 1 - C(n-c, k) / C(n, k).
 
-    Unbiased if c of n sampled attempts were correct. Chen et al., 2021, arXiv:2107.03374, eq. 1.
+    It is an unbiased estimate of the probability that k new attempts include a correct one.
+    Chen et al., 2021, arXiv:2107.03374, eq. 1.
 
     Args:
         k: Number of attempts drawn without replacement.
         attempts: n, the number of sampled attempts.
-        num_correct: c, the number of correct attempts among them.
+        num_correct: c, the number of correct attempts among the n sampled attempts.
 
     >>> pass_at_k(2, 4, 1)
     0.5
@@ -256,14 +269,14 @@ def pass_at_k(k: int, attempts: int, num_correct: int) -> float:
     return 1 - math.comb(attempts - num_correct, k) / math.comb(attempts, k)
 
 
-def bootstrap_proportion(values: Sequence[float], resamples: int = 2000) -> Proportion:
+def bootstrap_proportion(values: Sequence[float], num_resamples: int = 2000) -> Proportion:
     """The mean over tasks with its 95 % bootstrap interval.
 
     Args:
         values: One value per task.
-        resamples: Number of bootstrap resamples; their random stream is fixed.
+        num_resamples: Number of bootstrap resamples, which are drawn with a fixed seed.
     """
     x = np.asarray(values, dtype=np.float64)
-    draws = np.random.default_rng(0).integers(0, len(x), (resamples, len(x)))
-    low, high = np.quantile(x[draws].mean(1), [0.025, 0.975])
+    indices = np.random.default_rng(0).integers(0, len(x), (num_resamples, len(x)))
+    low, high = np.quantile(x[indices].mean(1), [0.025, 0.975])
     return Proportion(float(x.mean()), float(low), float(high))

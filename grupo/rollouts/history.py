@@ -1,10 +1,10 @@
-"""The history of a run: earlier rewards of each task, and the metrics that controllers read.
+"""The history of a run: state of earlier groups by task, kept rollouts, and metrics of steps.
 
-State is a fold over the history: of a task's earlier groups, only the states of the folds that the
-method declares are kept. A task takes the same memory, however often it was drawn. Where a method
-replays rollouts, these are kept as well, in bounded number per task and in all. Unfinished rollouts
-are kept until a later step draws their task again and continues them. Where a method reads
-demonstrations, the policy's own correct answers are kept, in bounded number over all tasks.
+A task fold summarises the earlier groups of a task in a few numbers, its state. Only the states of
+the folds that the method declares are stored, so that a task takes the same memory however often it
+was drawn. Three kinds of rollouts are kept as well: a bounded number for replay, if the method
+replays rollouts; unfinished rollouts, until a later step draws their task again and continues them;
+and, if the method reads demonstrations, a bounded number of correct answers of the policy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,25 +23,26 @@ from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import rollout_json
 
-MAX_GROUP_REWARDS = 8192  # mean rewards of groups that are kept where a controller reads them
-MAX_REPLAY_TASKS = 4096  # tasks with kept rollouts; the least recently drawn one is dropped first
+MAX_GROUP_REWARDS = 8192  # number of mean rewards of groups that are kept for controllers
+MAX_REPLAY_TASKS = 4096  # number of tasks whose rollouts are kept for replay: those drawn last
 
 
 @dataclass
 class History:
     """The record of earlier steps that curricula, advantage estimators and controllers read.
 
-    Components read it and stay pure; only the trainer appends, and never to a copy.
+    Components only read the history. Only the trainer appends to it, and never to a copy.
 
     Args:
-        tasks_drawn: Tasks that curricula have drawn so far.
-        task_histories: What the method's folds remember of earlier groups, by task.
-        metrics: One value per step, or per group, of each metric that a controller reads.
-        num_steps: Steps recorded so far.
-        replay_rollouts: Rollouts kept for replay, by task.
-        unfinished_rollouts: Rollouts to be continued, by task, the longest kept first.
-        source_histories: What the method's folds remember of earlier groups, by source.
-        demonstrations: The policy's own correct answers, over all tasks.
+        tasks_drawn: Number of tasks that curricula have drawn so far.
+        task_histories: The states of the method's folds for each task, by its key.
+        metrics: The values of each metric that a controller reads, one per step or per group.
+        num_steps: Number of steps recorded so far.
+        replay_rollouts: Rollouts kept for replay, by the key of their task, the task that was drawn
+            longest ago first.
+        unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
+        source_histories: The states of the method's folds for each source of tasks, by its name.
+        demonstrations: Correct answers of the policy.
     """
 
     tasks_drawn: int = 0
@@ -54,7 +55,7 @@ class History:
     demonstrations: DemonstrationBuffer = field(default_factory=DemonstrationBuffer)
 
     def copy(self) -> "History":
-        """A snapshot, which does not change when this history is appended to."""
+        """A copy that does not change when groups or metrics are appended to this history."""
         return History(
             self.tasks_drawn,
             self.task_histories.copy(),
@@ -67,15 +68,15 @@ class History:
         )
 
     def task_history(self, task: Task) -> TaskHistory:
-        """The task's earlier groups, as the method's folds remember them."""
+        """The states of the method's folds over the earlier groups of a task."""
         histories = self.task_histories
         return histories.get(task.key, histories.history_of_new_task)
 
     def source_history(self, source: str) -> TaskHistory:
-        """The earlier groups of all tasks of a source, as the method's folds remember them.
+        """The states of the method's folds over the earlier groups of all tasks of a source.
 
         Args:
-            source: The `source` of the tasks.
+            source: Name of the source, as in `Task.source`.
         """
         histories = self.source_histories
         return histories.get(source, histories.history_of_new_task)
@@ -86,12 +87,12 @@ class History:
         return replace(task, replays=replays) if replays else task
 
     def with_demonstrations(self, task: Task, count: int) -> Task:
-        """The task with the `count` most similar other tasks that the policy has solved."""
+        """The task with up to `count` solved tasks that are similar, the most similar one first."""
         nearest = self.demonstrations.nearest(task, count)
         return replace(task, demonstrations=nearest) if nearest else task
 
     def with_fold_states(self, task: Task, folds: Iterable[TaskFold]) -> Task:
-        """The task with the states of these folds over its earlier groups."""
+        """The task with the states of `folds` over the earlier groups of the task."""
         history = self.task_history(task)
         states = {repr(fold): history.state(fold) for fold in folds}
         return replace(task, fold_states=states) if states else task
@@ -102,7 +103,10 @@ class History:
         return replace(task, unfinished=unfinished) if unfinished else task
 
     def take_unfinished(self, task: Task) -> Task:
-        """The task with its unfinished rollouts, which are removed: they are continued once."""
+        """The task with its unfinished rollouts, which are removed from this history.
+
+        A rollout is therefore continued only once.
+        """
         task = self.with_unfinished(replace(task, unfinished=()) if task.unfinished else task)
         self.unfinished_rollouts.pop(task.key, None)
         return task
@@ -115,17 +119,20 @@ class History:
         self,
         step: int,
         groups: Iterable[Group],
-        replays: Sequence[KeptRollouts] = (),
+        replay_rules: Sequence[KeptRollouts] = (),
         *,
         keep_demonstrations: bool = False,
     ) -> None:
-        """Append the groups of a step; failed and unfinished rollouts are not scored ones.
+        """Append the groups of a step.
+
+        Failed and unfinished rollouts do not change the states of folds, and are not kept for
+        replay or as demonstrations.
 
         Args:
             step: Number of the step, from 0.
             groups: All groups that the step generated.
-            replays: Rules by which rollouts are kept for replay.
-            keep_demonstrations: Whether own correct answers are kept.
+            replay_rules: Rules that choose the rollouts that are kept for replay.
+            keep_demonstrations: Whether correct answers of the policy are kept.
         """
         self.num_steps = step + 1
         for group in groups:
@@ -136,19 +143,19 @@ class History:
             scored_group = _scored_group(step, scored)
             self.task_histories.append(group.task.key, scored_group)
             self.source_histories.append(group.task.source, scored_group)
-            if replays:
-                self._keep_replays(group.task, scored, replays)
+            if replay_rules:
+                self._keep_replays(group.task, scored, replay_rules)
             if keep_demonstrations:
                 self.demonstrations.add(group.task, scored)
 
     def _keep_unfinished(self, group: Group) -> None:
         key = group.task.key
-        if group.task.unfinished:  # these were continued in this group
+        if group.task.unfinished:  # the task's unfinished rollouts were continued in this group
             self.unfinished_rollouts.pop(key, None)
         unfinished = [replace(r, index=-1) for r in group.rollouts if r.unfinished]
         if unfinished:
-            earlier = self.unfinished_rollouts.get(key, ())
-            self.unfinished_rollouts[key] = (*earlier, *unfinished)
+            kept = self.unfinished_rollouts.get(key, ())
+            self.unfinished_rollouts[key] = (*kept, *unfinished)
 
     def _keep_replays(
         self, task: Task, scored: Sequence[Rollout], rules: Sequence[KeptRollouts]
@@ -157,7 +164,7 @@ class History:
         indices = sorted({i for rule in rules for i in rule(rollouts)})
         if not indices:
             return
-        # later steps number their own rollouts
+        # -1: later steps number the rollouts of their batches anew
         self.replay_rollouts[task.key] = tuple(replace(rollouts[i], index=-1) for i in indices)
         if len(self.replay_rollouts) > MAX_REPLAY_TASKS:
             del self.replay_rollouts[next(iter(self.replay_rollouts))]
@@ -168,16 +175,16 @@ class History:
             self.metrics.setdefault(name, []).append(value)
 
     def append_group_rewards(self, groups: Iterable[Group]) -> None:
-        """Append the mean reward of each scored group; the oldest beyond a fixed number go."""
+        """Append the mean reward of each scored group, and keep the last `MAX_GROUP_REWARDS`."""
         rewards = [
             [r.reward for r in g.rollouts if not r.error and not r.unfinished] for g in groups
         ]
-        means = [fmean(group) for group in rewards if group]
-        kept = [*self.metrics.get(GROUP_REWARD, ()), *means][-MAX_GROUP_REWARDS:]
-        self.metrics[GROUP_REWARD] = kept
+        means = [fmean(group_rewards) for group_rewards in rewards if group_rewards]
+        all_means = [*self.metrics.get(GROUP_REWARD, ()), *means]
+        self.metrics[GROUP_REWARD] = all_means[-MAX_GROUP_REWARDS:]
 
     def to_data(self) -> dict[str, Any]:
-        """The history as JSON can hold it, without what the folds remember."""
+        """The history as JSON data, without the states of the folds, which `tensors` returns."""
         return {
             "tasks_drawn": self.tasks_drawn,
             "num_steps": self.num_steps,
@@ -188,7 +195,7 @@ class History:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """The states of the folds of tasks and of sources, as tensors."""
+        """The states of the folds for tasks and for sources, as tensors by name."""
         stores = {"tasks": self.task_histories, "sources": self.source_histories}
         return {
             f"{prefix}.{name}": tensor
@@ -204,7 +211,14 @@ class History:
         task_folds: tuple[TaskFold, ...] = (),
         source_folds: tuple[TaskFold, ...] = (),
     ) -> "History":
-        """The history that `to_data` and `tensors` returned, with the same folds."""
+        """The history whose `to_data` and `tensors` returned the arguments.
+
+        Args:
+            data: The history as JSON data.
+            tensors: The states of the folds.
+            task_folds: The folds of `task_histories`.
+            source_folds: The folds of `source_histories`.
+        """
         return cls(
             data["tasks_drawn"],
             TaskHistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_folds),
@@ -234,6 +248,10 @@ def _rollouts_from_data(data: Mapping[str, Any]) -> dict[str, tuple[Rollout, ...
 
 
 def _scored_group(step: int, scored: Sequence[Rollout]) -> ScoredGroup:
+    """The rewards and reward terms of the scored rollouts of a group.
+
+    A term that a rollout lacks is 0.
+    """
     names = dict.fromkeys(name for rollout in scored for name in rollout.reward_terms)
     terms = {name: tuple(r.reward_terms.get(name, 0.0) for r in scored) for name in names}
     return ScoredGroup(step, tuple(rollout.reward for rollout in scored), terms)

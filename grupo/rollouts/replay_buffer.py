@@ -1,8 +1,9 @@
 """The replay buffer of a run: a bounded number of stored rollouts of earlier steps, over all tasks.
 
-Twenty bytes of each rollout are in memory: its priority, its step, and its place in the segment of
-this step. The rollouts are in the segments (`grupo.storage.segments`), which are files of the run
-folder. A checkpoint holds the numbers in memory and the checksums of the segments.
+A segment is a file with the rollouts that one training step added (`grupo.storage.segments`). The
+segments are in the run folder. For each rollout, memory holds twenty bytes: its priority, its step,
+and the position of its first byte in the segment of that step. A checkpoint contains these values
+and the length and checksum of each segment.
 """
 
 import zlib
@@ -21,51 +22,53 @@ from grupo.storage import rollout_json
 from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
-REPLAY_BUFFER = "replay_buffer"  # tensors of a checkpoint
-WRITTEN = "written"  # one of them: step, length and checksum of each segment (S, 3)
-Rows = tuple[tuple[float, ...], ...]  # a number for each column of each row of a rollout
+REPLAY_BUFFER = "replay_buffer"  # in a checkpoint, the name of the file with the buffer's tensors
+SEGMENT_CHECKSUMS = "written"  # in this file: step, bytes and CRC-32 of each segment (S, 3)
+ValuesPerAction = tuple[tuple[float, ...], ...]  # one number per action, for each row of the batch
 
 
 @dataclass(frozen=True)
 class StoredRollout:
-    """A rollout with the advantages that it was given.
+    """A rollout of an earlier step with its advantages and old log-probabilities.
 
     Args:
-        task_key: Key of its task.
-        task_source: Source of its task.
+        task_key: Key of the rollout's task.
+        task_source: Source of the rollout's task.
         rollout: The rollout.
-        old_logp: Log-probabilities that its ratios are taken against, by row and column.
-        advantage: Its advantages, by row and column.
+        old_logp: Old log-probability of each action, the denominator of the ratio.
+        advantage: Advantage of each action, from the step that generated the rollout.
     """
 
     task_key: str
     task_source: str
     rollout: Rollout
-    old_logp: Rows
-    advantage: Rows
+    old_logp: ValuesPerAction
+    advantage: ValuesPerAction
 
     def to_data(self) -> dict[str, Any]:
-        """The rollout as JSON data."""
+        """The stored rollout as JSON data."""
         return {**vars(self), "rollout": rollout_json.to_data(self.rollout)}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "StoredRollout":
-        """The rollout that `to_data` returned."""
-        rows = {name: tuple(map(tuple, data[name])) for name in ("old_logp", "advantage")}
-        return cls(**{**data, **rows, "rollout": rollout_json.from_data(data["rollout"])})
+        """The stored rollout of which `to_data` returned this data."""
+        values = {name: tuple(map(tuple, data[name])) for name in ("old_logp", "advantage")}
+        return cls(**{**data, **values, "rollout": rollout_json.from_data(data["rollout"])})
 
 
 @dataclass
 class ReplayBuffer:
-    """The stored rollouts of earlier steps, oldest first; the oldest leave when it is full.
+    """The stored rollouts of earlier steps, oldest first.
+
+    A full buffer drops its oldest rollouts to make room for new ones.
 
     Args:
-        capacity: Largest number of rollouts; 0 keeps none.
-        segments: Where the rollouts are.
-        priority: Mean |advantage| of each rollout (K,), float64.
-        step: The training step that generated each rollout (K,), int32.
-        offset: First byte of each rollout in the segment of its step (K,), int64.
-        written: Length and checksum of each segment, by step.
+        capacity: Largest number of stored rollouts; 0 for a method that does not replay rollouts.
+        segments: Reads and writes the stored rollouts.
+        priority: Mean |advantage| of each stored rollout (K,), float64.
+        step: Number of the training step that generated each stored rollout (K,), int32.
+        offset: Position of the first byte of each stored rollout in its segment (K,), int64.
+        segment_checksums: Length in bytes and CRC-32 of each segment, by the number of its step.
     """
 
     capacity: int = 0
@@ -73,97 +76,105 @@ class ReplayBuffer:
     priority: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
     step: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int32))
     offset: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
-    written: dict[int, tuple[int, int]] = field(default_factory=dict)
+    segment_checksums: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.priority)
 
     @property
-    def numbers(self) -> BufferNumbers:
-        """The numbers that a rule of replay reads."""
+    def priorities_and_steps(self) -> BufferNumbers:
+        """Priority and step of each stored rollout, by which a replay rule chooses rollouts."""
         return BufferNumbers(self.priority, self.step)
 
     def read(self, position: int) -> StoredRollout:
-        """The rollout at a position."""
+        """The stored rollout at a position, from 0 for the oldest."""
         line = self.segments.read(int(self.step[position]), int(self.offset[position]))
         return StoredRollout.from_data(from_line(line, self.segments))
 
-    def lines(self, rollouts: Sequence[StoredRollout]) -> list[bytes]:
-        """The lines of rollouts for `append`."""
+    def to_lines(self, rollouts: Sequence[StoredRollout]) -> list[bytes]:
+        """Each rollout as one line of JSON, the form in which `append` takes rollouts."""
         return [to_line(rollout.to_data(), self.segments) for rollout in rollouts]
 
     def append(
-        self, step: int, lines: Sequence[bytes], priority: Tensor, *, writes: bool = True
+        self, step: int, lines: Sequence[bytes], priority: Tensor, *, writes_segment: bool = True
     ) -> None:
-        """Add the rollouts of a step, in the place of the oldest ones if the replay buffer is full.
+        """Add the rollouts of a step. If the buffer is then too full, drop its oldest rollouts.
 
         Args:
             step: Number of the step, from 0.
-            lines: The rollouts, as `lines` returned them.
+            lines: The rollouts, each as one line from `to_lines`.
             priority: Mean |advantage| of each rollout.
-            writes: Whether this process writes; of several ranks only the first one does.
+            writes_segment: Whether this process writes the segment; True for the first rank only.
         """
         if not lines:
             return
         content = b"".join(lines)
-        if writes:
+        if writes_segment:
             self.segments.write(step, content)
         lengths = torch.tensor([len(line) for line in lines])
-        new = (priority, torch.full_like(lengths, step), lengths.cumsum(0) - lengths)
+        new_values = (priority, torch.full_like(lengths, step), lengths.cumsum(0) - lengths)
         self.priority, self.step, self.offset = (
-            torch.cat([old, added.to(old.dtype)])[-self.capacity :].clone()
-            for old, added in zip((self.priority, self.step, self.offset), new, strict=True)
+            torch.cat([old, new.to(old.dtype)])[-self.capacity :].clone()
+            for old, new in zip((self.priority, self.step, self.offset), new_values, strict=True)
         )
-        self.written[step] = (len(content), zlib.crc32(content))
-        first = int(self.step[0])
-        self.written = {at: value for at, value in self.written.items() if at >= first}
+        self.segment_checksums[step] = (len(content), zlib.crc32(content))
+        oldest_step = int(self.step[0])
+        self.segment_checksums = {
+            step: checksum
+            for step, checksum in self.segment_checksums.items()
+            if step >= oldest_step
+        }
         if isinstance(self.segments, SegmentsInMemory):
-            self.segments.keep_only(self.written)
+            self.segments.keep_only(self.segment_checksums)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The numbers as tensors for a checkpoint, none without a capacity."""
+        """The tensors of a checkpoint, by name; no tensors if the capacity is 0."""
         if not self.capacity:
             return {}
-        rows = [(step, *numbers) for step, numbers in self.written.items()]
+        rows = [(step, *checksum) for step, checksum in self.segment_checksums.items()]
         return {
             "priority": self.priority,
             "step": self.step,
             "offset": self.offset,
-            WRITTEN: torch.tensor(rows, dtype=torch.int64).reshape(-1, 3),
+            SEGMENT_CHECKSUMS: torch.tensor(rows, dtype=torch.int64).reshape(-1, 3),
         }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `tensors` returned."""
+        """Restore the buffer from the tensors of a checkpoint."""
         if self.capacity:
             self.priority, self.step = tensors["priority"].clone(), tensors["step"].clone()
             self.offset = tensors["offset"].clone()
-            self.written = {step: (size, crc) for step, size, crc in tensors[WRITTEN].tolist()}
+            rows = tensors[SEGMENT_CHECKSUMS].tolist()
+            self.segment_checksums = {step: (length, checksum) for step, length, checksum in rows}
 
 
 def verify_segments(run: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Raise `InvalidCheckpoint` if a segment that a checkpoint names is damaged or missing.
+    """Raise `InvalidCheckpoint` if a segment that a checkpoint references is damaged or missing.
 
     Args:
         run: The folder of the run.
-        tensors: The tensors of the replay buffer in the checkpoint; empty if it has none.
+        tensors: The tensors of the replay buffer in the checkpoint; empty for a run without a
+            replay buffer.
     """
     files = SegmentFiles(run)
-    for row in tensors[WRITTEN].tolist() if tensors else ():
-        files.verify(*row)
+    for step, length, checksum in tensors[SEGMENT_CHECKSUMS].tolist() if tensors else ():
+        files.verify(step, length, checksum)
 
 
-def remove_unnamed_segments(run: Path, checkpoints: Iterable[Path]) -> None:
-    """Remove the segments that no checkpoint names; none, if a checkpoint cannot be read.
+def remove_unreferenced_segments(run: Path, checkpoints: Iterable[Path]) -> None:
+    """Remove the segments that no checkpoint references.
+
+    If one of the checkpoints cannot be read, no segment is removed.
 
     Args:
         run: The folder of the run.
-        checkpoints: The folders of its checkpoints.
+        checkpoints: The folders of the run's checkpoints.
     """
-    named: set[int] = set()
+    referenced_steps: set[int] = set()
     for folder in checkpoints:
         file = folder / f"{REPLAY_BUFFER}.safetensors"
         try:
-            named.update(StoredTensors(file)[WRITTEN][:, 0].tolist())
+            referenced_steps.update(StoredTensors(file)[SEGMENT_CHECKSUMS][:, 0].tolist())
         except (OSError, KeyError, SafetensorError):
             return
-    SegmentFiles(run).keep_only(named)
+    SegmentFiles(run).keep_only(referenced_steps)

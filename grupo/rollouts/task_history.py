@@ -1,4 +1,4 @@
-"""A store of what folds remember of the earlier groups of each task, or of each source."""
+"""A store of the states of folds over the earlier groups of each task, or of each task source."""
 
 import json
 from array import array
@@ -17,62 +17,68 @@ from grupo.util.errors import ConfigError
 
 @dataclass(eq=False)
 class TaskHistoryStore(Mapping[str, TaskHistory]):
-    """The history of each task by its key, in the order in which tasks were first drawn.
+    """The history of each task by its key, in the order of the first group of each task.
 
-    Another store has the history of each source of tasks by its name. A task takes the numbers of
-    its folds' states, however often it was drawn; without folds nothing is stored.
+    The history of a task has one state per fold. A state is a fixed number of values, however many
+    groups were appended. A store without folds is empty. In a second store of a run, the keys are
+    the names of task sources in place of tasks.
 
     Args:
         folds: The folds whose states are stored.
-        row_of_key: Position of each task among the tasks; shared with copies, which ignore later
-            tasks.
-        numbers: The states of all folds of all tasks, as float64, task by task.
+        row_of_key: Row of each task in `state_values`, by the key of the task. A copy of a store
+            shares this dictionary, and ignores the tasks that the store adds later.
+        state_values: The values of all states of all tasks, one row after another, as float64.
     """
 
     folds: tuple[TaskFold, ...] = ()
     row_of_key: dict[str, int] = field(default_factory=dict)
-    numbers: "array[float]" = field(default_factory=lambda: array("d"))
+    state_values: "array[float]" = field(default_factory=lambda: array("d"))
 
     def __getitem__(self, key: str) -> TaskHistory:
-        size = self._numbers_per_task
-        begin = self.row_of_key[key] * size
-        if begin >= len(self.numbers):
+        size = self._row_length
+        start = self.row_of_key[key] * size
+        if start >= len(self.state_values):
             raise KeyError(key)
-        return TaskHistory(states=self._states(self.numbers[begin : begin + size]))
+        return TaskHistory(states=self._states(self.state_values[start : start + size]))
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self.row_of_key][: len(self)])
 
     def __len__(self) -> int:
-        return len(self.numbers) // max(1, self._numbers_per_task)
+        return len(self.state_values) // max(1, self._row_length)
 
     @property
     def history_of_new_task(self) -> TaskHistory:
-        """The history of a task that was never drawn."""
-        return TaskHistory(states=self._states(self._initial_numbers))
+        """The history of a task of which no group was appended: the initial states of the folds."""
+        return TaskHistory(states=self._states(self._initial_row))
 
     def copy(self) -> "TaskHistoryStore":
-        """A snapshot, which does not change when groups are appended to this store."""
-        return TaskHistoryStore(self.folds, self.row_of_key, self.numbers[:])
+        """A copy that does not change when groups are appended to this store."""
+        return TaskHistoryStore(self.folds, self.row_of_key, self.state_values[:])
 
     def append(self, key: str, group: ScoredGroup) -> None:
-        """Fold one more group of a task into its states."""
+        """Update the states of a task with one more group of the task.
+
+        Args:
+            key: Key of the task.
+            group: The rewards of the group.
+        """
         if not self.folds:
             return
         if key not in self.row_of_key:
             self.row_of_key[key] = len(self.row_of_key)
-            self.numbers.extend(self._initial_numbers)
-        size = self._numbers_per_task
-        begin = self.row_of_key[key] * size
-        states = self._states(self.numbers[begin : begin + size])
+            self.state_values.extend(self._initial_row)
+        size = self._row_length
+        start = self.row_of_key[key] * size
+        states = self._states(self.state_values[start : start + size])
         new_states = (_next_state(fold, state, group) for fold, state in states.items())
-        self.numbers[begin : begin + size] = array("d", chain.from_iterable(new_states))
+        self.state_values[start : start + size] = array("d", chain.from_iterable(new_states))
 
     def tensors(self) -> dict[str, Tensor]:
         """The store as tensors for a checkpoint."""
         keys = bytearray(json.dumps([*self.row_of_key]).encode())
         return {
-            "numbers": torch.tensor(self.numbers, dtype=torch.float64),
+            "numbers": torch.tensor(self.state_values, dtype=torch.float64),
             "keys": torch.frombuffer(keys, dtype=torch.uint8),
         }
 
@@ -80,21 +86,22 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
     def from_tensors(
         cls, tensors: Mapping[str, Tensor], folds: tuple[TaskFold, ...]
     ) -> "TaskHistoryStore":
-        """The store that `tensors` returned, with the same folds."""
+        """The store whose `tensors` returned the argument, with the same folds."""
         keys = json.loads(tensors["keys"].numpy().tobytes())
         row_of_key = {key: row for row, key in enumerate(keys)}
         return cls(folds, row_of_key, array("d", tensors["numbers"].tolist()))
 
     @property
-    def _numbers_per_task(self) -> int:
-        return len(self._initial_numbers)
+    def _row_length(self) -> int:
+        return len(self._initial_row)
 
     @cached_property
-    def _initial_numbers(self) -> Sequence[float]:
+    def _initial_row(self) -> Sequence[float]:
         return [x for fold in self.folds for x in fold.initial_state]
 
-    def _states(self, numbers: Sequence[float]) -> dict[TaskFold, FoldState]:
-        remaining = iter(numbers)
+    def _states(self, row: Sequence[float]) -> dict[TaskFold, FoldState]:
+        """The state of each fold, from the values of one row."""
+        remaining = iter(row)
         return {
             fold: tuple(x for _, x in zip(fold.initial_state, remaining, strict=False))
             for fold in self.folds
@@ -102,10 +109,15 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
 
 
 def _next_state(fold: TaskFold, state: FoldState, group: ScoredGroup) -> FoldState:
-    new = fold(state, group)
-    if len(new) != len(state):
+    """The state of a fold after one more group.
+
+    Raises:
+        ConfigError: The fold returned a state of another length.
+    """
+    next_state = fold(state, group)
+    if len(next_state) != len(state):
         raise ConfigError(
-            f"method: {fold!r} returned {len(new)} numbers. Allowed: {len(state)}, as in its"
+            f"method: {fold!r} returned {len(next_state)} numbers. Allowed: {len(state)}, as in its"
             " initial state."
         )
-    return new
+    return next_state

@@ -66,7 +66,7 @@ from grupo.rollouts.samplers import (
 )
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.kept_answers import replace_all
-from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
+from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
 from grupo.rollouts.samplers.rewritten import PART
 from grupo.rollouts.samplers.teacher_feedback import TEACHER_ROLE
 from grupo.tasks.digit_sums import (
@@ -145,10 +145,10 @@ SELF_HINT = LeveledHint(1, BeginningOfSolution(), without_last_addition, HINT_PR
 
 @component
 class SolvedParts:
-    """Asks with the additions of a sum, made by the policy in shorter sums, one after another.
+    """Builds the prompt with the additions of a sum, made by the policy in shorter sums.
 
-    The first part has the first digits; each other one begins with the result of the one before.
-    Parts without a total for each addition are no hint: the sum is not asked again.
+    The first part has the first digits; each other part begins with the result of the previous
+    one. If a part has no total for one of its additions, there is no prompt.
 
     Args:
         additions: Additions of a part.
@@ -170,7 +170,7 @@ class SolvedParts:
             hint += "".join(f"{letter}{digit}{TOTAL}{total} " for (letter, digit), total in words)
             total = totals[-1]
         streams = tuple((DECOMPOSED, i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((AskedPrompt(append_to_prompt(group.task, hint), streams),))
+        return AttemptPrompts((GenerationPrompt(append_to_prompt(group.task, hint), streams),))
 
 
 def shorter_sum(working: str) -> str:

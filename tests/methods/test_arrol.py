@@ -65,8 +65,8 @@ def test_no_pruning_during_warmup():
     assert len(method.controlled_metrics) == 20
     early, late = (resolve_schedules(method, progress).sampler for progress in (0.05, 0.5))
     scores = [0.5] * 16
-    assert len(early.surviving_indices(scores)) == 16
-    assert len(late.surviving_indices(scores)) == 2 + 7
+    assert len(early.kept_indices(scores)) == 16
+    assert len(late.kept_indices(scores)) == 2 + 7
 
 
 def test_asynchronous_rollouts_are_a_config_error():

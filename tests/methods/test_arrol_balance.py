@@ -69,7 +69,7 @@ class PruneAfterwards:
     async def __call__(self, task, env, actor) -> Group:
         group = await replace(self.inner, keep_fraction=1.0)(task, env, actor)
         scores = [r.reward_terms["quality"] for r in group.rollouts]
-        survivors = self.inner.surviving_indices(scores)
+        survivors = self.inner.kept_indices(scores)
         if 1 < len(survivors) < len(group.rollouts):
             self.recorder.groups.append(PrunedGroup([r.reward for r in group.rollouts], survivors))
         rollouts = [

@@ -43,4 +43,4 @@ def test_tokens_of_rollouts_that_the_sampler_drops_are_counted(model):
     whole, first = collected(GroupSampler(4)), collected(FirstRollout(GroupSampler(4)))
     lengths = [[rollout.length for rollout in group.rollouts] for group in whole.groups]
     assert [len(group.rollouts) for group in first.groups] == [1] * 5
-    assert first.tokens == whole.tokens == sum(map(sum, lengths))
+    assert first.num_tokens == whole.num_tokens == sum(map(sum, lengths))

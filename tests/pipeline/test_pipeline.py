@@ -40,17 +40,17 @@ def recipe(model):
         ([("a-b", None), ("a_b", None)], "two stages are called 'a_b'. Allowed: each name once."),
         ([("a/b", None)], "'a/b'. Allowed as a name: letters, digits, _ and -"),
         ([("..", None)], "'..'. Allowed as a name"),
-        ([("policy", None)], "'policy'. Allowed as a name: .* and no field of a recipe."),
+        ([("policy", None)], "'policy'. Allowed as a name: .* of a field of Recipe or Pipeline."),
         (
             [("sft", None), ("rl", "sfr")],
-            "'rl': start: 'sfr', which is no stage before it. Did you mean 'sft'? Allowed: sft.",
+            "'rl': start: 'sfr' is not the name of an earlier stage. Did you mean 'sft'? Allowed:",
         ),
-        ([("a", "b"), ("b", None)], "'a': start: 'b', which is later. Allowed: no stage, because"),
-        ([("a", None), ("b", "b")], "'b': start: 'b', which is itself. Allowed: a."),
+        ([("a", "b"), ("b", None)], "'a': start: 'b' is a later stage. Allowed: no stage, because"),
+        ([("a", None), ("b", "b")], "'b': start: 'b' is the stage itself. Allowed: a."),
         ([("a", None), ("b", "a@first")], "'b': start: 'a@first'. Allowed: 'a', 'a@best' or"),
         (
             [("a", None), ("b", Merged({"a": 0.5, "c": 0.5}))],
-            "'b': start: 'c', which is no stage before it.",
+            "'b': start: 'c' is not the name of an earlier stage.",
         ),
         ([], "\\(\\). Allowed: one or more"),
     ],
@@ -105,7 +105,7 @@ def test_a_merge_of_different_shapes_is_refused_by_name(recipe, model):
 def test_a_merge_of_a_stage_before_any_training_is_refused(recipe):
     merge = Merged({"survey": 0.5, "a": 0.5})
     stages = SurveyStage("survey", recipe), Stage("a", recipe), Stage("b", recipe, merge)
-    assert refused(*stages).startswith("b: start: 'survey', before which nothing is trained.")
+    assert refused(*stages).startswith("b: start: 'survey' has no trained weights.")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_condition_on_a_metric_that_is_not_measured_is_refused(metric, message
 def test_a_condition_without_held_out_tasks_is_refused(recipe):
     a = Stage("a", recipe.replace(eval_tasks=0))
     message = refused(a, Stage("b", recipe, when=MetricAtLeast("eval/sampled", 0.5)))
-    assert message.endswith("and 'a' holds no tasks out. Hold some out with --a.eval-tasks NUMBER.")
+    assert message.endswith("'a' has no held-out tasks. Hold some out with --a.eval-tasks NUMBER.")
 
 
 def test_a_condition_of_the_first_stage_is_refused(recipe):
@@ -137,10 +137,10 @@ def test_tasks_of_a_stage_of_another_kind_are_refused(recipe):
     survey = SurveyStage("survey", recipe)
     message = refused(survey, Stage("b", recipe.replace(tasks=CollectedTasks("survey"))))
     assert message.startswith("b: tasks: CollectedTasks(stage='survey',")
-    assert message.endswith("and 'survey' is a SurveyStage. Allowed: a CollectStage.")
+    assert message.endswith(" refers to a SurveyStage. Allowed: a CollectStage.")
     tasks = SurveyedTasks("pairs", Between("pass_rate", 0, 1))
     message = refused(CollectStage("pairs", recipe), Stage("b", recipe.replace(tasks=tasks)))
-    assert message.endswith("and 'pairs' is a CollectStage. Allowed: a SurveyStage.")
+    assert message.endswith(" refers to a CollectStage. Allowed: a SurveyStage.")
 
 
 def with_learned_reward(recipe, model: str):
@@ -151,15 +151,15 @@ def with_learned_reward(recipe, model: str):
 def test_a_model_of_a_stage_that_exports_none_is_refused(recipe):
     later = with_learned_reward(recipe, "stage:a")
     message = refused(Stage("a", recipe), Stage("b", later))
-    assert message == "b: model: 'stage:a', and 'a' is a Stage. Allowed: an ExportStage."
+    assert message == "b: model: 'stage:a' refers to a Stage. Allowed: an ExportStage."
 
 
 def test_a_model_of_an_unknown_or_later_stage_is_refused(recipe):
     later = with_learned_reward(recipe, "stage:exported")
-    with pytest.raises(ConfigError, match="'b': model of 'exported', which is no stage before it"):
+    with pytest.raises(ConfigError, match="'b': model: 'exported' is not the name of an"):
         Pipeline((Stage("a", recipe), Stage("b", later)))
     with pytest.raises(
-        ConfigError, match=r"'b': model of 'exported', which is later\. Allowed: a\."
+        ConfigError, match=r"'b': model: 'exported' is a later stage\. Allowed: a\."
     ):
         Pipeline((Stage("a", recipe), Stage("b", later), ExportStage("exported")))
 
@@ -178,26 +178,24 @@ def test_tasks_are_held_out_where_a_stage_is_scored_by_an_exported_model(recipe)
     last = Stage("c", recipe, when=MetricAtLeast("eval/sampled", 0.5))
     check_pipeline(Pipeline((*exported_reward(recipe), last)))
     message = refused(*exported_reward(recipe, eval_tasks=0), last)
-    assert message.endswith("and 'b' holds no tasks out. Hold some out with --b.eval-tasks NUMBER.")
+    assert message.endswith("'b' has no held-out tasks. Hold some out with --b.eval-tasks NUMBER.")
 
 
 def test_an_export_of_nothing_trained_is_refused(recipe):
-    with pytest.raises(
-        ConfigError, match=r"'a': start: ''\. Allowed for an ExportStage: one stage"
-    ):
+    with pytest.raises(ConfigError, match=r"'a': start: ''\. Allowed for an ExportStage: one earl"):
         Pipeline((ExportStage("a"), Stage("b", recipe)))
     message = refused(SurveyStage("survey", recipe), ExportStage("exported"))
-    assert message.startswith("exported: start: 'survey', before which nothing is trained.")
+    assert message.startswith("exported: start: 'survey' has no trained weights.")
 
 
 def test_tasks_of_a_stage_that_does_not_exist_are_refused(recipe):
     tasks = CollectedTasks("pairs")
-    with pytest.raises(ConfigError, match="'b': tasks: CollectedTasks of 'pairs', which is no"):
+    with pytest.raises(ConfigError, match="'b': tasks: CollectedTasks: 'pairs' is not the"):
         Pipeline((Stage("a", recipe), Stage("b", recipe.replace(tasks=tasks))))
 
 
 def test_tasks_of_a_stage_cannot_be_read_outside_a_pipeline():
-    with pytest.raises(ConfigError, match=r"is known within a pipeline only, after its stage 'a'"):
+    with pytest.raises(ConfigError, match=r"exists only in a pipeline, once its stage 'a'"):
         CollectedTasks("a").load()
 
 

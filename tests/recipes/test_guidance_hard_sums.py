@@ -4,7 +4,7 @@ import pytest
 
 from grupo.rollouts.samplers import GroupSampler, Rescue
 from grupo.rollouts.samplers.hints import leaks_answer
-from grupo.rollouts.samplers.trained_prompts import asked_prompt, plain_prompt
+from grupo.rollouts.samplers.trained_prompts import keep_generation_prompt, plain_prompt
 from grupo.tasks import DigitSums
 from grupo.tasks.digit_sums import STYLES
 from grupo.util.importing import load_module_file
@@ -24,8 +24,8 @@ def test_the_solutions_of_ampo_are_those_of_the_four_styles():
 def test_the_stages_of_ghpo_never_show_the_answer():
     for task in TASKS:
         for attempt in SUMS.METHODS["GHPO"].sampler.attempts:
-            fraction = attempt.ask.fraction
-            assert attempt.reprompt is asked_prompt
+            fraction = attempt.build_prompts.fraction
+            assert attempt.reprompt is keep_generation_prompt
             shown = task.columns["solution"][: round(fraction * len(task.columns["solution"]))]
             assert "is" not in shown
             assert not leaks_answer(task, shown)

@@ -37,7 +37,7 @@ def short(stage: Any) -> Any:
     """The stage with two steps, or data of few tasks."""
     few = replace(stage.recipe.evaluation, attempts=1, every=0)
     recipe = stage.recipe.replace(max_steps=2, prompts_per_step=4, evaluation=few)
-    return replace(stage, recipe=recipe, **({"count": 30} if stage.data_file else {}))
+    return replace(stage, recipe=recipe, **({"count": 30} if stage.output_name else {}))
 
 
 def run_short(pipeline: Pipeline, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Samplers: how the rollouts of a group are generated. Most wrap another sampler."""
+"""Samplers, which generate the rollouts of a group; most of them extend the group of another."""
 
 from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
 from grupo.rollouts.samplers.answer_span import WithAnswerSpan, WithFirstAnswerLength

@@ -15,7 +15,7 @@ from grupo.rollouts.samplers.rescue import AttemptPrompts
 
 @component
 class ComprehendedSolutions:
-    """Asks nothing: the rollouts are the solutions that the policy comprehends best, scored.
+    """Builds no prompts: the rollouts are the solutions that the policy comprehends best, scored.
 
     A solution is comprehended by the mean probability of the tokens of the reference answer behind
     the prompt and the solution up to the last place where that answer stands. Solutions are not

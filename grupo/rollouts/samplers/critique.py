@@ -8,7 +8,13 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.base import Sampler
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.kept_answers import best_replaces_first
-from grupo.rollouts.samplers.rescue import AskedPrompt, Attempt, AttemptPrompts, Rescue, every_group
+from grupo.rollouts.samplers.rescue import (
+    Attempt,
+    AttemptPrompts,
+    GenerationPrompt,
+    Rescue,
+    every_group,
+)
 from grupo.rollouts.samplers.trained_prompts import plain_prompt
 
 RETRY_INSTRUCTION = "Answer again."
@@ -35,7 +41,7 @@ def correctness_sentence(task: Task, rollout: Rollout) -> str:
 
 @component
 class Critiques:
-    """Asks for a second attempt at every scored rollout, with a critique of it.
+    """Builds a prompt for a second attempt from every scored rollout and a critique of the rollout.
 
     The prompt ends with the first answer, the critique and `retry_instruction`.
 
@@ -50,7 +56,7 @@ class Critiques:
     async def __call__(self, group: Group, env: Env, actor: Actor) -> AttemptPrompts:
         return AttemptPrompts(
             tuple(
-                AskedPrompt(self._retry_task(group.task, rollout), (("refined", i),))
+                GenerationPrompt(self._retry_task(group.task, rollout), (("refined", i),))
                 for i, rollout in enumerate(group.rollouts)
                 if not rollout.error
             )
@@ -80,6 +86,6 @@ def with_critique(
         critique: Text that criticises a rollout, from the task and the rollout.
         retry_instruction: Text at the end of the second prompt.
     """
-    ask = Critiques(critique, retry_instruction)
-    attempt = Attempt(ask, best_replaces_first, plain_prompt, "with_critique")
+    build_prompts = Critiques(critique, retry_instruction)
+    attempt = Attempt(build_prompts, best_replaces_first, plain_prompt, "with_critique")
     return Rescue(inner, (attempt,), every_group)

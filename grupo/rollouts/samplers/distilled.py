@@ -1,4 +1,4 @@
-"""Distilled drafts: answers that read a workspace made of earlier drafts of the same policy."""
+"""Distilled drafts: answers behind a workspace, a text made of earlier drafts of the policy."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.independent import GroupSampler
 
 
-class Distill(Protocol):
+class WorkspaceWriter(Protocol):
     """Makes the text of a workspace, of at most `max_tokens` tokens, from drafts of a task."""
 
     async def __call__(
@@ -26,10 +26,10 @@ class Distill(Protocol):
 
 @component
 class RandomDrafts:
-    """The workspace is `count` of the drafts, drawn at random, in their order.
+    """The workspace is the texts of `count` random drafts, in the order of the drafts.
 
     Args:
-        count: Drafts in the workspace.
+        count: Number of drafts in the workspace.
         separator: Text between two drafts.
     """
 
@@ -40,16 +40,18 @@ class RandomDrafts:
         self, task: Task, drafts: Sequence[Rollout], env: Env, actor: Actor, max_tokens: int
     ) -> str:
         rng: Random = actor.rng("drafts")
-        drawn = sorted(rng.sample(range(len(drafts)), min(self.count, len(drafts))))
-        return joined([drafts[i] for i in drawn], actor, self.separator, max_tokens)
+        indices = sorted(rng.sample(range(len(drafts)), min(self.count, len(drafts))))
+        return join_drafts([drafts[i] for i in indices], actor, self.separator, max_tokens)
 
 
 @component
 class LikeliestDrafts:
-    """The workspace is the `count` drafts of the largest mean log-probability, in their order.
+    """The workspace is the texts of the `count` drafts with the largest mean log-probability.
+
+    The texts are in the order of the drafts.
 
     Args:
-        count: Drafts in the workspace.
+        count: Number of drafts in the workspace.
         separator: Text between two drafts.
     """
 
@@ -60,16 +62,16 @@ class LikeliestDrafts:
         self, task: Task, drafts: Sequence[Rollout], env: Env, actor: Actor, max_tokens: int
     ) -> str:
         ranked = sorted(range(len(drafts)), key=lambda i: -mean_logp(drafts[i]))
-        kept = sorted(ranked[: self.count])
-        return joined([drafts[i] for i in kept], actor, self.separator, max_tokens)
+        indices = sorted(ranked[: self.count])
+        return join_drafts([drafts[i] for i in indices], actor, self.separator, max_tokens)
 
 
 @component
 class SummaryOfDrafts:
-    """The workspace is a summary of the drafts, which the policy writes; it is not trained on.
+    """The workspace is a summary of the drafts. The policy generates it, but is not trained on it.
 
     Args:
-        request: Text after the prompt, with the field {drafts}.
+        request: Text after the prompt of the summary, with the field {drafts}.
         separator: Text between two drafts.
     """
 
@@ -82,36 +84,37 @@ class SummaryOfDrafts:
     async def __call__(
         self, task: Task, drafts: Sequence[Rollout], env: Env, actor: Actor, max_tokens: int
     ) -> str:
-        shown = self.separator.join(draft.text for draft in drafts)
-        request = append_to_prompt(task, self.request.replace("{drafts}", shown))
-        observation = await initial_observation(request, env)
-        writer = actor.fork("summary").with_stop(max_new_tokens=max_tokens)
-        return (await writer(Rollout(), observation)).text
+        texts = self.separator.join(draft.text for draft in drafts)
+        summary_task = append_to_prompt(task, self.request.replace("{drafts}", texts))
+        observation = await initial_observation(summary_task, env)
+        summarizer = actor.fork("summary").with_stop(max_new_tokens=max_tokens)
+        return (await summarizer(Rollout(), observation)).text
 
 
 @component
 class DistilledDrafts(GroupSampler):
-    """Groups that answer behind a workspace of drafts, and ordinary groups.
+    """Groups of independent rollouts, some of which answer a prompt with a workspace of drafts.
 
-    A group is one or the other at random. For a group with a workspace, the policy makes `drafts`
-    drafts, `distill` makes a text of them, and all rollouts of the group answer the prompt with
-    that text, under which they are trained. Neither drafts nor workspace are trained on; all are
-    counted as generated. The reward term `operator` is 1 in such a group, else 0.
+    A group has a workspace with probability `share`. The policy then generates `drafts` drafts, and
+    `distill` makes a text of them, the workspace. All rollouts of the group answer the prompt with
+    this text, and are trained under it. The drafts and the workspace are not trained on, but their
+    tokens are counted as generated. The reward term `operator` is 1 for the rollouts of a group
+    with a workspace, else 0.
 
     Parallel-Distill-Refine with one round, Madaan et al. (arXiv:2510.01123).
 
     Args:
-        group_size: Rollouts in a group.
+        group_size: Number of rollouts in a group.
         turn_strategy: How the policy takes a turn.
-        drafts: Drafts of a workspace (M in the paper).
+        drafts: Number of drafts for a workspace (M in the paper).
         distill: Makes the workspace of the drafts.
-        max_tokens: Tokens of the workspace at most (kappa in the paper).
+        max_tokens: Largest number of tokens in the workspace (kappa in the paper).
         share: Probability that a group has a workspace.
         request: Text after the prompt, with the field {workspace}.
     """
 
     drafts: PositiveInt = 4
-    distill: Distill = SummaryOfDrafts()
+    distill: WorkspaceWriter = SummaryOfDrafts()
     max_tokens: PositiveInt = 512
     share: Fraction = 0.5
     request: str = "\n\nNotes of earlier drafts:\n{workspace}\n\nAnswer."
@@ -119,20 +122,21 @@ class DistilledDrafts(GroupSampler):
     provides = Provides(reward_terms=("operator",))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        is_operator = actor.rng("operator").random() < self.share
-        shown_task = await self._with_workspace(task, env, actor) if is_operator else task
+        has_workspace = actor.rng("operator").random() < self.share
+        prompted_task = await self._with_workspace(task, env, actor) if has_workspace else task
         rollouts = await asyncio.gather(
             *(
-                run_rollout(shown_task, env, actor.fork(i), turn_strategy=self.turn_strategy)
+                run_rollout(prompted_task, env, actor.fork(i), turn_strategy=self.turn_strategy)
                 for i in range(task.group_size or self.group_size)
             )
         )
         group = await score_group(task, env, rollouts)
-        term = {"operator": float(is_operator)}
+        term = {"operator": float(has_workspace)}
         annotated = (replace(r, reward_terms={**r.reward_terms, **term}) for r in group.rollouts)
         return replace(group, rollouts=tuple(annotated))
 
     async def _with_workspace(self, task: Task, env: Env, actor: Actor) -> Task:
+        """The task with a workspace in its prompt."""
         drafts = await asyncio.gather(
             *(
                 run_rollout(task, env, actor.fork("draft", i), turn_strategy=self.turn_strategy)
@@ -144,7 +148,7 @@ class DistilledDrafts(GroupSampler):
 
 
 def mean_logp(rollout: Rollout) -> float:
-    """The mean log-probability of the sampled items; minus infinity if there are none.
+    """The mean log-probability of the sampled items; minus infinity without a sampled item.
 
     >>> from grupo.core.types import Response
     >>> mean_logp(Rollout().append_turn("?", Response((1, 2), (-1.0, -3.0))))
@@ -154,16 +158,26 @@ def mean_logp(rollout: Rollout) -> float:
     return fmean(logps) if logps else float("-inf")
 
 
-def joined(drafts: Sequence[Rollout], actor: Actor, separator: str, max_tokens: int) -> str:
-    """The texts of drafts, the last of which may be cut: `max_tokens` tokens without separators."""
+def join_drafts(drafts: Sequence[Rollout], actor: Actor, separator: str, max_tokens: int) -> str:
+    """The texts of drafts, joined up to `max_tokens` tokens in all.
+
+    The first draft that exceeds the limit is truncated if it has one turn, and left out otherwise.
+    All drafts behind it are left out.
+
+    Args:
+        drafts: The drafts.
+        actor: Truncates a draft.
+        separator: Text between two drafts, whose tokens are not counted.
+        max_tokens: Largest number of tokens of the drafts.
+    """
     texts = []
     for draft in drafts:
         if not max_tokens:
             break
-        too_long = draft.length > max_tokens and len(draft.turns) == 1
-        shown = actor.truncate(draft, max_tokens) if too_long else draft
-        if shown.length > max_tokens:
+        is_truncated = draft.length > max_tokens and len(draft.turns) == 1
+        fitting = actor.truncate(draft, max_tokens) if is_truncated else draft
+        if fitting.length > max_tokens:
             break
-        texts.append(shown.text)
-        max_tokens -= shown.length
+        texts.append(fitting.text)
+        max_tokens -= fitting.length
     return separator.join(texts)

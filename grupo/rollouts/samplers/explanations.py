@@ -8,7 +8,7 @@ from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.ranges import PositiveInt
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
-from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
+from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
 from grupo.util.errors import ConfigError
 
 EXPLAIN = "\n\nThe right answer is {answer}. Explain step by step how it is found."
@@ -16,10 +16,10 @@ EXPLAIN = "\n\nThe right answer is {answer}. Explain step by step how it is foun
 
 @component
 class Explanations:
-    """Asks for explanations of the reference answer, which stands in the prompt.
+    """Builds the prompt for explanations of the reference answer, which stands in the prompt.
 
     Args:
-        count: Explanations.
+        count: Number of explanations.
         instruction: Text at the end of the prompt, with the field {answer}.
     """
 
@@ -38,7 +38,7 @@ class Explanations:
         task = group.task
         shown = append_to_prompt(task, self.instruction.format(answer=task.reference_answer))
         streams = tuple(("explained", i) for i in range(self.count))
-        return AttemptPrompts((AskedPrompt(shown, streams),))
+        return AttemptPrompts((GenerationPrompt(shown, streams),))
 
 
 @component

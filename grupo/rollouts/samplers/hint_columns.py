@@ -14,21 +14,21 @@ from grupo.rollouts.samplers.hints import append_to_prompt, beginning, check_no_
 from grupo.rollouts.samplers.kept_answers import FirstCorrectReplacesFirst, add_all
 from grupo.rollouts.samplers.rescue import (
     AllIncorrect,
-    AskedPrompt,
     Attempt,
     AttemptPrompts,
+    GenerationPrompt,
     Rescue,
 )
-from grupo.rollouts.samplers.trained_prompts import TrainedPrompt, asked_prompt, plain_prompt
+from grupo.rollouts.samplers.trained_prompts import Reprompt, keep_generation_prompt, plain_prompt
 
 PREFIX_TEXT = "\n\nHint: "
 
 
 @component
 class HintColumn:
-    """Asks with the hint in a column, as many rollouts as the group has.
+    """Builds the prompt with the hint in a column, for as many rollouts as the group has.
 
-    A task without that column is not asked again.
+    A task without that column gets no prompt.
 
     Args:
         column: Column of the hint.
@@ -60,12 +60,12 @@ class HintColumn:
         hint = beginning(str(task.columns[self.column]), self.fraction)
         hinted = append_to_prompt(task, self.prefix_text + hint)
         streams = tuple(("guided", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((AskedPrompt(hinted, streams),))
+        return AttemptPrompts((GenerationPrompt(hinted, streams),))
 
 
 @component
 class HintLevels:
-    """Asks once with each of the first `max_levels` levels of the hints in a column.
+    """Builds a prompt, for one rollout, of each of the first `max_levels` hint levels in a column.
 
     The column holds hints in tiers, weakest first, each a text or a list of texts. A level is one
     tier up to one of its texts. `max_levels` may be a schedule: a warm-up is
@@ -89,7 +89,9 @@ class HintLevels:
         levels = hint_levels(group.task.columns, self.column)[: int(self.max_levels)]
         return AttemptPrompts(
             tuple(
-                AskedPrompt(append_to_prompt(group.task, self.prefix_text + hint), (("level", i),))
+                GenerationPrompt(
+                    append_to_prompt(group.task, self.prefix_text + hint), (("level", i),)
+                )
                 for i, hint in enumerate(levels)
             )
         )
@@ -126,8 +128,8 @@ def with_hint(
         success_threshold: A rollout with a higher reward is correct.
         reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
     """
-    ask = HintColumn(column, prefix_text, reject_leaks)
-    attempt = Attempt(ask, add_all, plain_prompt, "with_hint")
+    build_prompts = HintColumn(column, prefix_text, reject_leaks)
+    attempt = Attempt(build_prompts, add_all, plain_prompt, "with_hint")
     return Rescue(inner, (attempt,), AllIncorrect(success_threshold))
 
 
@@ -137,7 +139,7 @@ def with_scaffold(
     column: str = "hints",
     prefix_text: str = PREFIX_TEXT,
     success_threshold: NumberOrSchedule = 0.5,
-    reprompt: TrainedPrompt = asked_prompt,
+    reprompt: Reprompt = keep_generation_prompt,
 ) -> Rescue:
     """Replaces the first rollout of an all-incorrect group by a correct one with a hint.
 
@@ -152,7 +154,7 @@ def with_scaffold(
         success_threshold: A rollout with a higher reward is correct.
         reprompt: The prompt of the correct rollout: with the hint, or `plain_prompt`.
     """
-    ask = HintLevels(max_levels, column, prefix_text)
-    keep = FirstCorrectReplacesFirst(success_threshold)
-    attempt = Attempt(ask, keep, reprompt, "with_scaffold")
+    build_prompts = HintLevels(max_levels, column, prefix_text)
+    merge = FirstCorrectReplacesFirst(success_threshold)
+    attempt = Attempt(build_prompts, merge, reprompt, "with_scaffold")
     return Rescue(inner, (attempt,), AllIncorrect(success_threshold))

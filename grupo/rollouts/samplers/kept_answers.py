@@ -9,7 +9,7 @@ from grupo.core.numbers import NumberOrSchedule
 from grupo.core.types import Group, Rollout
 
 
-class Keep(Protocol):
+class MergeRollouts(Protocol):
     """Merges the scored rollouts of an attempt, of which there is at least one, into a group."""
 
     def __call__(self, group: Group, answers: Sequence[Rollout], /) -> Group: ...

@@ -12,7 +12,7 @@ from grupo.core.requires import Requires
 from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
-from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
+from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
 from grupo.rollouts.samplers.self_hint import parse_hint
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
@@ -55,10 +55,10 @@ class LeveledHintPrompt:
 
 @component
 class LeveledHint:
-    """Asks with a hint of one level, which the policy writes; as many rollouts as the group has.
+    """Builds the prompt with a hint of one level, which the policy writes.
 
-    The hint is not trained on. A hint that cannot be extracted or that contains the reference
-    answer is rejected: its prompt is not asked.
+    The prompt is for as many rollouts as the group has. The hint is not trained on. A hint that
+    cannot be extracted or that contains the reference answer is rejected: it has no prompt.
 
     Args:
         level: The level, from 1.
@@ -77,7 +77,7 @@ class LeveledHint:
         if hinted is None:
             return AttemptPrompts()
         streams = tuple(("hinted", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((AskedPrompt(hinted, streams),))
+        return AttemptPrompts((GenerationPrompt(hinted, streams),))
 
     async def hinted_task(self, task: Task, actor: Actor) -> Task | None:
         """The task with a hint in its prompt; None if the hint was rejected."""

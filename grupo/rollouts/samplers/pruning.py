@@ -1,4 +1,4 @@
-"""Pruning: rollouts that are stopped early because of their predicted quality."""
+"""Pruning: generation of some rollouts is stopped early, by the predicted quality of a rollout."""
 
 import asyncio
 import math
@@ -13,16 +13,18 @@ from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.requires import Provides, Requires
 from grupo.core.types import PRUNED, Group, Observation, Rollout, Task
 
-QUALITY_HEAD = LinearHead("quality")  # its sigmoid predicts whether a rollout will be correct
+QUALITY_HEAD = LinearHead("quality")  # sigmoid of its output: probability of a correct rollout
 
 
 @component
 class BetaBin:
-    """Counts of the rollouts whose score fell into one bin.
+    """Counts of the rollouts whose score is in one bin.
+
+    The counts may be exponentially weighted sums over steps, and need not be whole numbers.
 
     Args:
-        num_correct: Correct rollouts among them.
-        count: All of them.
+        num_correct: Number of correct rollouts in the bin.
+        count: Number of rollouts in the bin.
 
     >>> BetaBin(num_correct=3.0, count=4.0).posterior_mean
     0.6666666666666666
@@ -41,21 +43,23 @@ class BetaBin:
 
 @component
 class BetaBins:
-    """Probability that a rollout is correct as a function of its score, in equal bins of [0, 1].
+    """Probability that a rollout is correct, as a function of its score in [0, 1].
+
+    The scores are divided into bins of equal width. The probability is estimated for each bin.
 
     Args:
-        bins: Counts of each bin.
+        bins: The counts of each bin, from score 0 to score 1.
     """
 
     bins: tuple[BetaBin, ...]
 
     @classmethod
     def from_history(cls, num_bins: int = 10, decay: float = 0.9) -> "BetaBins":
-        """Bins that follow the metrics `value_bins/correct/b` and `value_bins/count/b`.
+        """Bins with weighted sums of the metrics `value_bins/correct/b` and `value_bins/count/b`.
 
         Args:
             num_bins: Number of bins.
-            decay: Weight of a step relative to the next one.
+            decay: Weight of a step in the sums, relative to the weight of the next step.
         """
         bins = (
             BetaBin(
@@ -78,7 +82,14 @@ class BetaBins:
 
 @dataclass(frozen=True)
 class _PartialRollout:
-    """A rollout up to the pruning length, with its score; -1 if it ended before."""
+    """A rollout up to the pruning length.
+
+    Args:
+        actor: The actor that generates the rollout.
+        rollout: The rollout.
+        score: Predicted probability that the rollout will be correct; -1 for a rollout that ended
+            before the pruning length.
+    """
 
     actor: Actor
     rollout: Rollout
@@ -87,23 +98,27 @@ class _PartialRollout:
 
 @component
 class EarlyPruning:
-    """Generates rollouts and stops some of them once they are `prune_at` tokens long.
+    """Generates rollouts and stops some of them when they are `prune_at` tokens long.
 
-    Of the rollouts that reach this length the first `always_keep` continue, and of the others the
-    share `keep_fraction`, rounded up, chosen such that about half of them will be correct: see
-    `balanced_subset`, with the `posterior` probability of their scores. A pruned rollout has the
-    error `PRUNED` and is not scored by the environment. The reward term `quality` is the score, -1
-    where there is none; the step value `score_position` is 1 at the first action after it.
+    At this length, the quality head scores a rollout. The first `always_keep` rollouts of the group
+    always continue. Of the other rollouts with a score, the fraction `keep_fraction` continues,
+    rounded up to a whole number. `balanced_subset` chooses them so that about half of them will be
+    correct, by the `posterior` probability of each score. A pruned rollout has the error `PRUNED`,
+    and the environment does not score it.
+
+    The reward term `quality` is the score, or -1 for a rollout without a score. The step value
+    `score_position` is 1 at the first action after the score, else 0.
 
     ARRoL, Xu et al. (arXiv:2603.24840).
 
     Args:
-        group_size: Rollouts that are started.
-        keep_fraction: Share of the rollouts that continue.
+        group_size: Number of rollouts that are started.
+        keep_fraction: Fraction that continues of the rollouts with a score, apart from the first
+            `always_keep` rollouts of the group.
         prune_at: Length in tokens at which rollouts are pruned.
-        max_new_tokens_after: Maximum number of tokens after that length.
-        always_keep: Rollouts that always continue.
-        posterior: Probability of being correct as a function of the score.
+        max_new_tokens_after: Largest number of tokens that a rollout generates after this length.
+        always_keep: Number of rollouts that are never pruned.
+        posterior: Returns the probability that a rollout is correct, from its score.
     """
 
     group_size: PositiveInt = 16
@@ -119,38 +134,43 @@ class EarlyPruning:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         actors = map(actor.fork, range(task.group_size or self.group_size))
-        partial = await asyncio.gather(
+        partial_rollouts = await asyncio.gather(
             *(self._start_rollout(forked, observation) for forked in actors)
         )
-        surviving = self.surviving_indices([started.score for started in partial])
+        kept_indices = self.kept_indices([partial.score for partial in partial_rollouts])
         rollouts = await asyncio.gather(
-            *(self._finish_rollout(task, env, partial[i]) for i in surviving)
+            *(self._finish_rollout(task, env, partial_rollouts[i]) for i in kept_indices)
         )
         group = await score_group(task, env, rollouts)
         finished = [
-            self._annotate(rollout, partial[i])
-            for rollout, i in zip(group.rollouts, surviving, strict=True)
+            self._annotate(rollout, partial_rollouts[i])
+            for rollout, i in zip(group.rollouts, kept_indices, strict=True)
         ]
         pruned = [
-            replace(self._annotate(started.rollout, started), error=PRUNED)
-            for i, started in enumerate(partial)
-            if i not in surviving
+            replace(self._annotate(partial.rollout, partial), error=PRUNED)
+            for i, partial in enumerate(partial_rollouts)
+            if i not in kept_indices
         ]
         return replace(group, rollouts=(*finished, *pruned))
 
-    def surviving_indices(self, scores: Sequence[float]) -> Sequence[int]:
-        """Indices of the rollouts that continue, or had ended before (score -1)."""
+    def kept_indices(self, scores: Sequence[float]) -> Sequence[int]:
+        """Indices of the rollouts that are not pruned.
+
+        Args:
+            scores: Score of each rollout of the group; -1 for a rollout that has ended.
+        """
         success_prob = {
             i: self.posterior(score)
             for i, score in enumerate(scores)
             if score >= 0 and i >= self.always_keep
         }
-        # 1e-9: a product such as 0.1 * 30 that rounds above 3 still keeps 3
+        # - 1e-9: 0.28 * 25 is slightly above 7 in floating point, and must not round up to 8
         num_kept = math.ceil(self.keep_fraction * len(success_prob) - 1e-9)
-        kept = balanced_subset(success_prob, num_kept)
-        return [i for i in range(len(scores)) if i not in success_prob or i in kept]
+        subset = balanced_subset(success_prob, num_kept)
+        return [i for i in range(len(scores)) if i not in success_prob or i in subset]
 
     async def _start_rollout(self, actor: Actor, observation: Observation) -> _PartialRollout:
+        """A rollout up to the pruning length, with its score if it has this length."""
         response = await actor.with_stop(max_new_tokens=self.prune_at)(Rollout(), observation)
         rollout = Rollout().append_turn(observation, response)
         if response.finish_reason != "length" or len(response.items) < self.prune_at:
@@ -159,6 +179,7 @@ class EarlyPruning:
         return _PartialRollout(actor, rollout, 1 / (1 + math.exp(-max(-700.0, logit))))
 
     async def _finish_rollout(self, task: Task, env: Env, partial: _PartialRollout) -> Rollout:
+        """The rollout continued from the pruning length to its end."""
         rollout = partial.rollout
         if partial.score >= 0:
             actor = partial.actor.with_stop(max_new_tokens=self.max_new_tokens_after)
@@ -166,6 +187,7 @@ class EarlyPruning:
         return await run_rollout(task, env, partial.actor, rollout)
 
     def _annotate(self, rollout: Rollout, partial: _PartialRollout) -> Rollout:
+        """The rollout with the score of its partial rollout and the position of the score."""
         has_score = float(partial.score >= 0)
         position = (0.0,) * self.prune_at + (has_score,) + (0.0,) * rollout.length
         return replace(
@@ -176,19 +198,26 @@ class EarlyPruning:
 
 
 def balanced_subset(success_prob: Mapping[int, float], count: int) -> frozenset[int]:
-    """The `count` indices of highest and lowest probability whose sum is nearest to count / 2.
+    """The subset of `count` rollouts of which about half will be correct.
+
+    A subset consists of the rollouts with the highest probabilities and of those with the lowest
+    ones. How many of each it has is chosen such that the sum of the probabilities is nearest to
+    count / 2.
 
     Args:
-        success_prob: Probability of being correct, by index.
-        count: Indices to choose.
+        success_prob: Probability that a rollout is correct, by the index of the rollout.
+        count: Number of rollouts to choose.
+
+    Returns:
+        The indices of the chosen rollouts.
 
     >>> sorted(balanced_subset({0: 0.9, 1: 0.8, 2: 0.7, 3: 0.2, 4: 0.15, 5: 0.1}, 4))
     [0, 1, 4, 5]
     """
     order = sorted(success_prob, key=lambda i: -success_prob[i])
     subsets = (
-        (*order[:highest], *order[len(success_prob) - count + highest :])
-        for highest in range(count + 1)
+        (*order[:num_highest], *order[len(success_prob) - count + num_highest :])
+        for num_highest in range(count + 1)
     )
     return frozenset(
         min(subsets, key=lambda subset: abs(sum(success_prob[i] for i in subset) - count / 2))

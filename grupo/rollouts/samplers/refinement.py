@@ -8,7 +8,7 @@ from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt
 from grupo.rollouts.samplers.kept_answers import best_answers
-from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
+from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
 
 REFINE = "\n\nAn answer: {answer}\n\nIt lacks:\n{items}\n\nWrite a better answer."
 
@@ -40,12 +40,12 @@ class FailedItems:
 
 @component
 class RefineBest:
-    """Asks for one revision of the group's best rollout, with what it lacks.
+    """Builds the prompt for one revision of the group's best rollout, with the items that it lacks.
 
-    A rollout that lacks nothing is not revised.
+    A rollout that lacks no item is not revised.
 
     Args:
-        lacks: From the task and a rollout to what it lacks, one text each.
+        lacks: Returns the items that a rollout of a task lacks, each as a text.
         instruction: Text at the end of the prompt, with the fields {answer} and {items}.
     """
 
@@ -58,4 +58,5 @@ class RefineBest:
         if not lacking:
             return AttemptPrompts()
         text = self.instruction.format(answer=best[0].text, items="\n".join(lacking))
-        return AttemptPrompts((AskedPrompt(append_to_prompt(group.task, text), (("refined",),)),))
+        revised_task = append_to_prompt(group.task, text)
+        return AttemptPrompts((GenerationPrompt(revised_task, (("refined",),)),))

@@ -1,7 +1,8 @@
 """Rescue: further attempts at a task whose group is not informative, with hints or feedback.
 
-An attempt has three parts: the prompts that are asked (`ask`), the rollouts that are kept (`keep`)
-and the prompt that these are trained under (`reprompt`, of `trained_prompts`).
+An attempt has three components, in the order in which they run: `build_prompts` builds the prompts,
+`reprompt` moves each answer behind the prompt under which it is trained, and `merge` merges the
+scored answers into the group.
 """
 
 import asyncio
@@ -23,19 +24,19 @@ from grupo.core.ranges import NonEmptyString
 from grupo.core.requires import merged_provides
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import all_incorrect
-from grupo.rollouts.samplers.kept_answers import Keep, add_all
-from grupo.rollouts.samplers.trained_prompts import TrainedPrompt, asked_prompt
+from grupo.rollouts.samplers.kept_answers import MergeRollouts, add_all
+from grupo.rollouts.samplers.trained_prompts import Reprompt, keep_generation_prompt
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 
 @dataclass(frozen=True)
-class AskedPrompt:
-    """A prompt of an attempt, and the random streams of the rollouts that answer it.
+class GenerationPrompt:
+    """A prompt of an attempt, and the random streams of the rollouts that answer the prompt.
 
     Args:
-        task: The group's task with the prompt that is asked.
-        streams: Label of the random stream of each rollout, for `Actor.fork`.
-        reward_terms: Reward terms of the rollouts, besides those of the environment.
+        task: The group's task, with the prompt of the attempt in place of its own prompt.
+        streams: For each rollout, the label of its random stream, as `Actor.fork` takes it.
+        reward_terms: Reward terms that are added to those of the environment.
     """
 
     task: Task
@@ -45,62 +46,62 @@ class AskedPrompt:
 
 @dataclass(frozen=True)
 class AttemptPrompts:
-    """The prompts of an attempt, and rollouts that were made to find them.
+    """The prompts of an attempt, and rollouts that join the group beside their answers.
 
     Args:
-        prompts: The prompts.
-        rollouts: Scored rollouts, such as hints that the policy generated.
+        prompts: The prompts that the policy answers.
+        rollouts: Scored rollouts, such as those in which the policy generated the hints.
     """
 
-    prompts: tuple[AskedPrompt, ...] = ()
+    prompts: tuple[GenerationPrompt, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
 
 
-class Ask(Protocol):
-    """The prompts of an attempt at the task of a group; none if the attempt is left out."""
+class PromptBuilder(Protocol):
+    """Builds the prompts of an attempt at a group's task; without prompts, no answer is made."""
 
     async def __call__(self, group: Group, env: Env, actor: Actor, /) -> AttemptPrompts: ...
 
 
 @component
 class Attempt:
-    """One more attempt at the task of a group: asks, scores the answers, and keeps some of them.
+    """One more attempt at the task of a group: the policy answers prompts, and answers are merged.
 
-    The answers are scored together, as answers to the group's task. A prompt that leaves no room
-    for an answer gets none.
+    The environment scores the answers together, by the group's task. If the context has no room
+    for an answer behind a prompt, the attempt has no answer to that prompt.
 
     Args:
-        ask: The prompts, with the random streams of their rollouts.
-        keep: Merges the rollouts of the attempt into the group.
-        reprompt: Moves a rollout to the prompt that it is trained under.
+        build_prompts: Builds the prompts, with the random streams of their rollouts.
+        merge: Merges the scored rollouts of the attempt into the group.
+        reprompt: Moves a rollout behind the prompt under which it is trained.
         source: `Rollout.source` of the answers.
         turn_strategy: How the policy takes a turn.
     """
 
-    ask: Ask
-    keep: Keep = add_all
-    reprompt: TrainedPrompt = asked_prompt
+    build_prompts: PromptBuilder
+    merge: MergeRollouts = add_all
+    reprompt: Reprompt = keep_generation_prompt
     source: NonEmptyString = "rescue"
     turn_strategy: TurnStrategy = single_response
 
     async def __call__(self, group: Group, env: Env, actor: Actor) -> Group:
-        """The group after the attempt; the same group if nothing was asked."""
-        prompts = await self.ask(group, env, actor)
+        """The group after the attempt; the group is unchanged if the attempt has no rollouts."""
+        built = await self.build_prompts(group, env, actor)
         answers = await asyncio.gather(
-            *(self._answers(group.task, prompt, env, actor) for prompt in prompts.prompts)
+            *(self._answers(group.task, prompt, env, actor) for prompt in built.prompts)
         )
-        scored = await self._score(group.task, env, prompts.prompts, answers)
-        rollouts = (*prompts.rollouts, *scored)
-        return self.keep(group, rollouts) if rollouts else group
+        scored = await self._score(group.task, env, built.prompts, answers)
+        rollouts = (*built.rollouts, *scored)
+        return self.merge(group, rollouts) if rollouts else group
 
     async def _answers(
-        self, task: Task, prompt: AskedPrompt, env: Env, actor: Actor
+        self, task: Task, prompt: GenerationPrompt, env: Env, actor: Actor
     ) -> Sequence[Rollout]:
-        """The rollouts of a prompt, not scored; none if it leaves no room for an answer."""
+        """The unscored rollouts of a prompt; () if the context has no room for an answer."""
 
         async def answer(stream: tuple[object, ...]) -> Rollout:
-            own, start = actor.fork(*stream), Rollout(source=self.source)
-            return await run_rollout(prompt.task, env, own, start, self.turn_strategy)
+            forked, empty_rollout = actor.fork(*stream), Rollout(source=self.source)
+            return await run_rollout(prompt.task, env, forked, empty_rollout, self.turn_strategy)
 
         rollouts = await asyncio.gather(*map(answer, prompt.streams))
         if not all(rollout.length for rollout in rollouts):
@@ -111,23 +112,25 @@ class Attempt:
         self,
         task: Task,
         env: Env,
-        prompts: Sequence[AskedPrompt],
+        prompts: Sequence[GenerationPrompt],
         answers: Sequence[Sequence[Rollout]],
     ) -> Sequence[Rollout]:
-        rollouts = [rollout for own in answers for rollout in own]
+        """The scored rollouts of all prompts, with the reward terms of their prompts."""
+        rollouts = [rollout for of_prompt in answers for rollout in of_prompt]
         if not rollouts:
             return ()
-        terms = [p.reward_terms for p, own in zip(prompts, answers, strict=True) for _ in own]
+        pairs = zip(prompts, answers, strict=True)
+        added_terms = [prompt.reward_terms for prompt, of_prompt in pairs for _ in of_prompt]
         scored = (await score_group(task, env, rollouts)).rollouts
         return [
-            replace(rollout, reward_terms={**rollout.reward_terms, **own})
-            for rollout, own in zip(scored, terms, strict=True)
+            replace(rollout, reward_terms={**rollout.reward_terms, **terms})
+            for rollout, terms in zip(scored, added_terms, strict=True)
         ]
 
 
 @component
 class AllIncorrect:
-    """True for a group in which no scored rollout has a reward above the threshold.
+    """True for a group with scored rollouts, none of which has a reward above the threshold.
 
     Args:
         success_threshold: A rollout with a higher reward is correct.
@@ -146,15 +149,14 @@ def every_group(group: Group) -> bool:
 
 @component
 class Rescue(SamplerWrapper):
-    """Makes further attempts at the task of a group, one after another, while `when(group)`.
+    """Makes further attempts at the task of a group, one after another, while `when(group)` holds.
 
-    A reward term that an attempt adds to its rollouts is 0 for the others. Attempts are numbered
-    from the innermost `Rescue` on; from the second on, each has random streams of its own.
+    A reward term that an attempt adds to its rollouts is 0 for the other rollouts of the group.
 
     Args:
         inner: The sampler of the group.
         attempts: The attempts, in order.
-        when: Whether a group gets the next attempt.
+        when: Called with the group before each attempt; False ends the attempts.
     """
 
     attempts: tuple[Attempt, ...]
@@ -162,16 +164,18 @@ class Rescue(SamplerWrapper):
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        earlier = sum(isinstance(part, Attempt) for part in walk(self.inner))
-        for number, attempt in enumerate(self.attempts, earlier):
+        num_inner_attempts = sum(isinstance(part, Attempt) for part in walk(self.inner))
+        for number, attempt in enumerate(self.attempts, num_inner_attempts):
             if not self.when(group):
                 break
+            # `number` also counts the attempts of inner `Rescue` samplers, so that no two attempts
+            # have the same random streams
             group = await attempt(group, env, actor.fork("attempt", number) if number else actor)
-        terms = sorted(merged_provides(self.attempts).reward_terms)
-        return replace(group, rollouts=tuple(_with_terms(r, terms) for r in group.rollouts))
+        names = sorted(merged_provides(self.attempts).reward_terms)
+        return replace(group, rollouts=tuple(_with_terms(r, names) for r in group.rollouts))
 
 
 def _with_terms(rollout: Rollout, names: Sequence[str]) -> Rollout:
-    """The rollout with reward terms of these names, 0 where it has none."""
+    """The rollout with a reward term of each name; terms that it lacks are 0."""
     missing = {name: 0.0 for name in names if name not in rollout.reward_terms}
     return replace(rollout, reward_terms={**rollout.reward_terms, **missing})

@@ -1,4 +1,4 @@
-"""Forced rethinking: finished answers go on behind a trigger, and those that end right are kept."""
+"""Forced rethinking: finished rollouts are continued behind a forced text, the trigger."""
 
 import asyncio
 from bisect import bisect_right
@@ -18,21 +18,22 @@ from grupo.rollouts.turns.forced_start import append_forced, with_trained_text
 
 
 class Trigger(Protocol):
-    """Chooses the text that is forced behind a rollout."""
+    """Chooses the text that is forced behind a rollout, by the correctness of the rollout."""
 
     def __call__(self, is_correct: bool, rng: Random, /) -> str: ...
 
 
 @component
 class RandomTrigger:
-    """A random text, or, in half of the draws, the text for correct or for wrong rollouts.
+    """Draws a text for correct rollouts or for wrong rollouts, or a text for both.
 
+    With probability 1/2 the text is `if_correct` or `if_wrong`; otherwise it is drawn from `texts`.
     The defaults are those of the authors' code of VL-Rethinker, Wang et al. (arXiv:2504.08837).
 
     Args:
-        texts: Pairs of a text and its weight.
-        if_correct: Text for correct rollouts; "" leaves these to `texts`.
-        if_wrong: Text for wrong rollouts; "" leaves these to `texts`.
+        texts: Pairs of a text for both kinds of rollouts and the weight with which it is drawn.
+        if_correct: Text for correct rollouts. With "", it is always drawn from `texts`.
+        if_wrong: Text for wrong rollouts. With "", it is always drawn from `texts`.
 
     >>> RandomTrigger((("Wait", 1.0),), if_correct="", if_wrong="")(True, Random(0))
     'Wait'
@@ -49,37 +50,37 @@ class RandomTrigger:
         check_field(self, "texts", bool(self.texts), "at least one text with its weight")
 
     def __call__(self, is_correct: bool, rng: Random) -> str:
-        own = self.if_correct if is_correct else self.if_wrong
-        if own and rng.random() < 0.5:
-            return own
+        specific_text = self.if_correct if is_correct else self.if_wrong
+        if specific_text and rng.random() < 0.5:
+            return specific_text
         texts, weights = zip(*self.texts, strict=True)
         return rng.choices(texts, weights)[0]
 
 
 @component
 class ForcedRethinking(SamplerWrapper):
-    """Continues finished rollouts behind a trigger; those that end correctly replace their origin.
+    """Continues finished rollouts behind a forced text; correct continuations replace rollouts.
 
-    A rollout is continued with probability `chance`, unless the token limit ended it: it loses its
-    end token, and in `cut_chance` of the cases also its end from the answer on; the trigger is
-    forced, and the policy goes on. A continuation that is correct and neither too short nor too
-    long takes the place of the rollout, at most `max_per_group` in a group. The trigger is trained
-    on with the ratio to the policy, as if it had been sampled. The reward term `rethought` is 1 for
-    a rollout, continued or not, whose text has the marker, and 0 for others.
+    A rollout is continued with probability `chance`, unless the token limit ended the rollout. The
+    end token is removed, and with probability `cut_chance` the rollout is also cut back before its
+    answer. The trigger is forced, and the policy generates a continuation. A correct continuation
+    of an allowed length replaces the rollout that it continues, for at most `max_per_group`
+    rollouts of a group. The trigger is trained on as if the policy had sampled it. The reward term
+    `rethought` is 1 for each rollout of the group whose text contains the marker, else 0.
 
     VL-Rethinker, Wang et al. (arXiv:2504.08837).
 
     Args:
         inner: The sampler of the group.
-        trigger: The forced text.
+        trigger: Chooses the forced text.
         chance: Probability that a rollout is continued.
-        cut_chance: Probability that it first loses its end.
-        cut_before: It is cut before the last occurrence of each of these texts, one after another.
-        max_per_group: Most continuations that are kept in a group.
-        min_tokens: Fewest tokens of a continuation that is kept.
-        max_tokens: Most tokens of a continuation that is kept.
+        cut_chance: Probability that a rollout which is continued is first cut back.
+        cut_before: Texts before which a rollout is cut back, as in `cut_back`.
+        max_per_group: Largest number of rollouts of a group that are replaced.
+        min_tokens: Smallest number of generated tokens in a continuation that replaces a rollout.
+        max_tokens: Largest number of generated tokens in a continuation that replaces a rollout.
         temperature: Factor on the policy's temperature in continuations.
-        marker: Text of a rollout that rethinks, in lower case.
+        marker: Text that tells that a rollout rethinks, in lower case.
         success_threshold: A rollout with a higher reward is correct.
     """
 
@@ -105,19 +106,20 @@ class ForcedRethinking(SamplerWrapper):
             *(self._continue(group.rollouts[i], actor.fork("rethink", i)) for i in chosen)
         )
         scored = await self._score(task, env, continued)
-        kept = [i for i, rollout in zip(chosen, scored, strict=True) if self._is_kept(rollout)]
-        by_place = dict(zip(chosen, scored, strict=True))
-        new = {i: by_place[i] for i in kept[: self.max_per_group]}
-        rollouts = (new.get(i, rollout) for i, rollout in enumerate(group.rollouts))
+        pairs = zip(chosen, scored, strict=True)
+        accepted = [(i, rollout) for i, rollout in pairs if self._is_accepted(rollout)]
+        replacements = dict(accepted[: self.max_per_group])
+        rollouts = (replacements.get(i, rollout) for i, rollout in enumerate(group.rollouts))
         return replace(group, rollouts=tuple(map(self._with_term, rollouts)))
 
-    def _is_chosen(self, number: int, rollout: Rollout, actor: Actor) -> bool:
+    def _is_chosen(self, index: int, rollout: Rollout, actor: Actor) -> bool:
+        """Whether the rollout at this index of the group is continued."""
         if not rollout.length or rollout.error or rollout.truncated:
             return False
-        return actor.fork("rethink", number).rng("chance").random() < self.chance
+        return actor.fork("rethink", index).rng("chance").random() < self.chance
 
     async def _continue(self, rollout: Rollout, actor: Actor) -> Rollout:
-        """The rollout, cut or not, with a trigger and a new end; not scored."""
+        """The unscored rollout in which a trigger and a continuation replace the end."""
         rng = actor.rng("trigger")
         open_rollout = without_end(rollout, actor)
         if rng.random() < self.cut_chance:
@@ -133,7 +135,8 @@ class ForcedRethinking(SamplerWrapper):
     async def _score(self, task: Task, env: Env, continued: Sequence[Rollout]) -> Sequence[Rollout]:
         return (await score_group(task, env, continued)).rollouts if continued else ()
 
-    def _is_kept(self, rollout: Rollout) -> bool:
+    def _is_accepted(self, rollout: Rollout) -> bool:
+        """Whether the last turn, the continuation, is correct and of an allowed length."""
         length = len(rollout.turns[-1][1].items)
         is_correct = not rollout.error and rollout.reward > self.success_threshold
         return is_correct and self.min_tokens <= length <= self.max_tokens
@@ -144,32 +147,34 @@ class ForcedRethinking(SamplerWrapper):
 
 
 def without_end(rollout: Rollout, actor: Actor) -> Rollout:
-    """The rollout without the end token of its last answer, so that it can go on."""
+    """The rollout without the end token of its last response, so that it can be continued."""
     last = rollout.turns[-1][1]
     if last.finish_reason != "end":
         return rollout
     return actor.truncate(rollout, len(last.items) - 1)
 
 
-def cut_back(rollout: Rollout, actor: Actor, before: Sequence[str]) -> Rollout:
-    """The rollout with its last response cut before the last occurrence of each text in turn.
+def cut_back(rollout: Rollout, actor: Actor, texts: Sequence[str]) -> Rollout:
+    """The rollout with its last response cut before texts.
 
-    At least one item of the response is kept; without any of the texts it stays as it is.
+    The response is cut before the last occurrence of the first text, then what is left is cut
+    before the last occurrence of the second text, and so on. A text that does not occur is skipped.
+    At least one item of the response is kept.
 
     Args:
         rollout: The rollout.
         actor: Decodes the items.
-        before: The texts.
+        texts: The texts before which the response is cut, in this order.
     """
     last = rollout.turns[-1][1]
-    text = last.text
-    for mark in before:
-        head, found, _ = text.rpartition(mark)
-        text = head if found else text
-    if text == last.text:
+    remaining = last.text
+    for text in texts:
+        head, separator, _ = remaining.rpartition(text)
+        remaining = head if separator else remaining
+    if remaining == last.text:
         return rollout
-    lengths = range(1, len(last.items) + 1)
+    counts = range(1, len(last.items) + 1)
     count = bisect_right(
-        lengths, len(text), key=lambda n: len(actor.truncate(rollout, n).turns[-1][1].text)
+        counts, len(remaining), key=lambda n: len(actor.truncate(rollout, n).turns[-1][1].text)
     )
     return actor.truncate(rollout, max(1, count))

@@ -1,4 +1,4 @@
-"""Branching at fixed steps: trees of rollouts, and rollouts that deviate at one step."""
+"""Branching after fixed numbers of actions: trees, and rollouts that deviate at one action."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,53 +18,69 @@ from grupo.util.errors import ConfigError
 
 @runtime_checkable
 class CorrelatedActor(Actor, Protocol):
-    """An actor whose noise can be correlated with the noise of another actor."""
+    """An actor whose sampling noise can be correlated with the noise of another actor."""
 
     def with_correlated_noise(self, other: "CorrelatedActor", correlation: float) -> Actor:
-        """The same actor with noise of the same distribution and this correlation with `other`."""
+        """The actor with noise that has this correlation with the noise of `other`.
+
+        The distribution of the noise is unchanged.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class _Path:
-    """A path through the tree: its last node, and node and depth of each of its actions."""
+    """A path through the tree, from the root to a node.
+
+    Args:
+        rollout: The rollout so far.
+        node: Number of the last node. The root is 0, its children are 1 to b, their children are
+            b + 1 to b + b^2, and so on, with b branches per split.
+        depth: Depth of the last node, the number of splits before it.
+        nodes_and_depths: Node and depth of each action of the rollout.
+    """
 
     rollout: Rollout
-    node: int = 0  # the root is 0, its children 1 to b, their children b + 1 to b + b^2 ...
+    node: int = 0
     depth: int = 0
-    nodes: tuple[tuple[int, int], ...] = ()
+    nodes_and_depths: tuple[tuple[int, int], ...] = ()
 
     def extended(self, rollout: Rollout, node: int, depth: int) -> "_Path":
-        """The path with the new actions of `rollout`, in this node."""
-        new = [(node, depth)] * (rollout.length - self.rollout.length)
-        return _Path(rollout, node, depth, (*self.nodes, *new))
+        """The path to a child node, to which the new actions of `rollout` belong."""
+        added = [(node, depth)] * (rollout.length - self.rollout.length)
+        return _Path(rollout, node, depth, (*self.nodes_and_depths, *added))
 
-    def with_node_values(self, leaf: Rollout) -> Rollout:
-        """The finished rollout with its step values; later actions belong to the last node."""
-        later = [(self.node, self.depth)] * (leaf.length - len(self.nodes))
-        nodes = [*self.nodes, *later]
+    def with_node_values(self, finished: Rollout) -> Rollout:
+        """The finished rollout with the step values `node` and `depth`.
+
+        Actions that were generated after the path belong to its last node.
+        """
+        num_later = finished.length - len(self.nodes_and_depths)
+        pairs = [*self.nodes_and_depths, *[(self.node, self.depth)] * num_later]
         values = {
-            "node": tuple(float(node) for node, _ in nodes),
-            "depth": tuple(float(depth) for _, depth in nodes),
+            "node": tuple(float(node) for node, _ in pairs),
+            "depth": tuple(float(depth) for _, depth in pairs),
         }
-        return replace(leaf, step_values={**leaf.step_values, **values})
+        return replace(finished, step_values={**finished.step_values, **values})
 
 
 @component
 class SplitTree:
-    """Generates a tree: one root, split into `branches` paths after each of `split_steps` actions.
+    """Generates a tree of rollouts: each path splits into `branches` paths at given lengths.
 
-    A root of no actions is still shared: for images, the initial noise. A path that has ended does
-    not split. At a split the noise of siblings has the correlation `sibling_correlation`, which
-    requires a `CorrelatedActor`. BranchGRPO (arXiv:2509.06040).
+    A path splits when it has as many actions as one of the `split_steps`. A path that has ended
+    does not split. If the first of the `split_steps` is 0, the paths still share their start, such
+    as the initial noise of an image. At a split, the noise of siblings has the correlation
+    `sibling_correlation`. A correlation above 0 requires a `CorrelatedActor`.
+    BranchGRPO (arXiv:2509.06040).
 
-    Step values: `node`, a number per node: actions with the same number were sampled once; `depth`,
-    the number of splits before an action.
+    Step values of an action: `node` is the number of its node, and actions of two rollouts with the
+    same number were generated once; `depth` is the number of splits before the action.
 
     Args:
-        split_steps: Numbers of actions after which paths split, increasing.
-        branches: Paths that a split makes of one.
-        sibling_correlation: Correlation in [0, 1) of the noise of siblings at their split.
+        split_steps: Numbers of actions after which paths split, in increasing order.
+        branches: Number of paths into which a path splits.
+        sibling_correlation: Correlation in [0, 1) of the noise in the first action after a split.
     """
 
     split_steps: tuple[NonNegativeInt, ...] = (0, 3, 6, 9)
@@ -86,11 +102,11 @@ class SplitTree:
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         observation = await initial_observation(task, env)
         paths = [await self._root(actor, observation)]
-        for depth, end in enumerate((*self.split_steps[1:], 0), 1):
-            branches = await asyncio.gather(
-                *(self._split(actor, path, depth, end) for path in paths)
+        for depth, length in enumerate((*self.split_steps[1:], 0), 1):
+            sibling_lists = await asyncio.gather(
+                *(self._split(actor, path, depth, length) for path in paths)
             )
-            paths = [path for siblings in branches for path in siblings]
+            paths = [path for siblings in sibling_lists for path in siblings]
         rollouts = await asyncio.gather(
             *(
                 run_rollout(task, env, actor.fork("on", i), path.rollout)
@@ -99,22 +115,32 @@ class SplitTree:
         )
         group = await score_group(task, env, rollouts)
         annotated = (
-            path.with_node_values(leaf) for leaf, path in zip(group.rollouts, paths, strict=True)
+            path.with_node_values(rollout)
+            for rollout, path in zip(group.rollouts, paths, strict=True)
         )
         return replace(group, rollouts=tuple(annotated))
 
     async def _root(self, actor: Actor, observation: Observation) -> _Path:
+        """The path to the root, with the actions before the first split."""
         length = self.split_steps[0]
         rollout = await _extend(actor, Rollout(), observation, max(1, length))
         root = rollout if length else actor.truncate(rollout, 0)
         return _Path(Rollout()).extended(root, 0, 0)
 
     async def _split(self, actor: Actor, path: _Path, depth: int, length: int) -> Sequence[_Path]:
-        """The children of a path, each of `length` actions; 0: until the policy stops."""
+        """The children of a path, or the path itself if it has ended.
+
+        Args:
+            actor: Generates the actions.
+            path: The path that splits.
+            depth: Depth of the children.
+            length: Number of actions up to the end of a child, counted from the root. With 0, a
+                child is generated until the policy stops.
+        """
         if not path.rollout.truncated:
             return [path]
-        first = path.node * self.branches + 1
-        nodes = range(first, first + self.branches)
+        first_child = path.node * self.branches + 1
+        nodes = range(first_child, first_child + self.branches)
         rollouts = await asyncio.gather(
             *(self._branch(actor, path, actor.fork("node", node), length) for node in nodes)
         )
@@ -126,7 +152,7 @@ class SplitTree:
     async def _branch(
         self, parent_actor: Actor, path: _Path, branch_actor: Actor, length: int
     ) -> Rollout:
-        """One child of a path; the noise of its first action is correlated with its siblings'."""
+        """The rollout of one child; the noise of siblings is correlated in their first action."""
         if not self.sibling_correlation:
             return await _extend(branch_actor, path.rollout, "", length)
         shared_actor = parent_actor.fork("split", path.node)
@@ -137,8 +163,8 @@ class SplitTree:
                 f"sibling_correlation: {self.sibling_correlation}."
                 " Allowed: 0 for a policy that generates tokens."
             )
-        first = branch_actor.with_correlated_noise(shared_actor, self.sibling_correlation)
-        rollout = await _extend(first, path.rollout, "", path.rollout.length + 1)
+        correlated = branch_actor.with_correlated_noise(shared_actor, self.sibling_correlation)
+        rollout = await _extend(correlated, path.rollout, "", path.rollout.length + 1)
         if not rollout.truncated or rollout.length == length:
             return rollout
         return await _extend(branch_actor, rollout, "", length)
@@ -146,15 +172,17 @@ class SplitTree:
 
 @component
 class SingleStepBranching:
-    """Generates a greedy path and rollouts that deviate from it at one sampled action each.
+    """Generates a greedy path, and rollouts each of which deviates from it at one sampled action.
 
-    All later actions are greedy again, so the rollouts of one step differ by that sampled action
-    only; the sampled actions alone are trained. The reward term `branch_step` is the number of
-    actions before it. TempFlow-GRPO (arXiv:2508.04324).
+    All actions after the sampled one are greedy again. The rollouts that deviate at the same action
+    therefore differ by the sampled action and its consequences only. Only the sampled actions are
+    trained. The reward term `branch_step` is the number of actions before the sampled one.
+    TempFlow-GRPO (arXiv:2508.04324).
 
     Args:
-        branches_per_step: Rollouts that deviate at the same step.
-        branch_steps: Steps at which rollouts deviate; empty: at every step of the path.
+        branches_per_step: Number of rollouts that deviate at the same action.
+        branch_steps: Numbers of actions after which rollouts deviate; () for every action of the
+            path.
     """
 
     branches_per_step: PositiveInt = 8
@@ -164,7 +192,7 @@ class SingleStepBranching:
 
     @property
     def group_size(self) -> int:
-        """Rollouts in a group; 0 if that depends on the length of the path."""
+        """Rollouts in a group; 0 if their number depends on the length of the path."""
         return self.branches_per_step * len(self.branch_steps)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
@@ -176,40 +204,44 @@ class SingleStepBranching:
                 f"branch_steps: {self.branch_steps}."
                 f" Allowed: below {path.length}, the length of the path."
             )
-        branches = [(step, i) for step in steps for i in range(self.branches_per_step)]
+        steps_and_branches = [(step, i) for step in steps for i in range(self.branches_per_step)]
         rollouts = await asyncio.gather(
             *(
                 self._branch(task, env, actor, actor.truncate(path, step), actor.fork(step, i))
-                for step, i in branches
+                for step, i in steps_and_branches
             )
         )
         group = await score_group(task, env, rollouts)
         annotated = (
             replace(rollout, reward_terms={**rollout.reward_terms, "branch_step": float(step)})
-            for (step, _), rollout in zip(branches, group.rollouts, strict=True)
+            for (step, _), rollout in zip(steps_and_branches, group.rollouts, strict=True)
         )
         return replace(group, rollouts=tuple(annotated))
 
     async def _branch(
         self, task: Task, env: Env, actor: Actor, path: Rollout, branch_actor: Actor
     ) -> Rollout:
-        sampled = await branch_actor.with_stop(max_new_tokens=1)(path, "")
-        rollout = path.append_turn("", sampled)
+        """The path with one sampled action, continued greedily to its end."""
+        sampled_action = await branch_actor.with_stop(max_new_tokens=1)(path, "")
+        rollout = path.append_turn("", sampled_action)
         if rollout.truncated:
             rollout = await _greedy_turn(actor, rollout, "")
         return await run_rollout(task, env, actor, rollout, _greedy_turn)
 
 
 async def _greedy_turn(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-    """The rollout with a greedy response, which is not trained."""
+    """The rollout with a greedy response, which is not trained on."""
     response = await actor.with_sampling(top_k=1)(rollout, observation)
     return rollout.append_turn(observation, replace(response, in_loss=False))
 
 
 async def _extend(actor: Actor, rollout: Rollout, observation: Observation, length: int) -> Rollout:
-    """The rollout continued to `length` actions, or to its end; 0: until the policy stops."""
-    room = max(0, length - rollout.length)
-    response = await actor.with_stop(max_new_tokens=room)(rollout, observation)
+    """The rollout continued until it has `length` actions in all, or until the policy stops.
+
+    With length 0, the rollout is continued until the policy stops.
+    """
+    num_missing = max(0, length - rollout.length)
+    response = await actor.with_stop(max_new_tokens=num_missing)(rollout, observation)
     longer = rollout.append_turn(observation, response)
     if not response.items or not longer.truncated or longer.length >= length:
         return longer

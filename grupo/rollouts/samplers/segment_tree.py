@@ -1,4 +1,4 @@
-"""Segment trees: rollouts that branch every few hundred tokens."""
+"""Segment trees: rollouts that share segments of tokens, at whose ends they branch."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,39 +14,48 @@ from grupo.core.types import Group, Observation, Rollout, Task
 
 @dataclass(frozen=True)
 class _Path:
-    """A path through the tree, with the node id of each of its segments."""
+    """A path through the tree, from the root to a segment.
+
+    Args:
+        rollout: The rollout so far, with one turn for each segment of the path.
+        node_ids: Node id of each segment; a segment that several paths share has one id.
+    """
 
     rollout: Rollout = Rollout()
-    nodes: tuple[int, ...] = ()
+    node_ids: tuple[int, ...] = ()
 
     @property
     def finish_reason(self) -> str:
         return self.rollout.turns[-1][1].finish_reason
 
-    def ancestor(self, depth: int) -> "_Path":
-        """The first `depth` segments of the path."""
-        return _Path(Rollout(self.rollout.turns[:depth]), self.nodes[:depth])
+    def beginning(self, num_segments: int) -> "_Path":
+        """The first `num_segments` segments of the path."""
+        return _Path(Rollout(self.rollout.turns[:num_segments]), self.node_ids[:num_segments])
 
 
 @component
 class SegmentTree:
-    """Generates `leaves` rollouts whose first turn is a tree of segments of `segment_tokens`.
+    """Generates `leaves` rollouts whose first responses are the paths of a tree of segments.
 
-    The tree starts with `branches` to `max_initial_branches` segments. Every path that has not
-    ended then continues; `branches` times as many segments as in the round before are spread evenly
-    over these paths, while there is room for leaves. A path ends where the policy stops and after
-    `max_depth` segments. If all paths have ended and are too few, some that the policy stopped are
-    cut at the start of a segment, and continue from there in `branches` paths each.
-    TreePO (arXiv:2508.17445).
+    The tree grows in rounds. In the first round, a random number of segments are generated, from
+    `branches` to `max_initial_branches`. In a later round, every path that has not ended is
+    continued by one or more segments. Their total is `branches` times the number of segments of the
+    previous round, but at most the number of rollouts that are still missing, and is spread evenly
+    over the paths. A path ends when the policy stops or at `max_depth` segments.
 
-    The step value `node` is a number per segment: responses with the same number were sampled once.
+    If all paths have ended and rollouts are missing, random paths that the policy stopped are
+    chosen. Each of them is cut at the start of a random segment, and `branches` new paths continue
+    from there. TreePO (arXiv:2508.17445).
+
+    The step value `node` of an action is the node id of its segment. Actions of two rollouts with
+    the same node id were generated once.
 
     Args:
-        leaves: Rollouts in a group.
+        leaves: Number of rollouts in a group.
         segment_tokens: Length of a segment in tokens.
-        max_depth: Segments of a path at most.
-        branches: Growth of the number of segments per round.
-        max_initial_branches: Segments at the start at most.
+        max_depth: Largest number of segments in a path.
+        branches: Factor by which the number of segments grows from one round to the next.
+        max_initial_branches: Largest number of segments in the first round.
     """
 
     leaves: PositiveInt = 16
@@ -71,7 +80,7 @@ class SegmentTree:
         )
         group = await score_group(task, env, rollouts)
         annotated = (
-            with_node_ids(rollout, path.nodes)
+            with_node_ids(rollout, path.node_ids)
             for rollout, path in zip(group.rollouts, paths, strict=True)
         )
         return replace(group, rollouts=tuple(annotated))
@@ -79,55 +88,70 @@ class SegmentTree:
     async def _grow_tree(
         self, actor: Actor, observation: Observation, leaves: int
     ) -> Sequence[_Path]:
-        node_ids = count()
+        """The `leaves` finished paths of a new tree."""
+        new_node_ids = count()
         rng = actor.rng("tree")
         finished: list[_Path] = []
-        most = max(self.branches, self.max_initial_branches)
-        active = [_Path()] * min(leaves, rng.randint(self.branches, most))
-        while active:
+        max_branches = max(self.branches, self.max_initial_branches)
+        to_extend = [_Path()] * min(leaves, rng.randint(self.branches, max_branches))
+        while to_extend:
             paths = await asyncio.gather(
-                *(self._extend(actor, observation, path, next(node_ids)) for path in active)
+                *(self._extend(actor, observation, path, next(new_node_ids)) for path in to_extend)
             )
-            going = [path for path in paths if not self._is_finished(path)]
+            unfinished = [path for path in paths if not self._is_finished(path)]
             finished += [path for path in paths if self._is_finished(path)]
-            room = leaves - len(finished)
-            if going:
-                active = _distribute_branches(going, min(room, self.branches * len(paths)))
+            num_missing = leaves - len(finished)
+            if unfinished:
+                num_branches = min(num_missing, self.branches * len(paths))
+                to_extend = _repeat_evenly(unfinished, num_branches)
             else:
-                active = self._restart_paths(finished, room, rng)
+                to_extend = self._cut_finished_paths(finished, num_missing, rng)
         return finished
 
     async def _extend(
-        self, actor: Actor, observation: Observation, path: _Path, node: int
+        self, actor: Actor, observation: Observation, path: _Path, node_id: int
     ) -> _Path:
-        prompt = "" if path.nodes else observation
-        segment = actor.fork("node", node).with_stop(max_new_tokens=self.segment_tokens)
-        response = await segment(path.rollout, prompt)
-        return _Path(path.rollout.append_turn(prompt, response), (*path.nodes, node))
+        """The path with one more segment."""
+        prompt = "" if path.node_ids else observation
+        segment_actor = actor.fork("node", node_id).with_stop(max_new_tokens=self.segment_tokens)
+        response = await segment_actor(path.rollout, prompt)
+        return _Path(path.rollout.append_turn(prompt, response), (*path.node_ids, node_id))
 
     def _is_finished(self, path: _Path) -> bool:
-        full = len(path.rollout.turns[-1][1].items) == self.segment_tokens
-        return path.finish_reason != "length" or not full or len(path.nodes) == self.max_depth
+        is_full = len(path.rollout.turns[-1][1].items) == self.segment_tokens
+        has_stopped = path.finish_reason != "length" or not is_full
+        return has_stopped or len(path.node_ids) == self.max_depth
 
-    def _restart_paths(self, finished: Sequence[_Path], room: int, rng: Random) -> list[_Path]:
-        """Finished paths, cut at a random segment; empty paths if the policy stopped none."""
+    def _cut_finished_paths(
+        self, finished: Sequence[_Path], num_paths: int, rng: Random
+    ) -> list[_Path]:
+        """Up to `num_paths` beginnings of random paths that the policy stopped.
+
+        Each beginning is repeated `branches` times. If the policy stopped no path, the beginnings
+        are empty.
+        """
         stopped = [path for path in finished if path.finish_reason != "length"] or [_Path()]
         rng.shuffle(stopped)
-        cut = [path.ancestor(rng.randrange(max(1, len(path.nodes)))) for path in stopped]
-        return [path for path in cut for _ in range(self.branches)][:room]
+        cut = [path.beginning(rng.randrange(max(1, len(path.node_ids)))) for path in stopped]
+        return [path for path in cut for _ in range(self.branches)][:num_paths]
 
 
-def _distribute_branches(paths: Sequence[_Path], num_branches: int) -> list[_Path]:
-    """`num_branches` paths, each of the given ones at least once and as evenly as possible."""
-    each, extra = divmod(max(num_branches, len(paths)), len(paths))
+def _repeat_evenly(paths: Sequence[_Path], count: int) -> list[_Path]:
+    """The paths, repeated as evenly as possible to `count` paths, but each at least once."""
+    each, extra = divmod(max(count, len(paths)), len(paths))
     return [path for i, path in enumerate(paths) for _ in range(each + (i < extra))]
 
 
-def with_node_ids(leaf: Rollout, nodes: Sequence[int]) -> Rollout:
-    """The rollout with its node ids as a step value; later turns belong to the last node."""
+def with_node_ids(rollout: Rollout, node_ids: Sequence[int]) -> Rollout:
+    """The rollout with the step value `node`, the node id of each of its actions.
+
+    Args:
+        rollout: The rollout.
+        node_ids: Node id of each of its first turns. Further turns have the last of these ids.
+    """
     ids = tuple(
-        float(nodes[min(i, len(nodes) - 1)])
-        for i, (_, response) in enumerate(leaf.turns)
+        float(node_ids[min(i, len(node_ids) - 1)])
+        for i, (_, response) in enumerate(rollout.turns)
         for _ in response.items
     )
-    return replace(leaf, step_values={**leaf.step_values, "node": ids})
+    return replace(rollout, step_values={**rollout.step_values, "node": ids})

@@ -16,12 +16,12 @@ from grupo.rollouts.samplers.independent import GroupSampler
 from grupo.rollouts.samplers.kept_answers import add_all
 from grupo.rollouts.samplers.rescue import (
     AllIncorrect,
-    AskedPrompt,
     Attempt,
     AttemptPrompts,
+    GenerationPrompt,
     Rescue,
 )
-from grupo.rollouts.samplers.trained_prompts import asked_prompt
+from grupo.rollouts.samplers.trained_prompts import keep_generation_prompt
 
 HINTER_ROLE = "hinter"  # the role of the policy that generates hints
 IS_HINT, HINT_INDEX, HINT_REJECTED = "is_hint", "hint_index", "hint_rejected"  # reward terms
@@ -67,11 +67,11 @@ def parse_hint(text: str) -> str:
 
 @component
 class SelfHints:
-    """Asks with hints that the policy generates, or the policy of the role `hinter`.
+    """Builds prompts with hints that the policy generates, or the policy of the role `hinter`.
 
-    For each hint as many rollouts as the group has are asked for, with `prefix_text` and the hint
-    at the end of the prompt. A hint that cannot be extracted or that contains the reference answer
-    is rejected: it gets no rollouts.
+    Each hint has a prompt that ends with `prefix_text` and the hint, for as many rollouts as the
+    group has. A hint that cannot be extracted or that contains the reference answer is rejected:
+    it has no prompt.
 
     Reward terms: `is_hint`, 1 for a hint and 0 for an attempt; `hint_index`, the number of the hint
     from 1, 0 for none; `hint_rejected`, 1 for a rejected hint. The reward of a hint is 0.
@@ -105,10 +105,10 @@ class SelfHints:
         )
         return AttemptPrompts(tuple(prompts), tuple(hint for hint in hints if hint.length))
 
-    def _prompt_with_hint(self, group: Group, hint_index: int, hint: str) -> AskedPrompt:
+    def _prompt_with_hint(self, group: Group, hint_index: int, hint: str) -> GenerationPrompt:
         hinted = append_to_prompt(group.task, self.prefix_text + hint)
         streams = tuple(("hinted", hint_index, i) for i in range(len(group.rollouts)))
-        return AskedPrompt(hinted, streams, {HINT_INDEX: float(hint_index)})
+        return GenerationPrompt(hinted, streams, {HINT_INDEX: float(hint_index)})
 
 
 async def _generate_hint(prompt: Observation, hint_index: int, actor: Actor) -> Rollout:
@@ -151,9 +151,12 @@ def with_self_hints(
         prefix_text: Text between the prompt and the hint.
         success_threshold: A rollout with a higher reward is correct.
     """
-    ask = SelfHints(num_hints, hint_prompt, extract_hint, prefix_text)
     attempt = Attempt(
-        ask, add_and_mark_rejected_hints, asked_prompt, "with_self_hint", inner.turn_strategy
+        SelfHints(num_hints, hint_prompt, extract_hint, prefix_text),
+        add_and_mark_rejected_hints,
+        keep_generation_prompt,
+        "with_self_hint",
+        inner.turn_strategy,
     )
     return Rescue(inner, (attempt,), AllIncorrect(success_threshold))
 

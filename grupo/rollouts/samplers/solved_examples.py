@@ -8,19 +8,20 @@ from grupo.core.prompt_text import append_text, prepend_text
 from grupo.core.ranges import PositiveInt
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Observation, Task
-from grupo.rollouts.samplers.rescue import AskedPrompt, AttemptPrompts
+from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
 
 
 @component
 class SolvedExamples:
-    """Asks with the most similar other tasks that the policy has solved, and its answers.
+    """Builds the prompt with the most similar other tasks that the policy has solved.
 
-    As many rollouts as the group has are asked for. A prompt that is as plain as before, because
-    nothing similar is solved and `instruction` is empty, is not asked.
+    The prompt shows these tasks and the policy's answers. It is for as many rollouts as the group
+    has. It is left out if it equals the task's prompt, because no similar task is solved and
+    `instruction` is empty.
 
     Args:
-        count: Solved tasks in the prompt, at most.
-        example: Text of one of them, before the prompt, with the fields {prompt} and {answer}.
+        count: Largest number of solved tasks in the prompt.
+        example: Text of a solved task, before the prompt, with the fields {prompt} and {answer}.
         instruction: Text at the end of the prompt; its field {attempt} is a random scored rollout
             of the group, of which all are incorrect.
     """
@@ -38,7 +39,7 @@ class SolvedExamples:
         if shown == group.task.prompt:
             return AttemptPrompts()
         streams = tuple(("exemplified", i) for i in range(len(group.rollouts)))
-        return AttemptPrompts((AskedPrompt(replace(group.task, prompt=shown), streams),))
+        return AttemptPrompts((GenerationPrompt(replace(group.task, prompt=shown), streams),))
 
     def _instruction(self, group: Group, actor: Actor) -> str:
         if "{attempt}" not in self.instruction:

@@ -1,4 +1,4 @@
-"""The prompt that a rollout is trained under: the asked one, or the task's plain prompt."""
+"""The prompt that a rollout is trained under: that of its generation, or the task's prompt."""
 
 from dataclasses import replace
 from typing import Protocol
@@ -7,23 +7,23 @@ from grupo.core.interfaces import Actor, Env, initial_observation
 from grupo.core.types import Rollout, Task, turn_text
 
 
-class TrainedPrompt(Protocol):
-    """Moves a rollout that answered another prompt to the prompt that it is trained under."""
+class Reprompt(Protocol):
+    """Moves a rollout from the prompt of its generation to the prompt under which it is trained."""
 
     async def __call__(
         self, rollout: Rollout, task: Task, env: Env, actor: Actor, /
     ) -> Rollout: ...
 
 
-async def asked_prompt(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
-    """The rollout as it was generated: it is trained under the prompt that was asked."""
+async def keep_generation_prompt(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
+    """The rollout as it was generated: it is trained under the prompt of its generation."""
     return rollout
 
 
 async def plain_prompt(rollout: Rollout, task: Task, env: Env, actor: Actor) -> Rollout:
-    """The rollout behind the task's plain prompt, `off_context`.
+    """The rollout behind the task's plain prompt, with `off_context` responses.
 
-    Its log-probabilities are those under the prompt that was asked: the ratio is
+    The log-probabilities remain those under the prompt of its generation: the ratio is
     pi(o | q) / old(o | q, hint).
     """
     return actor.with_prompt(rollout, await initial_observation(task, env))

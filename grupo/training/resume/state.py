@@ -145,7 +145,7 @@ class State:
         """
         self.eval_scores[label] = result.to_data()
         self.seconds += seconds
-        counts = {"tokens/evaluation": float(result.num_generated)}
+        counts = {"tokens/evaluation": float(result.num_generated_actions)}
         counts |= {f"usage/evaluation/{name}": value for name, value in usage.items()}
         for name, value in counts.items():
             self.ledger[name] = self.ledger.get(name, 0.0) + value

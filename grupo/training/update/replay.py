@@ -20,7 +20,7 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0
 from grupo.distributed.phase import Phase
-from grupo.rollouts.replay_buffer import ReplayBuffer, Rows, StoredRollout
+from grupo.rollouts.replay_buffer import ReplayBuffer, StoredRollout, ValuesPerAction
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.groups import CollectedGroups
 from grupo.training.update.collate import response_spans
@@ -78,7 +78,7 @@ class Replayer:
         """
         rng = make_rng(seed, "replay", step)
         choose = rule if collected.kept_groups else no_replay
-        plan = choose(ReplayRequest(batch, self.replay_buffer.numbers, step, rng))
+        plan = choose(ReplayRequest(batch, self.replay_buffer.priorities_and_steps, step, rng))
         drawn = self._read(plan.drawn)
         ages = [float(step - self.replay_buffer.step[i]) for i in plan.drawn]
         kill_point("replay_buffer/drawn")
@@ -105,7 +105,7 @@ class Replayer:
         stored = stored_rollouts(groups, batch, plan.admitted)
         priority = advantage_magnitude(batch)[plan.admitted]
         self.replay_buffer.append(
-            step, self.replay_buffer.lines(stored), priority, writes=self.ranks.rank == 0
+            step, self.replay_buffer.to_lines(stored), priority, writes_segment=self.ranks.rank == 0
         )
 
     def _join(
@@ -156,7 +156,7 @@ def stored_rollouts(groups: Sequence[Group], batch: Batch, admitted: Tensor) -> 
     ]
 
 
-def _rows(values: Tensor, rollout: Rollout, rows: Sequence[int]) -> Rows:
+def _rows(values: Tensor, rollout: Rollout, rows: Sequence[int]) -> ValuesPerAction:
     """The values at the columns of a rollout's rows, without padding."""
     ends = [0] * len(rows)
     for row, columns in response_spans(rollout):

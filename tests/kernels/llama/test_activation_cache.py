@@ -8,7 +8,7 @@ import torch
 
 from grupo.algo.optimizers import Adam
 from grupo.algo.optimizers.update import optimizer_step
-from grupo.core.answer_use import untrained_answers
+from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.batch import Batch
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.inference.base import generate_all
@@ -52,7 +52,7 @@ def test_answers_that_are_not_trained_on_are_the_same_and_keep_no_activations(po
     trained_on = generate_rollouts(policy.actor(7))
     cache = backend_of(policy).activation_cache
     assert cache.used > 0
-    with untrained_answers():
+    with answers_not_trained_on():
         actor = policy.actor(7)
     rollouts = generate_rollouts(actor)
     assert (cache.used, cache.buffers) == (0, ())

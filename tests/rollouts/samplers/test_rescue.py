@@ -24,7 +24,7 @@ from grupo.rollouts.samplers.kept_answers import (
 )
 from grupo.rollouts.samplers.rescue import every_group
 from grupo.rollouts.samplers.self_hint import HintPrompt
-from grupo.rollouts.samplers.trained_prompts import asked_prompt, plain_prompt, recited
+from grupo.rollouts.samplers.trained_prompts import keep_generation_prompt, plain_prompt, recited
 from grupo.rollouts.turns import ForcedStart
 from grupo.util.errors import ConfigError
 
@@ -134,7 +134,7 @@ def test_rollouts_are_trained_under_the_asked_prompt_the_plain_prompt_or_as_demo
         assert (rollout.text, rollout.source) == ("yes", "helped")
         return observation, response.logp, response.sampled, response.off_context
 
-    assert trained(asked_prompt) == ("q+a", (-1.0,), True, False)
+    assert trained(keep_generation_prompt) == ("q+a", (-1.0,), True, False)
     assert trained(plain_prompt) == ("q", (-1.0,), True, True)
     assert trained(recited) == ("q", (0.0,), False, False)
 
