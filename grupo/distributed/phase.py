@@ -1,4 +1,4 @@
-"""What a rank has done when it meets the others, for messages about ranks that have not."""
+"""The phases that a rank reaches, for messages about ranks that have not reached the same one."""
 
 from enum import StrEnum
 

@@ -1,7 +1,7 @@
 """The history of a run: earlier rewards of each task, and the metrics that controllers read.
 
-State is a fold over the history: of a task's earlier groups, only the states of the folds that the
-method declares are kept. A task takes the same memory, however often it was drawn. Where a method
+Of a task's earlier groups, the history keeps only the states of the statistics that the method
+declares. A task takes the same memory, however often it was drawn. Where a method
 replays rollouts, these are kept as well, in bounded number per task and in all. Unfinished rollouts
 are kept until a later step draws their task again and continues them. Where a method reads
 demonstrations, the policy's own correct answers are kept, in bounded number over all tasks.
@@ -15,9 +15,9 @@ from typing import Any
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
-from grupo.core.controllers import GROUP_REWARD
+from grupo.core.controllers import GROUP_REWARD_METRIC
 from grupo.core.kept_rollouts import KeptRollouts
-from grupo.core.task_fold import ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, TaskStatistic
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
@@ -35,12 +35,12 @@ class History:
 
     Args:
         tasks_drawn: Tasks that curricula have drawn so far.
-        task_histories: What the method's folds remember of earlier groups, by task.
+        task_histories: States of the method's statistics over earlier groups, by task.
         metrics: One value per step, or per group, of each metric that a controller reads.
         num_steps: Steps recorded so far.
         replay_rollouts: Rollouts kept for replay, by task.
         unfinished_rollouts: Rollouts to be continued, by task, the longest kept first.
-        source_histories: What the method's folds remember of earlier groups, by source.
+        source_histories: States of the method's statistics over earlier groups, by source.
         demonstrations: The policy's own correct answers, over all tasks.
     """
 
@@ -67,12 +67,12 @@ class History:
         )
 
     def task_history(self, task: Task) -> TaskHistory:
-        """The task's earlier groups, as the method's folds remember them."""
+        """The states of the method's statistics over the task's earlier groups."""
         histories = self.task_histories
         return histories.get(task.key, histories.history_of_new_task)
 
     def source_history(self, source: str) -> TaskHistory:
-        """The earlier groups of all tasks of a source, as the method's folds remember them.
+        """The states of the method's statistics over the earlier groups of a source.
 
         Args:
             source: The `source` of the tasks.
@@ -90,11 +90,11 @@ class History:
         nearest = self.demonstrations.nearest(task, count)
         return replace(task, demonstrations=nearest) if nearest else task
 
-    def with_fold_states(self, task: Task, folds: Iterable[TaskFold]) -> Task:
-        """The task with the states of these folds over its earlier groups."""
+    def with_statistic_states(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
+        """The task with the states of these statistics over its earlier groups."""
         history = self.task_history(task)
-        states = {repr(fold): history.state(fold) for fold in folds}
-        return replace(task, fold_states=states) if states else task
+        states = {repr(statistic): history.state(statistic) for statistic in statistics}
+        return replace(task, statistic_states=states) if states else task
 
     def with_unfinished(self, task: Task) -> Task:
         """The task with its unfinished rollouts as `unfinished`."""
@@ -173,11 +173,11 @@ class History:
             [r.reward for r in g.rollouts if not r.error and not r.unfinished] for g in groups
         ]
         means = [fmean(group) for group in rewards if group]
-        kept = [*self.metrics.get(GROUP_REWARD, ()), *means][-MAX_GROUP_REWARDS:]
-        self.metrics[GROUP_REWARD] = kept
+        kept = [*self.metrics.get(GROUP_REWARD_METRIC, ()), *means][-MAX_GROUP_REWARDS:]
+        self.metrics[GROUP_REWARD_METRIC] = kept
 
     def to_data(self) -> dict[str, Any]:
-        """The history as JSON can hold it, without what the folds remember."""
+        """The history as JSON data, without the states of the statistics."""
         return {
             "tasks_drawn": self.tasks_drawn,
             "num_steps": self.num_steps,
@@ -188,7 +188,7 @@ class History:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """The states of the folds of tasks and of sources, as tensors."""
+        """The states of the statistics of tasks and of sources, as tensors."""
         stores = {"tasks": self.task_histories, "sources": self.source_histories}
         return {
             f"{prefix}.{name}": tensor
@@ -201,18 +201,18 @@ class History:
         cls,
         data: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
-        task_folds: tuple[TaskFold, ...] = (),
-        source_folds: tuple[TaskFold, ...] = (),
+        task_statistics: tuple[TaskStatistic, ...] = (),
+        source_statistics: tuple[TaskStatistic, ...] = (),
     ) -> "History":
-        """The history that `to_data` and `tensors` returned, with the same folds."""
+        """The history that `to_data` and `tensors` returned, with the same statistics."""
         return cls(
             data["tasks_drawn"],
-            TaskHistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_folds),
+            TaskHistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_statistics),
             {name: list(values) for name, values in data["metrics"].items()},
             data["num_steps"],
             _rollouts_from_data(data["replay_rollouts"]),
             _rollouts_from_data(data["unfinished_rollouts"]),
-            TaskHistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_folds),
+            TaskHistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_statistics),
             DemonstrationBuffer.from_data(data["demonstrations"]),
         )
 

@@ -1,4 +1,4 @@
-"""A store of what folds remember of the earlier groups of each task, or of each source."""
+"""A store of the states of statistics over the earlier groups of each task, or of each source."""
 
 import json
 from array import array
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.util.errors import ConfigError
 
 
@@ -20,16 +20,16 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
     """The history of each task by its key, in the order in which tasks were first drawn.
 
     Another store has the history of each source of tasks by its name. A task takes the numbers of
-    its folds' states, however often it was drawn; without folds nothing is stored.
+    its statistics' states, however often it was drawn; without statistics nothing is stored.
 
     Args:
-        folds: The folds whose states are stored.
+        statistics: The statistics whose states are stored.
         row_of_key: Position of each task among the tasks; shared with copies, which ignore later
             tasks.
-        numbers: The states of all folds of all tasks, as float64, task by task.
+        numbers: The states of all statistics of all tasks, as float64, task by task.
     """
 
-    folds: tuple[TaskFold, ...] = ()
+    statistics: tuple[TaskStatistic, ...] = ()
     row_of_key: dict[str, int] = field(default_factory=dict)
     numbers: "array[float]" = field(default_factory=lambda: array("d"))
 
@@ -53,11 +53,11 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
 
     def copy(self) -> "TaskHistoryStore":
         """A snapshot, which does not change when groups are appended to this store."""
-        return TaskHistoryStore(self.folds, self.row_of_key, self.numbers[:])
+        return TaskHistoryStore(self.statistics, self.row_of_key, self.numbers[:])
 
     def append(self, key: str, group: ScoredGroup) -> None:
-        """Fold one more group of a task into its states."""
-        if not self.folds:
+        """Update the states of a task with one more group."""
+        if not self.statistics:
             return
         if key not in self.row_of_key:
             self.row_of_key[key] = len(self.row_of_key)
@@ -65,7 +65,7 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
         size = self._numbers_per_task
         begin = self.row_of_key[key] * size
         states = self._states(self.numbers[begin : begin + size])
-        new_states = (_next_state(fold, state, group) for fold, state in states.items())
+        new_states = (_next_state(statistic, state, group) for statistic, state in states.items())
         self.numbers[begin : begin + size] = array("d", chain.from_iterable(new_states))
 
     def tensors(self) -> dict[str, Tensor]:
@@ -78,12 +78,12 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
 
     @classmethod
     def from_tensors(
-        cls, tensors: Mapping[str, Tensor], folds: tuple[TaskFold, ...]
+        cls, tensors: Mapping[str, Tensor], statistics: tuple[TaskStatistic, ...]
     ) -> "TaskHistoryStore":
-        """The store that `tensors` returned, with the same folds."""
+        """The store that `tensors` returned, with the same statistics."""
         keys = json.loads(tensors["keys"].numpy().tobytes())
         row_of_key = {key: row for row, key in enumerate(keys)}
-        return cls(folds, row_of_key, array("d", tensors["numbers"].tolist()))
+        return cls(statistics, row_of_key, array("d", tensors["numbers"].tolist()))
 
     @property
     def _numbers_per_task(self) -> int:
@@ -91,21 +91,23 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
 
     @cached_property
     def _initial_numbers(self) -> Sequence[float]:
-        return [x for fold in self.folds for x in fold.initial_state]
+        return [x for statistic in self.statistics for x in statistic.initial_state]
 
-    def _states(self, numbers: Sequence[float]) -> dict[TaskFold, FoldState]:
+    def _states(self, numbers: Sequence[float]) -> dict[TaskStatistic, StatisticState]:
         remaining = iter(numbers)
         return {
-            fold: tuple(x for _, x in zip(fold.initial_state, remaining, strict=False))
-            for fold in self.folds
+            statistic: tuple(x for _, x in zip(statistic.initial_state, remaining, strict=False))
+            for statistic in self.statistics
         }
 
 
-def _next_state(fold: TaskFold, state: FoldState, group: ScoredGroup) -> FoldState:
-    new = fold(state, group)
+def _next_state(
+    statistic: TaskStatistic, state: StatisticState, group: ScoredGroup
+) -> StatisticState:
+    new = statistic(state, group)
     if len(new) != len(state):
         raise ConfigError(
-            f"method: {fold!r} returned {len(new)} numbers. Allowed: {len(state)}, as in its"
+            f"method: {statistic!r} returned {len(new)} numbers. Allowed: {len(state)}, as in its"
             " initial state."
         )
     return new

@@ -11,7 +11,7 @@ from grupo.core.controllers import ExponentialSum
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.requires import Provides, Requires
-from grupo.core.types import PRUNED, Group, Observation, Rollout, Task
+from grupo.core.types import PRUNED_BY_SAMPLER, Group, Observation, Rollout, Task
 
 QUALITY_HEAD = LinearHead("quality")  # its sigmoid predicts whether a rollout will be correct
 
@@ -92,8 +92,9 @@ class EarlyPruning:
     Of the rollouts that reach this length the first `always_keep` continue, and of the others the
     share `keep_fraction`, rounded up, chosen such that about half of them will be correct: see
     `balanced_subset`, with the `posterior` probability of their scores. A pruned rollout has the
-    error `PRUNED` and is not scored by the environment. The reward term `quality` is the score, -1
-    where there is none; the step value `score_position` is 1 at the first action after it.
+    error `PRUNED_BY_SAMPLER` and is not scored by the environment. The reward term `quality` is the
+    score, -1 where there is none; the step value `score_position` is 1 at the first action after
+    it.
 
     ARRoL, Xu et al. (arXiv:2603.24840).
 
@@ -132,7 +133,7 @@ class EarlyPruning:
             for rollout, i in zip(group.rollouts, surviving, strict=True)
         ]
         pruned = [
-            replace(self._annotate(started.rollout, started), error=PRUNED)
+            replace(self._annotate(started.rollout, started), error=PRUNED_BY_SAMPLER)
             for i, started in enumerate(partial)
             if i not in surviving
         ]
