@@ -20,7 +20,7 @@ from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import checkpoint
 
-FOLDS = (BetaCounts(0.9),)  # two numbers per task
+STATISTICS = (BetaCounts(0.9),)  # two numbers per task
 VISITS_PER_TASK, GROUP_SIZE, PROMPTS_PER_STEP, STEPS = 2, 8, 512, 50
 
 
@@ -53,7 +53,7 @@ def time_save_and_load(history: History) -> tuple[float, float, float]:
         saved = time.perf_counter()
         size = (path / "history.safetensors").stat().st_size / 1e6
         loaded = checkpoint.load(Path(folder))
-        History.from_data(loaded.data, loaded.tensors["history"], FOLDS)
+        History.from_data(loaded.data, loaded.tensors["history"], STATISTICS)
         return saved - start, time.perf_counter() - saved, size
 
 
@@ -61,7 +61,7 @@ def main(task_count: int) -> None:
     """Measure a history of `task_count` tasks."""
     tasks = [Task(f"{number:032x}", "") for number in range(task_count)]
     baseline = resident_mb()
-    history = History(task_histories=TaskHistoryStore(FOLDS))
+    history = History(task_histories=TaskHistoryStore(STATISTICS))
     for number in range(VISITS_PER_TASK):
         history.append_groups(number, map(scored_group, tasks))
         memory = resident_mb() - baseline

@@ -36,15 +36,16 @@ def main(gigabytes: float) -> None:
         start = time.process_time()
         LineSums().add(lines)
         checksum_seconds = (time.process_time() - start) / len(lines) * LINES_PER_STEP
-        mark = journal.mark(step)
+        snapshot = journal.snapshot(step)
         start = time.process_time()
-        journal.verify(mark)
+        journal.verify(snapshot)
         verify_seconds = time.process_time() - start
-        gigabytes = mark.length / 1e9
+        gigabytes = snapshot.length / 1e9
+        sums = snapshot.sums
         print(
             f"append {LINES_PER_STEP} lines: {1e3 * append_seconds:.2f} ms, of which checksums"
-            f" {1e3 * checksum_seconds:.3f} ms; verify {gigabytes:.2f} GB in {mark.sums.num_lines}"
-            f" lines: {verify_seconds:.2f} s; checksums: {16 * len(mark.sums.crcs) / 1e3:.0f} kB"
+            f" {1e3 * checksum_seconds:.3f} ms; verify {gigabytes:.2f} GB in {sums.num_lines}"
+            f" lines: {verify_seconds:.2f} s; checksums: {16 * len(sums.crcs) / 1e3:.0f} kB"
         )
 
 

@@ -27,7 +27,7 @@ OTHER_WORDS = {
     "trained_under": "reprompt",
     "stop_gradient": "surrogate_gradient",
     "of_rank_0": "broadcast_from_rank_0",
-    "lost_ranks_named": "name_lost_rank",
+    "lost_ranks_named": "convert_to_rank_lost_error",
     "moved_token": "uncached_token",
 }
 FIRST_WORDS = re.compile(

@@ -24,7 +24,7 @@ from grupo.core.requires import Requires
 
 
 @dataclass(frozen=True)
-class BufferNumbers:
+class ReplayCandidates:
     """The numbers of the rollouts in a replay buffer, oldest first.
 
     Args:
@@ -48,7 +48,7 @@ class ReplayRequest:
     """
 
     batch: Batch
-    replay_buffer: BufferNumbers
+    replay_buffer: ReplayCandidates
     step: int
     rng: Random
 
@@ -181,7 +181,7 @@ def draw_weights(
     """|A|^alpha of the buffer's rollouts; 0 for those without advantage or beyond the age limit.
 
     >>> from grupo.testing.batches import make_batch
-    >>> buffer = BufferNumbers(torch.tensor([1.0, 0.5, 0.0, 0.5]), torch.tensor([0, 1, 1, 2]))
+    >>> buffer = ReplayCandidates(torch.tensor([1.0, 0.5, 0.0, 0.5]), torch.tensor([0, 1, 1, 2]))
     >>> request = ReplayRequest(make_batch([0]), buffer, 3, Random(0))
     >>> draw_weights(request).tolist(), draw_weights(request, 0.0, 2).tolist()
     ([1.0, 0.5, 0.0, 0.5], [0.0, 1.0, 0.0, 1.0])

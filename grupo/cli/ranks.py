@@ -18,13 +18,13 @@ def ranks(run: RunArgument, as_json: JsonOption = False) -> None:
     """Show where every rank of a run is: step, phase, machine and process."""
     from dataclasses import asdict
 
-    from grupo.distributed.rank_report import RANKS, read_report
+    from grupo.distributed.rank_report import RANK_REPORT_FILE, read_report
     from grupo.util.errors import ConfigError
     from grupo.util.user_paths import no_run_message
 
     if not (run / "recipe.json").is_file():
         raise ConfigError(no_run_message(run))
-    places = read_report(run / RANKS)
+    places = read_report(run / RANK_REPORT_FILE)
     is_finished = (run / "summary.json").is_file()
     now = time.time()
     if as_json:

@@ -19,8 +19,8 @@ from grupo.util.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class GenerationSchedule:
-    """How `max_staleness` is used.
+class StalenessSplit:
+    """The two parts of `max_staleness`.
 
     Args:
         steps_ahead: Steps that generation runs ahead of the updates.
@@ -31,25 +31,25 @@ class GenerationSchedule:
     max_later_steps: int
 
 
-def generation_schedule(recipe: Recipe) -> GenerationSchedule:
-    """The schedule of a recipe: both numbers together are its `max_staleness`.
+def split_max_staleness(recipe: Recipe) -> StalenessSplit:
+    """Split the `max_staleness` of a recipe into two numbers of steps, whose sum it is.
 
     With `tokens_per_step`, groups are continued for as many steps as their answers may need, and
     generation runs one step ahead if `max_staleness` allows more than that.
     """
     if not recipe.tokens_per_step:
-        return GenerationSchedule(recipe.max_staleness, 0)
+        return StalenessSplit(recipe.max_staleness, 0)
     steps_ahead = int(recipe.max_staleness > later_steps_needed(recipe))
-    return GenerationSchedule(steps_ahead, recipe.max_staleness - steps_ahead)
+    return StalenessSplit(steps_ahead, recipe.max_staleness - steps_ahead)
 
 
-def describe_schedule(recipe: Recipe) -> list[str]:
+def describe_staleness_split(recipe: Recipe) -> list[str]:
     """A line about groups that are generated in several steps, if there are such."""
     if not recipe.tokens_per_step:
         return []
-    schedule = generation_schedule(recipe)
-    steps = schedule.max_later_steps + 1
-    ahead = "runs one step ahead of the updates" if schedule.steps_ahead else "is synchronous"
+    split = split_max_staleness(recipe)
+    steps = split.max_later_steps + 1
+    ahead = "runs one step ahead of the updates" if split.steps_ahead else "is synchronous"
     return [
         f"a step generates at most {recipe.tokens_per_step} tokens of a rollout, and a group ends"
         f" within {steps} steps; generation {ahead}"

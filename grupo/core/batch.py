@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.util.device_copies import to_device
 from grupo.util.errors import ConfigError, MissingSignalError
 
@@ -52,41 +52,42 @@ class Signals(SignalDict):
 
 @dataclass(frozen=True)
 class TaskHistory:
-    """The earlier groups of a task, read through folds.
+    """The earlier groups of a task, of which components read statistics.
 
-    A run keeps no groups: it keeps the states of the folds that the components of its method
-    declare as `Requires.task_folds`, or as `Requires.source_folds` for the tasks of a source. A
-    test may list the groups themselves.
+    A run keeps no groups: it keeps the states of the statistics that the components of its method
+    declare as `Requires.task_statistics`, or as `Requires.source_statistics` for the tasks of a
+    source. A test may list the groups themselves.
 
     Args:
         steps: Training step of each listed group, oldest first.
         rewards: Rewards of each listed group's rollouts.
         reward_terms: The components of these rewards, by name.
-        states: States of the declared folds before the listed groups; None: there is no earlier
-            group, and every fold can be read.
+        states: States of the declared statistics before the listed groups. None means that there is
+            no earlier group, and that every statistic can be read.
     """
 
     steps: tuple[int, ...] = ()
     rewards: tuple[tuple[float, ...], ...] = ()
     reward_terms: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
-    states: Mapping[TaskFold, FoldState] | None = None
+    states: Mapping[TaskStatistic, StatisticState] | None = None
 
-    def state(self, fold: TaskFold) -> FoldState:
-        """The state of a fold after all groups.
+    def state(self, statistic: TaskStatistic) -> StatisticState:
+        """The state of a statistic after all groups.
 
         Raises:
-            ConfigError: No component declares the fold.
+            ConfigError: No component declares the statistic.
         """
-        states = {fold: fold.initial_state} if self.states is None else self.states
-        if fold not in states:
+        states = {statistic: statistic.initial_state} if self.states is None else self.states
+        if statistic not in states:
             raise ConfigError(
-                f"method: a component reads {fold!r} of a task's history and does not declare it:"
-                f" requires = Requires(task_folds=({fold!r},)), or source_folds for its source's."
+                f"method: a component reads {statistic!r} of a task's history and does not declare"
+                f" it: requires = Requires(task_statistics=({statistic!r},)), or source_statistics"
+                " for its source's."
             )
-        state = states[fold]
+        state = states[statistic]
         for i, step in enumerate(self.steps):
             terms = {name: values[i] for name, values in self.reward_terms.items()}
-            state = fold(state, ScoredGroup(step, self.rewards[i], terms))
+            state = statistic(state, ScoredGroup(step, self.rewards[i], terms))
         return state
 
 

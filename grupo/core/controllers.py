@@ -16,7 +16,7 @@ from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Probability
 from grupo.core.units import RolloutSteps
 
-GROUP_REWARD = "group/reward"  # the metric with one value per group
+GROUP_REWARD_METRIC = "group/reward"  # the metric with one value per group
 EVERY_STEP = "tokens/generated"  # a metric of every step, by which controllers count the steps
 
 

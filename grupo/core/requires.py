@@ -16,7 +16,7 @@ from grupo.core.aux_heads import AuxHead
 from grupo.core.component import walk
 from grupo.core.kept_rollouts import KeptRollouts
 from grupo.core.reward_range import RewardRange, checked_range, common_range
-from grupo.core.task_fold import TaskFold
+from grupo.core.task_statistic import TaskStatistic
 
 D = TypeVar("D", "Requires", "Provides")
 
@@ -31,13 +31,13 @@ class Requires:
         recomputed_signals: Signals that are computed in every update and read in `pi`, with a
             gradient, such as `entropy`. `logp` need not be declared.
         reward_terms: Reward terms that are read in `batch.reward_terms`.
-        task_folds: Folds over a task's earlier groups whose states are read in `batch.history`,
-            or by a curriculum in `request.history`.
-        source_folds: Folds over the earlier groups of all tasks of a source, whose states a
-            curriculum reads in `request.history.source_history(task.source)`.
+        task_statistics: Statistics over a task's earlier groups, whose states are read in
+            `batch.history`, or by a curriculum in `request.history`.
+        source_statistics: Statistics over the earlier groups of all tasks of a source, whose states
+            a curriculum reads in `request.history.source_history(task.source)`.
         columns: Columns of the tasks that are read.
         heads: Auxiliary heads, which are trained beside the policy.
-        replays: Rules by which the history keeps rollouts of a task, which are read in
+        task_replays: Rules by which the history keeps rollouts of a task, which are read in
             `task.replays`; it keeps those that any rule keeps.
         replay_buffer: Number of stored rollouts of earlier steps that `Method.replay` chooses from.
         demonstrations: Number of other solved tasks that are read in `task.demonstrations`.
@@ -59,11 +59,11 @@ class Requires:
     signals: frozenset[str]
     recomputed_signals: frozenset[str]
     reward_terms: frozenset[str]
-    task_folds: tuple[TaskFold, ...]
-    source_folds: tuple[TaskFold, ...]
+    task_statistics: tuple[TaskStatistic, ...]
+    source_statistics: tuple[TaskStatistic, ...]
     columns: frozenset[str]
     heads: tuple[AuxHead, ...]
-    replays: tuple[KeptRollouts, ...]
+    task_replays: tuple[KeptRollouts, ...]
     replay_buffer: int
     demonstrations: int
     unfinished: bool
@@ -80,11 +80,11 @@ class Requires:
         signals: Iterable[str] = (),
         recomputed_signals: Iterable[str] = (),
         reward_terms: Iterable[str] = (),
-        task_folds: Iterable[TaskFold] = (),
-        source_folds: Iterable[TaskFold] = (),
+        task_statistics: Iterable[TaskStatistic] = (),
+        source_statistics: Iterable[TaskStatistic] = (),
         columns: Iterable[str] = (),
         heads: Iterable[AuxHead] = (),
-        replays: Iterable[KeptRollouts] = (),
+        task_replays: Iterable[KeptRollouts] = (),
         replay_buffer: int = 0,
         demonstrations: int = 0,
         unfinished: bool = False,
@@ -99,11 +99,11 @@ class Requires:
             "signals": _names("signals", signals),
             "recomputed_signals": _names("recomputed_signals", recomputed_signals),
             "reward_terms": _names("reward_terms", reward_terms),
-            "task_folds": _folds("task_folds", task_folds),
-            "source_folds": _folds("source_folds", source_folds),
+            "task_statistics": _statistics("task_statistics", task_statistics),
+            "source_statistics": _statistics("source_statistics", source_statistics),
             "columns": _names("columns", columns),
             "heads": _heads(heads),
-            "replays": _kept_rollouts(replays),
+            "task_replays": _kept_rollouts(task_replays),
             "replay_buffer": _count("replay_buffer", replay_buffer),
             "demonstrations": _count("demonstrations", demonstrations),
             "unfinished": _flag("unfinished", unfinished),
@@ -127,11 +127,11 @@ class Requires:
             signals=self.signals | other.signals,
             recomputed_signals=self.recomputed_signals | other.recomputed_signals,
             reward_terms=self.reward_terms | other.reward_terms,
-            task_folds=(*self.task_folds, *other.task_folds),
-            source_folds=(*self.source_folds, *other.source_folds),
+            task_statistics=(*self.task_statistics, *other.task_statistics),
+            source_statistics=(*self.source_statistics, *other.source_statistics),
             columns=self.columns | other.columns,
             heads=(*self.heads, *other.heads),
-            replays=(*self.replays, *other.replays),
+            task_replays=(*self.task_replays, *other.task_replays),
             replay_buffer=max(self.replay_buffer, other.replay_buffer),
             demonstrations=max(self.demonstrations, other.demonstrations),
             unfinished=self.unfinished or other.unfinished,
@@ -252,12 +252,12 @@ def _heads(heads: Iterable[AuxHead]) -> tuple[AuxHead, ...]:
     return result
 
 
-def _folds(field: str, folds: Iterable[TaskFold]) -> tuple[TaskFold, ...]:
-    """Each fold once, in order of appearance."""
-    result = tuple(dict.fromkeys(folds))
-    for fold in result:
-        if not isinstance(fold, TaskFold):
-            raise TypeError(f"{field}: {fold!r} is no fold. Allowed: TaskFold.")
+def _statistics(field: str, statistics: Iterable[TaskStatistic]) -> tuple[TaskStatistic, ...]:
+    """Each statistic once, in order of appearance."""
+    result = tuple(dict.fromkeys(statistics))
+    for statistic in result:
+        if not isinstance(statistic, TaskStatistic):
+            raise TypeError(f"{field}: {statistic!r} is no statistic. Allowed: TaskStatistic.")
     return result
 
 
@@ -265,7 +265,9 @@ def _kept_rollouts(rules: Iterable[KeptRollouts]) -> tuple[KeptRollouts, ...]:
     """Each rule once, in order of appearance."""
     for rule in (result := tuple(dict.fromkeys(rules))):
         if not callable(rule):
-            raise TypeError(f"replays: {rule!r} is no rule. Allowed: BestAndWorst(…), for example.")
+            raise TypeError(
+                f"task_replays: {rule!r} is no rule. Allowed: BestAndWorst(…), for example."
+            )
     return result
 
 

@@ -13,7 +13,7 @@ step/state           a number of the environment for an action
 COMPARISONS = ("reverse_kl", "forward_kl", "jsd")
 GROUP_SIGNALS = ("disagreement",)
 ROW_SIGNALS = ("concentration",)
-CURRENT = "current"  # the policy itself before the first update of a step
+CURRENT = "current"  # the policy itself at the start of a step
 SAMPLER = "sampler"  # the inference engine, whose log-probs are recorded
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from grupo.core.group_html import group_html
-from grupo.core.task_fold import FoldState, TaskFold
+from grupo.core.task_statistic import StatisticState, TaskStatistic
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
 Observation = str | tuple[Message, ...]  # plain text, or the messages of a chat
@@ -36,7 +36,8 @@ class Task:
         unfinished: Unfinished rollouts of this task, which its sampler continues.
         demonstrations: The most similar other tasks that the policy has solved, best first.
         extends_group: The rollouts join the group that the same step generated for the task before.
-        fold_states: States of the folds that the sampler declares, by the code of the fold.
+        statistic_states: States of the statistics that the sampler declares, by the statistic's
+            code.
     """
 
     key: str
@@ -50,11 +51,11 @@ class Task:
     unfinished: "tuple[Rollout, ...]" = ()
     demonstrations: tuple[SolvedTask, ...] = ()
     extends_group: bool = False
-    fold_states: Mapping[str, FoldState] = field(default_factory=dict)
+    statistic_states: Mapping[str, StatisticState] = field(default_factory=dict)
 
-    def state(self, fold: TaskFold) -> FoldState:
-        """The state of a fold that the sampler declares, after the task's earlier groups."""
-        return self.fold_states.get(repr(fold), fold.initial_state)
+    def state(self, statistic: TaskStatistic) -> StatisticState:
+        """The state of a statistic that the sampler declares, after the task's earlier groups."""
+        return self.statistic_states.get(repr(statistic), statistic.initial_state)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Response:
         )
 
 
-PRUNED = "pruned"  # `Rollout.error` of a rollout that its sampler stopped before it was scored
+PRUNED_BY_SAMPLER = "pruned"  # `Rollout.error` of a rollout that its sampler ended unscored
 
 
 @dataclass(frozen=True)

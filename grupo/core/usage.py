@@ -1,4 +1,4 @@
-"""Counts of work that a reward has done elsewhere, such as calls of a judge, for one step."""
+"""Counts of work outside this process, such as a reward's calls of a judge, for one step."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,12 +11,12 @@ _usage_of_context: ContextVar[Usage | None] = ContextVar("_usage_of_context", de
 
 
 @contextmanager
-def count_usage() -> Iterator[Usage]:
+def count_external_usage() -> Iterator[Usage]:
     """Context manager that yields the counts added within the block, by name.
 
-    >>> with count_usage() as usage:
-    ...     add_usage({"judge_calls": 2})
-    ...     add_usage({"judge_calls": 1})
+    >>> with count_external_usage() as usage:
+    ...     add_external_usage({"judge_calls": 2})
+    ...     add_external_usage({"judge_calls": 1})
     >>> usage
     {'judge_calls': 3.0}
     """
@@ -28,8 +28,10 @@ def count_usage() -> Iterator[Usage]:
         _usage_of_context.reset(token)
 
 
-def add_usage(counts: Mapping[str, float]) -> None:
-    """Add counts to those of the enclosing `count_usage`; outside of one, nothing is counted.
+def add_external_usage(counts: Mapping[str, float]) -> None:
+    """Add counts to those of the enclosing `count_external_usage`.
+
+    Outside of such a block, the counts are lost.
 
     Coroutines of rewards may call it. Plain reward functions may not: they run in another thread.
     """

@@ -30,8 +30,8 @@ class Ranks(Protocol):
         """Note the number of the step that begins, from 1, for reports about the ranks."""
         ...
 
-    def report_to(self, file: Path) -> None:
-        """Keep a report in a file, from now on: where every rank is."""
+    def write_rank_report_to(self, file: Path) -> None:
+        """Write a report about all ranks to a file, each second from now on."""
         ...
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
@@ -58,8 +58,8 @@ class SingleRank:
     def begin_step(self, number: int) -> None:
         pass
 
-    def report_to(self, file: Path) -> None:
-        file.unlink(missing_ok=True)  # of several ranks that trained before
+    def write_rank_report_to(self, file: Path) -> None:
+        file.unlink(missing_ok=True)  # the report of several ranks that trained this run before
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         return [data]

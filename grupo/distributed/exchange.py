@@ -114,8 +114,8 @@ class OutOfMemoryOnARankError(MemoryError):
 
 
 @contextmanager
-def out_of_memory_on_all(ranks: Ranks) -> Iterator[None]:
-    """If a rank runs out of memory in this block, all ranks raise an error of memory at its end."""
+def raise_out_of_memory_on_all_ranks(ranks: Ranks) -> Iterator[None]:
+    """Raise an out-of-memory error on all ranks, at the end of this block, if one rank has one."""
     error: BaseException | None = None
     try:
         yield
@@ -132,11 +132,11 @@ class ShardedOutOfMemoryError(CommandError):
 
 
 @contextmanager
-def collective_passes(ranks: Ranks) -> Iterator[None]:
-    """A block of passes in which ranks gather each other's weights: none can repeat it alone.
+def report_sharded_out_of_memory(ranks: Ranks) -> Iterator[None]:
+    """Raise `ShardedOutOfMemoryError` if this rank runs out of memory in this block.
 
-    Raises:
-        ShardedOutOfMemoryError: This rank lacks memory.
+    The ranks gather each other's weights in this block. A rank that lacks memory cannot repeat the
+    block alone, and the other ranks wait for its weights.
     """
     try:
         yield
@@ -151,16 +151,17 @@ def collective_passes(ranks: Ranks) -> Iterator[None]:
 
 
 @contextmanager
-def name_lost_rank(ranks: Ranks) -> Iterator[None]:
-    """Raise `RankLostError`, which names the rank, if torch cannot reach one in this block.
+def convert_to_rank_lost_error(ranks: Ranks) -> Iterator[None]:
+    """Raise `RankLostError`, which names the rank, if torch cannot reach a rank in this block.
 
-    Ranks do not meet before each of the collectives of sharded weights.
+    Before a collective of sharded weights, the ranks exchange nothing, and torch's error does not
+    name the rank.
     """
     try:
         yield
     except RuntimeError as error:
         if isinstance(error, torch.distributed.DistError) or "gloo" in str(error):
-            ranks.exchange(b"", Phase.WEIGHTS_GATHERED)  # it meets the other ranks
+            ranks.exchange(b"", Phase.WEIGHTS_GATHERED)  # raises `RankLostError`
         raise
 
 

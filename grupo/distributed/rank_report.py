@@ -8,7 +8,7 @@ from pathlib import Path
 from grupo.storage import strict_json
 from grupo.util.errors import ConfigError
 
-RANKS = "ranks.json"
+RANK_REPORT_FILE = "ranks.json"
 TEMPORARY = "tmp.ranks.json"
 
 

@@ -72,9 +72,9 @@ class TorchRanks:
     def begin_step(self, number: int) -> None:
         self.presence.step = number
 
-    def report_to(self, file: Path) -> None:
+    def write_rank_report_to(self, file: Path) -> None:
         if self.rank == 0:
-            self.presence.report_to(file)
+            self.presence.write_rank_report_to(file)
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         group = self.groups[channel]

@@ -13,7 +13,7 @@ from grupo.core.component import component
 from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -49,7 +49,7 @@ def dcpo_dynamic_clip(
 
 
 @component
-class GroupStatistics(TaskFold):
+class GroupStatistics(TaskStatistic):
     """Number of a task's groups, the mean of their means, and the sums of the squared deviations of
     these means and of the variances within groups.
 
@@ -57,10 +57,10 @@ class GroupStatistics(TaskFold):
     """
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0, 0.0, 0.0, 0.0)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         i, mean, between, within = state
         x = group.rewards
         group_mean = sum(x) / len(x)
@@ -81,7 +81,7 @@ class SmoothStandardise:
 
     eps: NumberOrSchedule = 1e-6
 
-    requires = Requires(task_folds=(GroupStatistics(),))
+    requires = Requires(task_statistics=(GroupStatistics(),))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         new = chain(Center(), ScaleByStd(self.eps))(x, batch)
@@ -94,11 +94,11 @@ class SmoothStandardise:
 
 def _history_statistics(x: Tensor, batch: Batch) -> Tensor:
     """Number of groups of each rollout's task so far, their mean and standard deviation, (3, R)."""
-    fold = GroupStatistics()
+    statistic = GroupStatistics()
     statistics = x.new_zeros(3, len(batch.history))
     for p in batch.group.unique().tolist():
         now = ScoredGroup(0, tuple(x[batch.group == p].tolist()))
-        i, mean, between, within = fold(batch.history[p].state(fold), now)
+        i, mean, between, within = statistic(batch.history[p].state(statistic), now)
         statistics[:, p] = x.new_tensor([i, mean, ((within + between) / i) ** 0.5])
     return statistics[:, batch.group]
 

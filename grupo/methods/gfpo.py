@@ -9,7 +9,7 @@ from grupo.algo.filters import KeepBest
 from grupo.algo.losses import KL, Clip, Entropy
 from grupo.core import group_ops
 from grupo.core.component import check_field, component
-from grupo.core.controllers import GROUP_REWARD, Quantile
+from grupo.core.controllers import GROUP_REWARD_METRIC, Quantile
 from grupo.core.numbers import NonNegative, NumberOrSchedule, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.types import Group, Rollout
@@ -48,7 +48,7 @@ def gfpo(
 MIN_GROUPS = 320  # five steps of the paper's batch; it states "a few warmup training steps"
 
 
-QUARTILES = tuple(Quantile(GROUP_REWARD, q, math.inf, MIN_GROUPS) for q in (0.25, 0.5, 0.75))
+QUARTILES = tuple(Quantile(GROUP_REWARD_METRIC, q, math.inf, MIN_GROUPS) for q in (0.25, 0.5, 0.75))
 
 
 def shortness(rollout: Rollout) -> float:

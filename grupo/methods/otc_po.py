@@ -12,7 +12,7 @@ from grupo.core.component import component
 from grupo.core.numbers import Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -37,14 +37,14 @@ REWARD_TERMS = ("tool_calls", "correct")
 
 
 @component
-class FewestCalls(TaskFold):
+class FewestCalls(TaskStatistic):
     """The fewest calls of a correct answer to a task; infinite where there is none."""
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (inf,)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         calls, correct = (group.reward_terms.get(name, ()) for name in REWARD_TERMS)
         return (min(*state, *(m for m, o in zip(calls, correct, strict=True) if o > 0.5), inf),)
 
@@ -65,7 +65,7 @@ class FewestCallsReward:
     # `tool_calls` is a count: m + n of negative counts may be 0
     requires = Requires(
         reward_terms=REWARD_TERMS,
-        task_folds=(FewestCalls(),),
+        task_statistics=(FewestCalls(),),
         bounded_rewards=("tool_calls",),
     )
 

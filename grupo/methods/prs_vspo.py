@@ -15,7 +15,7 @@ from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.requires import Provides, Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.rollouts.curricula import Curriculum, CurriculumRequest, ShuffledTasks
@@ -67,14 +67,14 @@ def mean_and_std(rewards: Sequence[float]) -> tuple[float, float]:
 
 
 @component
-class LatestRewards(TaskFold):
+class LatestRewards(TaskStatistic):
     """Mean and population standard deviation of the rewards of a task's latest group."""
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0, 0.0)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         return mean_and_std(group.rewards)
 
 
@@ -96,7 +96,7 @@ class ValueRefill:
     reward_max: float = 1.0
     max_resample_rounds: PositiveInt = 10
 
-    requires = Requires(task_folds=(LatestRewards(),))
+    requires = Requires(task_statistics=(LatestRewards(),))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if not request.resample_round:
@@ -113,10 +113,10 @@ class ValueRefill:
 
     def values(self, request: CurriculumRequest) -> Sequence[float]:
         """V of each task; 0 for a task without groups."""
-        fold = LatestRewards()
+        statistic = LatestRewards()
         latest = {group.task.key: mean_and_std(group.rewards) for group in request.groups}
         states = [
-            latest.get(task.key) or request.history.task_history(task).state(fold)
+            latest.get(task.key) or request.history.task_history(task).state(statistic)
             for task in request.tasks
         ]
         return [max(0.0, self.reward_max - mean) * std for mean, std in states]

@@ -11,7 +11,7 @@ from grupo.core.numbers import PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import Probability
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -35,7 +35,7 @@ def rae(group_size: PositiveInt = 1, decay: Probability = 0.95) -> Method:
 
 
 @component
-class MovingMean(TaskFold):
+class MovingMean(TaskStatistic):
     """b <- decay b + (1 - decay) r for every rollout of a task, from 0.
 
     Rollouts of one group have no order: each counts as the group's mean.
@@ -47,10 +47,10 @@ class MovingMean(TaskFold):
     decay: Probability = 0.95
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0,)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         (b,) = state
         weight = self.decay ** len(group.rewards)
         mean = sum(group.rewards) / max(len(group.rewards), 1)
@@ -69,15 +69,15 @@ class SubtractMovingMean:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_folds=(MovingMean(self.decay),))
+        return Requires(task_statistics=(MovingMean(self.decay),))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        fold = MovingMean(self.decay)
+        statistic = MovingMean(self.decay)
         b = torch.zeros_like(x)
         for label in batch.group.unique().tolist():
             members = batch.group == label
             now = ScoredGroup(0, tuple(x[members].tolist()))
-            (b[members],) = fold(batch.history[label].state(fold), now)
+            (b[members],) = statistic(batch.history[label].state(statistic), now)
         return x - b
 
 

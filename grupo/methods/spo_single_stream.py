@@ -56,7 +56,7 @@ class SubtractBetaMean:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_folds=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
+        return Requires(task_statistics=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         values = [beta_mean(history, self.decay) for history in batch.history]

@@ -235,6 +235,6 @@ class Policy(Protocol):
         """Generate from now on with a snapshot of `weight_sync` and label it with its version."""
         ...
 
-    def detach_sampler(self) -> None:
+    def generate_from_weight_copy(self) -> None:
         """Generate from a copy of the weights, so that training can run at the same time."""
         ...

@@ -139,7 +139,7 @@ class CausalPolicy(TrainablePolicy):
         """The model; with adapters, a copy in full precision into which they are merged."""
         return merge_dequantized(self.module) if self.spec.quantization else super().merged_model()
 
-    def detach_sampler(self) -> None:
+    def generate_from_weight_copy(self) -> None:
         """Generate from a copy of the weights, so that training can run at the same time."""
         if self.spec.engine and self.spec.engine.sleep:
             raise ConfigError(

@@ -126,7 +126,7 @@ class FlowPolicy(TrainablePolicy):
         batcher = self.make_batcher(FlowSampler(field, self.noise_schedule, max_batch_size))
         return FlowActor(self.backbone, self.noise_schedule, batcher, key, self.policy_version)
 
-    def detach_sampler(self) -> None:
+    def generate_from_weight_copy(self) -> None:
         """Generate from a copy of the weights, so that training can run at the same time."""
         self.weight_sync = CopiedFlowWeights(self.velocity_field)
 

@@ -135,7 +135,7 @@ class MaskedPolicy(TrainablePolicy):
         self.reference: MaskedPolicy = self
         self.aux_heads = self.attach_heads(())
 
-    def detach_sampler(self) -> None:
+    def generate_from_weight_copy(self) -> None:
         """Generate from a copy of the weights, so that training can run at the same time."""
         self.weight_sync = CopiedWeights(self.hf_model, self._make_engine)
 

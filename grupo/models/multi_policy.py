@@ -187,10 +187,10 @@ class LoadedMultiPolicy:
         for role, policy in self.by_role.items():
             policy.sync_weights(select_role(role, weights), version)
 
-    def detach_sampler(self) -> None:
+    def generate_from_weight_copy(self) -> None:
         """Generate from copies of the weights, so that training can run at the same time."""
         for policy in self.policies:
-            policy.detach_sampler()
+            policy.generate_from_weight_copy()
         self.weight_sync = self._make_weight_sync()
 
     def _make_weight_sync(self) -> WeightSyncByRole:

@@ -25,7 +25,7 @@ from grupo.storage.atomic_files import (
     sha256_of,
     write_new,
 )
-from grupo.storage.checkpoint import save_errors
+from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.safetensors import file_chunks
 from grupo.tasks import EvalShare
@@ -111,12 +111,12 @@ def _write_merged_weights(
         _full_weights(_require_run(run), checkpoint) for run, checkpoint in runs_and_checkpoints
     ]
     weights = MergedWeights(sources, [share for _, share in merged.pairs], merged.rule)
-    with save_errors("The weights are not merged"):
+    with explain_disk_errors("The weights are not merged"):
         make_folder(file.parent)
         remove_unfinished(file.parent)
         kill_point("merge/begun")
         temporary = file.with_name(f"tmp.{file.name}")
-        digest = write_new(temporary, file_chunks(weights), point_prefix="merge")
+        digest = write_new(temporary, file_chunks(weights), kill_point_prefix="merge")
         os.replace(temporary, file)
         kill_point("merge/renamed")
         fsync_dir(file.parent)

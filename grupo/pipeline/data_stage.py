@@ -23,12 +23,12 @@ from grupo.storage.atomic_files import (
     sha256_of,
     write_atomically,
 )
-from grupo.storage.checkpoint import CorruptRun, save_errors
+from grupo.storage.checkpoint import CorruptRun, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.pipeline_dirs import SUMMARY
 from grupo.tasks.overlong import fit_prompts
 from grupo.training.callbacks import Callback
-from grupo.training.ranks import share_servers
+from grupo.training.ranks import make_ranks_await_server_weights
 from grupo.util.errors import ConfigError
 from grupo.util.rng import seed_torch
 
@@ -55,7 +55,7 @@ def sampled_policy(
     tasks, _ = load_tasks(recipe)
     seed_torch(recipe.seed, "build")  # new adapters are initialised at random, as in a run
     policy = recipe.policy.build()
-    share_servers(policy, ranks)
+    make_ranks_await_server_weights(policy, ranks)
     try:
         if policy.prompt_limit:
             (tasks,), note = fit_prompts(recipe.overlong, policy.prompt_limit, tasks)
@@ -79,7 +79,7 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
         file: Final path of the data file, or of a folder of files, in the folder of the stage.
         summary: The contents of `summary.json`, to which the block may add.
     """
-    with save_errors(f"{file} is not written"):
+    with explain_disk_errors(f"{file} is not written"):
         make_folder(file.parent)
         remove_unfinished(file.parent)
         temporary = file.with_name(f"tmp.{file.name}")
@@ -94,7 +94,7 @@ def new_data_file(file: Path, summary: dict[str, Any]) -> Iterator[Path]:
         fsync_dir(file.parent)
         kill_point("data/renamed")
         text = strict_json.to_json({**summary, "file": file.name, "sha256": digest})
-        write_atomically(file.parent / SUMMARY, text, point_prefix="data/summary")
+        write_atomically(file.parent / SUMMARY, text, kill_point_prefix="data/summary")
 
 
 def read_data_file(folder: Path) -> Path:

@@ -19,7 +19,7 @@ from grupo.pipeline.pipeline_file import check_resumable_pipeline, pipeline_text
 from grupo.pipeline.progress import PipelineProgress
 from grupo.pipeline.validate import check_pipeline
 from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
-from grupo.storage.checkpoint import save_errors
+from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 from grupo.storage.pipeline_dirs import PIPELINE, SUMMARY, is_pipeline
@@ -164,14 +164,14 @@ def _create(pipeline: Pipeline, root: Path, ranks: Ranks) -> AbstractContextMana
         exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
         return nullcontext()
     RunFolder.check_empty(root)
-    with save_errors("The pipeline is not begun"), ExitStack() as cleanup:
+    with explain_disk_errors("The pipeline is not begun"), ExitStack() as cleanup:
         make_folder(root)
         kill_point("pipeline/folder")
         lock = cleanup.enter_context(Lock(root / LOCK))
         RunFolder.check_empty(root)
         remove_unfinished(root)
         text = pipeline_text(pipeline)
-        write_atomically(root / PIPELINE, text, point_prefix="pipeline/file")
+        write_atomically(root / PIPELINE, text, kill_point_prefix="pipeline/file")
         cleanup.pop_all()
     exchange_json(ranks, None, Phase.PIPELINE_FOLDER_CREATED)
     return lock
@@ -181,7 +181,7 @@ def _lock(root: Path, ranks: Ranks) -> AbstractContextManager[Any]:
     """Rank 0 locks the folder of an existing pipeline and returns the lock."""
     if ranks.rank:
         return nullcontext()
-    with save_errors("The pipeline is not resumed"):
+    with explain_disk_errors("The pipeline is not resumed"):
         lock = Lock(root / LOCK)
         remove_unfinished(root)
     return lock

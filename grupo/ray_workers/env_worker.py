@@ -10,7 +10,7 @@ from typing import Any
 
 from grupo.core.interfaces import ClosableSessions, Env, EnvSpec, open_env
 from grupo.core.serialization import from_data
-from grupo.core.usage import count_usage
+from grupo.core.usage import count_external_usage
 from grupo.envs.on_failure import RewardError
 from grupo.ray_workers.messages import from_bytes, to_bytes
 from grupo.util.error_location import error_location
@@ -58,7 +58,7 @@ class EnvWorker:
             method: "reply" or "score".
             arguments: The arguments, by `to_bytes`.
         """
-        with count_usage() as usage:
+        with count_external_usage() as usage:
             try:
                 value = await getattr(self._opened(opening), method)(*from_bytes(arguments))
                 outcome = {"value": _as_tuple(value)}

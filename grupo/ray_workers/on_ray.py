@@ -11,7 +11,7 @@ from grupo.core.pending_env_steps import pending_env_step
 from grupo.core.ranges import FiniteSeconds, NonNegativeFloat, PositiveInt
 from grupo.core.serialization import to_data
 from grupo.core.types import Observation, RewardResult, Rollout, Task
-from grupo.core.usage import add_usage
+from grupo.core.usage import add_external_usage
 from grupo.envs.multiplayer import MultiplayerEnv
 from grupo.envs.session_cache import StateKey, state_key, turn_texts
 from grupo.ray_workers.cluster import LOCAL, check_address
@@ -147,7 +147,7 @@ class EnvOnRay:
                     alone=bool(causes),
                 )
             except CallLostError as error:
-                add_usage({LOST_CALLS: 1})
+                add_external_usage({LOST_CALLS: 1})
                 causes.append(str(error))
                 index = self._another_worker(task, index)
             else:
@@ -164,7 +164,7 @@ class EnvOnRay:
 def _unpack(reply: bytes) -> Any:
     """The value in an actor's reply; what its rewards have counted is added to this step's."""
     content = from_bytes(reply)
-    add_usage(content["usage"])
+    add_external_usage(content["usage"])
     return result_of(content)
 
 

@@ -42,7 +42,7 @@ def train(
     trainer = create_trainer(recipe, folder, _with_display(display, callback))
     with trainer.lock:
         trainer()
-    return Run(trainer.run.folder, trainer.policy)
+    return Run(trainer.run_folder.folder, trainer.policy)
 
 
 def resume(
@@ -62,7 +62,7 @@ def resume(
     with trainer.lock:
         trainer.restore()
         trainer()
-    return Run(trainer.run.folder, trainer.policy)
+    return Run(trainer.run_folder.folder, trainer.policy)
 
 
 def _with_display(display: Callback | None, callback: Callback) -> Callback:

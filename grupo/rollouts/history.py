@@ -1,10 +1,11 @@
 """The history of a run: state of earlier groups by task, kept rollouts, and metrics of steps.
 
-A task fold summarises the earlier groups of a task in a few numbers, its state. Only the states of
-the folds that the method declares are stored, so that a task takes the same memory however often it
-was drawn. Three kinds of rollouts are kept as well: a bounded number for replay, if the method
-replays rollouts; unfinished rollouts, until a later step draws their task again and continues them;
-and, if the method reads demonstrations, a bounded number of correct answers of the policy.
+A task statistic summarises the earlier groups of a task in a few numbers, its state. Only the
+states of the statistics that the method declares are stored, so that a task takes the same memory
+however often it was drawn. Three kinds of rollouts are kept as well: a bounded number for replay,
+if the method replays rollouts; unfinished rollouts, until a later step draws their task again and
+continues them; and, if the method reads demonstrations, a bounded number of correct answers of the
+policy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +16,9 @@ from typing import Any
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
-from grupo.core.controllers import GROUP_REWARD
+from grupo.core.controllers import GROUP_REWARD_METRIC
 from grupo.core.kept_rollouts import KeptRollouts
-from grupo.core.task_fold import ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, TaskStatistic
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.demonstration_buffer import DemonstrationBuffer
 from grupo.rollouts.task_history import TaskHistoryStore
@@ -35,13 +36,14 @@ class History:
 
     Args:
         tasks_drawn: Number of tasks that curricula have drawn so far.
-        task_histories: The states of the method's folds for each task, by its key.
+        task_histories: The states of the method's statistics for each task, by its key.
         metrics: The values of each metric that a controller reads, one per step or per group.
         num_steps: Number of steps recorded so far.
         replay_rollouts: Rollouts kept for replay, by the key of their task, the task that was drawn
             longest ago first.
         unfinished_rollouts: Rollouts to be continued, by the key of their task, oldest first.
-        source_histories: The states of the method's folds for each source of tasks, by its name.
+        source_histories: The states of the method's statistics for each source of tasks, by its
+            name.
         demonstrations: Correct answers of the policy.
     """
 
@@ -68,12 +70,12 @@ class History:
         )
 
     def task_history(self, task: Task) -> TaskHistory:
-        """The states of the method's folds over the earlier groups of a task."""
+        """The states of the method's statistics over the earlier groups of a task."""
         histories = self.task_histories
         return histories.get(task.key, histories.history_of_new_task)
 
     def source_history(self, source: str) -> TaskHistory:
-        """The states of the method's folds over the earlier groups of all tasks of a source.
+        """The states of the method's statistics over the earlier groups of all tasks of a source.
 
         Args:
             source: Name of the source, as in `Task.source`.
@@ -91,11 +93,11 @@ class History:
         nearest = self.demonstrations.nearest(task, count)
         return replace(task, demonstrations=nearest) if nearest else task
 
-    def with_fold_states(self, task: Task, folds: Iterable[TaskFold]) -> Task:
-        """The task with the states of `folds` over the earlier groups of the task."""
+    def with_statistic_states(self, task: Task, statistics: Iterable[TaskStatistic]) -> Task:
+        """The task with the states of `statistics` over the earlier groups of the task."""
         history = self.task_history(task)
-        states = {repr(fold): history.state(fold) for fold in folds}
-        return replace(task, fold_states=states) if states else task
+        states = {repr(statistic): history.state(statistic) for statistic in statistics}
+        return replace(task, statistic_states=states) if states else task
 
     def with_unfinished(self, task: Task) -> Task:
         """The task with its unfinished rollouts as `unfinished`."""
@@ -125,7 +127,7 @@ class History:
     ) -> None:
         """Append the groups of a step.
 
-        Failed and unfinished rollouts do not change the states of folds, and are not kept for
+        Failed and unfinished rollouts do not change the states of statistics, and are not kept for
         replay or as demonstrations.
 
         Args:
@@ -180,11 +182,11 @@ class History:
             [r.reward for r in g.rollouts if not r.error and not r.unfinished] for g in groups
         ]
         means = [fmean(group_rewards) for group_rewards in rewards if group_rewards]
-        all_means = [*self.metrics.get(GROUP_REWARD, ()), *means]
-        self.metrics[GROUP_REWARD] = all_means[-MAX_GROUP_REWARDS:]
+        all_means = [*self.metrics.get(GROUP_REWARD_METRIC, ()), *means]
+        self.metrics[GROUP_REWARD_METRIC] = all_means[-MAX_GROUP_REWARDS:]
 
     def to_data(self) -> dict[str, Any]:
-        """The history as JSON data, without the states of the folds, which `tensors` returns."""
+        """The history as JSON data; `tensors` returns the states of the statistics."""
         return {
             "tasks_drawn": self.tasks_drawn,
             "num_steps": self.num_steps,
@@ -195,7 +197,7 @@ class History:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """The states of the folds for tasks and for sources, as tensors by name."""
+        """The states of the statistics for tasks and for sources, as tensors by name."""
         stores = {"tasks": self.task_histories, "sources": self.source_histories}
         return {
             f"{prefix}.{name}": tensor
@@ -208,25 +210,25 @@ class History:
         cls,
         data: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
-        task_folds: tuple[TaskFold, ...] = (),
-        source_folds: tuple[TaskFold, ...] = (),
+        task_statistics: tuple[TaskStatistic, ...] = (),
+        source_statistics: tuple[TaskStatistic, ...] = (),
     ) -> "History":
         """The history whose `to_data` and `tensors` returned the arguments.
 
         Args:
             data: The history as JSON data.
-            tensors: The states of the folds.
-            task_folds: The folds of `task_histories`.
-            source_folds: The folds of `source_histories`.
+            tensors: The states of the statistics.
+            task_statistics: The statistics of `task_histories`.
+            source_statistics: The statistics of `source_histories`.
         """
         return cls(
             data["tasks_drawn"],
-            TaskHistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_folds),
+            TaskHistoryStore.from_tensors(_without_prefix(tensors, "tasks."), task_statistics),
             {name: list(values) for name, values in data["metrics"].items()},
             data["num_steps"],
             _rollouts_from_data(data["replay_rollouts"]),
             _rollouts_from_data(data["unfinished_rollouts"]),
-            TaskHistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_folds),
+            TaskHistoryStore.from_tensors(_without_prefix(tensors, "sources."), source_statistics),
             DemonstrationBuffer.from_data(data["demonstrations"]),
         )
 

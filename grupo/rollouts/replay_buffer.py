@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from grupo.algo.replay_rules import BufferNumbers
+from grupo.algo.replay_rules import ReplayCandidates
 from grupo.core.types import Rollout
 from grupo.storage import rollout_json
 from grupo.storage.safetensors import StoredTensors
@@ -82,9 +82,9 @@ class ReplayBuffer:
         return len(self.priority)
 
     @property
-    def priorities_and_steps(self) -> BufferNumbers:
+    def priorities_and_steps(self) -> ReplayCandidates:
         """Priority and step of each stored rollout, by which a replay rule chooses rollouts."""
-        return BufferNumbers(self.priority, self.step)
+        return ReplayCandidates(self.priority, self.step)
 
     def read(self, position: int) -> StoredRollout:
         """The stored rollout at a position, from 0 for the oldest."""

@@ -1,4 +1,4 @@
-"""A store of the states of folds over the earlier groups of each task, or of each task source."""
+"""A store of the states of statistics over the earlier groups of each task, or of each source."""
 
 import json
 from array import array
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import TaskHistory
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.util.errors import ConfigError
 
 
@@ -19,18 +19,18 @@ from grupo.util.errors import ConfigError
 class TaskHistoryStore(Mapping[str, TaskHistory]):
     """The history of each task by its key, in the order of the first group of each task.
 
-    The history of a task has one state per fold. A state is a fixed number of values, however many
-    groups were appended. A store without folds is empty. In a second store of a run, the keys are
-    the names of task sources in place of tasks.
+    The history of a task has one state per statistic. A state is a fixed number of values, however
+    many groups were appended. A store without statistics is empty. In a second store of a run, the
+    keys are the names of task sources in place of tasks.
 
     Args:
-        folds: The folds whose states are stored.
+        statistics: The statistics whose states are stored.
         row_of_key: Row of each task in `state_values`, by the key of the task. A copy of a store
             shares this dictionary, and ignores the tasks that the store adds later.
         state_values: The values of all states of all tasks, one row after another, as float64.
     """
 
-    folds: tuple[TaskFold, ...] = ()
+    statistics: tuple[TaskStatistic, ...] = ()
     row_of_key: dict[str, int] = field(default_factory=dict)
     state_values: "array[float]" = field(default_factory=lambda: array("d"))
 
@@ -49,12 +49,12 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
 
     @property
     def history_of_new_task(self) -> TaskHistory:
-        """The history of a task of which no group was appended: the initial states of the folds."""
+        """The initial states of the statistics: the history of a task without a group."""
         return TaskHistory(states=self._states(self._initial_row))
 
     def copy(self) -> "TaskHistoryStore":
         """A copy that does not change when groups are appended to this store."""
-        return TaskHistoryStore(self.folds, self.row_of_key, self.state_values[:])
+        return TaskHistoryStore(self.statistics, self.row_of_key, self.state_values[:])
 
     def append(self, key: str, group: ScoredGroup) -> None:
         """Update the states of a task with one more group of the task.
@@ -63,7 +63,7 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
             key: Key of the task.
             group: The rewards of the group.
         """
-        if not self.folds:
+        if not self.statistics:
             return
         if key not in self.row_of_key:
             self.row_of_key[key] = len(self.row_of_key)
@@ -71,7 +71,7 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
         size = self._row_length
         start = self.row_of_key[key] * size
         states = self._states(self.state_values[start : start + size])
-        new_states = (_next_state(fold, state, group) for fold, state in states.items())
+        new_states = (_next_state(statistic, state, group) for statistic, state in states.items())
         self.state_values[start : start + size] = array("d", chain.from_iterable(new_states))
 
     def tensors(self) -> dict[str, Tensor]:
@@ -84,12 +84,12 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
 
     @classmethod
     def from_tensors(
-        cls, tensors: Mapping[str, Tensor], folds: tuple[TaskFold, ...]
+        cls, tensors: Mapping[str, Tensor], statistics: tuple[TaskStatistic, ...]
     ) -> "TaskHistoryStore":
-        """The store whose `tensors` returned the argument, with the same folds."""
+        """The store whose `tensors` returned the argument, with the same statistics."""
         keys = json.loads(tensors["keys"].numpy().tobytes())
         row_of_key = {key: row for row, key in enumerate(keys)}
-        return cls(folds, row_of_key, array("d", tensors["numbers"].tolist()))
+        return cls(statistics, row_of_key, array("d", tensors["numbers"].tolist()))
 
     @property
     def _row_length(self) -> int:
@@ -97,27 +97,29 @@ class TaskHistoryStore(Mapping[str, TaskHistory]):
 
     @cached_property
     def _initial_row(self) -> Sequence[float]:
-        return [x for fold in self.folds for x in fold.initial_state]
+        return [x for statistic in self.statistics for x in statistic.initial_state]
 
-    def _states(self, row: Sequence[float]) -> dict[TaskFold, FoldState]:
-        """The state of each fold, from the values of one row."""
+    def _states(self, row: Sequence[float]) -> dict[TaskStatistic, StatisticState]:
+        """The state of each statistic, from the values of one row."""
         remaining = iter(row)
         return {
-            fold: tuple(x for _, x in zip(fold.initial_state, remaining, strict=False))
-            for fold in self.folds
+            statistic: tuple(x for _, x in zip(statistic.initial_state, remaining, strict=False))
+            for statistic in self.statistics
         }
 
 
-def _next_state(fold: TaskFold, state: FoldState, group: ScoredGroup) -> FoldState:
-    """The state of a fold after one more group.
+def _next_state(
+    statistic: TaskStatistic, state: StatisticState, group: ScoredGroup
+) -> StatisticState:
+    """The state of a statistic after one more group.
 
     Raises:
-        ConfigError: The fold returned a state of another length.
+        ConfigError: The statistic returned a state of another length.
     """
-    next_state = fold(state, group)
+    next_state = statistic(state, group)
     if len(next_state) != len(state):
         raise ConfigError(
-            f"method: {fold!r} returned {len(next_state)} numbers. Allowed: {len(state)}, as in its"
-            " initial state."
+            f"method: {statistic!r} returned {len(next_state)} numbers. Allowed: {len(state)}, as"
+            " in its initial state."
         )
     return next_state

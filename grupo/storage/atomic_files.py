@@ -29,7 +29,7 @@ def write_new(
     chunks: Iterable[bytes | memoryview],
     *,
     syscall: SyscallHook = direct_call,
-    point_prefix: str = "file",
+    kill_point_prefix: str = "file",
 ) -> FileDigest:
     """Write a new file durably; its name is durable only after `fsync_dir`.
 
@@ -40,30 +40,30 @@ def write_new(
         path: A file that does not exist yet.
         chunks: Its content.
         syscall: Makes the system calls; tests let some of them fail.
-        point_prefix: Begins the names of the kill points.
+        kill_point_prefix: Prefix of the names of the kill points.
     """
     size = 0
     digest = hashlib.sha256()
     with open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, syscall) as file:
-        kill_point(f"{point_prefix}/opened")
+        kill_point(f"{kill_point_prefix}/opened")
         for chunk in chunks:
             write_all(file, chunk, syscall)
             digest.update(chunk)
             size += len(chunk)
-        kill_point(f"{point_prefix}/written")
+        kill_point(f"{kill_point_prefix}/written")
         syscall(os.fsync, file)
-        kill_point(f"{point_prefix}/synced")
+        kill_point(f"{kill_point_prefix}/synced")
     return FileDigest(size, digest.hexdigest())
 
 
 def write_atomically(
-    path: Path, text: str, *, syscall: SyscallHook = direct_call, point_prefix: str = "file"
+    path: Path, text: str, *, syscall: SyscallHook = direct_call, kill_point_prefix: str = "file"
 ) -> None:
     """Replace a file atomically: a reader, even after a crash, gets the old text or the new one."""
     temporary = path.with_name(f"tmp.{uuid4().hex}")
-    write_new(temporary, [text.encode()], syscall=syscall, point_prefix=point_prefix)
+    write_new(temporary, [text.encode()], syscall=syscall, kill_point_prefix=kill_point_prefix)
     syscall(os.replace, temporary, path)
-    kill_point(f"{point_prefix}/renamed")
+    kill_point(f"{kill_point_prefix}/renamed")
     fsync_dir(path.parent, syscall)
 
 

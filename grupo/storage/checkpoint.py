@@ -84,13 +84,13 @@ class Checkpoint:
         step: The step.
         tensors: Mappings of tensors by name, such as "weights".
         data: JSON data. Floats are exact, NaN included; tuples come back as lists.
-        notes: A line for each damaged checkpoint that was skipped in favour of this one.
+        skipped_checkpoints: A message for each damaged checkpoint in whose place this one is used.
     """
 
     step: int
     tensors: Mapping[str, Mapping[str, Tensor]]
     data: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
+    skipped_checkpoints: tuple[str, ...] = ()
 
 
 def save(
@@ -121,7 +121,7 @@ def save(
     media: dict[str, Media] = {}
     contents = _file_contents(tensors, data, lambda item: media.update({item.digest: item}))
     _check_step(folder, step, keep)
-    with save_errors(f"Step {step} is not saved"):
+    with explain_disk_errors(f"Step {step} is not saved"):
         kill_point("save/begun")
         make_folder(folder, syscall)
         remove_unfinished(folder, syscall)
@@ -130,9 +130,9 @@ def save(
         saved = _publish(_write_checkpoint(folder, step, contents, syscall), step, syscall)
         pointer = folder / checkpoint_dirs.POINTER_FILE
         text = checkpoint_dirs.pointer_text(saved)
-        write_atomically(pointer, text, syscall=syscall, point_prefix="save/latest")
+        write_atomically(pointer, text, syscall=syscall, kill_point_prefix="save/latest")
     kill_point("save/committed")
-    with save_errors(f"Step {step} is saved, but an older one could not be removed"):
+    with explain_disk_errors(f"Step {step} is saved, but an older one could not be removed"):
         for path in list(checkpoint_dirs.removable_checkpoints(saved, keep, keep_steps)):
             checkpoint_dirs.remove_checkpoint(path, syscall)
     kill_point("save/ended")
@@ -158,8 +158,8 @@ def load(folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: 
         except InvalidCheckpoint as problem:
             problems.append(str(problem))
         else:
-            notes = tuple(f"{problem}; {path.name} is used instead" for problem in problems)
-            return replace(checkpoint, notes=notes)
+            messages = tuple(f"{problem}; {path.name} is used instead" for problem in problems)
+            return replace(checkpoint, skipped_checkpoints=messages)
     if not candidates and not (folder / checkpoint_dirs.POINTER_FILE).exists():
         raise NoCheckpoint(f"No checkpoint in {folder}: nothing was saved here yet.")
     listed = "".join(f"\n  {problem}" for problem in problems)
@@ -170,15 +170,15 @@ def load(folder: Path, check: Callable[[Checkpoint], None] = lambda checkpoint: 
 
 
 def _file_contents(
-    trees: Mapping[str, Mapping[str, Tensor]],
+    tensors: Mapping[str, Mapping[str, Tensor]],
     data: Mapping[str, Any],
     on_media: strict_json.OnMedia,
 ) -> FileContents:
-    for name, tree in trees.items():
+    for name, file_tensors in tensors.items():
         if not name.isidentifier() or not name.isascii():
             raise ConfigError(f"tensors[{name!r}]: allowed are letters, digits and underscores.")
-        safetensors.check_tensors(tree, label=name)
-    files = {f"{name}.safetensors": safetensors.file_chunks(tree) for name, tree in trees.items()}
+        safetensors.check_tensors(file_tensors, label=name)
+    files = {f"{name}.safetensors": safetensors.file_chunks(x) for name, x in tensors.items()}
     return {**files, "data.json": [strict_json.to_exact_json(data, on_media).encode()]}
 
 
@@ -208,9 +208,11 @@ def _write_checkpoint(
     digests = {}
     for name, chunks in contents.items():
         prefix = f"save/{name.partition('.')[0]}"
-        digests[name] = write_new(temporary / name, chunks, syscall=syscall, point_prefix=prefix)
+        digests[name] = write_new(
+            temporary / name, chunks, syscall=syscall, kill_point_prefix=prefix
+        )
     text = Manifest(step, digests).to_text().encode()
-    write_new(temporary / manifest.NAME, [text], syscall=syscall, point_prefix="save/manifest")
+    write_new(temporary / manifest.NAME, [text], syscall=syscall, kill_point_prefix="save/manifest")
     fsync_dir(temporary, syscall)
     kill_point("save/complete")
     return temporary
@@ -228,8 +230,12 @@ def _publish(temporary: Path, step: int, syscall: SyscallHook) -> Path:
 
 
 @contextmanager
-def save_errors(message: str) -> Iterator[None]:
-    """Turn disk errors into `SaveFailed`, whose message begins with `message` and gives advice."""
+def explain_disk_errors(message: str) -> Iterator[None]:
+    """Raise `SaveFailed` in place of a disk error in this block.
+
+    Args:
+        message: The beginning of the error's message; the cause and a remedy follow it.
+    """
     try:
         yield
     except OSError as error:
@@ -264,9 +270,9 @@ def load_verified(path: Path) -> Checkpoint:
         raise InvalidCheckpoint(f"{path.name}: holds step {written.step}, of another folder")
     files = [path / name for name in written.files if name.endswith(".safetensors")]
     try:
-        trees = {file.stem: safetensors.StoredTensors(file) for file in files}
+        tensors = {file.stem: safetensors.StoredTensors(file) for file in files}
         text = (path / "data.json").read_text(encoding="utf-8")
         data = strict_json.from_exact_json(text, MediaFiles(path.parents[1] / FOLDER).read)
     except (SafetensorError, ValueError) as error:
         raise InvalidCheckpoint(f"{path.name}: {error}") from error
-    return Checkpoint(written.step, trees, data)
+    return Checkpoint(written.step, tensors, data)

@@ -24,8 +24,8 @@ class DamagedJournal(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class JournalMark:
-    """A journal at the moment of a checkpoint.
+class JournalSnapshot:
+    """The length and the checksums of a journal when a checkpoint is saved.
 
     Args:
         step: The step of the checkpoint.
@@ -77,9 +77,9 @@ class Journal:
         """Length in bytes; 0 if there is no file yet."""
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def mark(self, step: int) -> JournalMark:
-        """The journal after `step` steps."""
-        return JournalMark(step, self.length(), self.sums.copy())
+    def snapshot(self, step: int) -> JournalSnapshot:
+        """The snapshot of the journal after `step` steps."""
+        return JournalSnapshot(step, self.length(), self.sums.copy())
 
     def fsync(self) -> None:
         """Make all lines and the file's name durable."""
@@ -88,52 +88,55 @@ class Journal:
         fsync_dir(self.path.parent, self.syscall)
 
     def verify(
-        self, mark: JournalMark, on_bytes: Callable[[int], None] = lambda size: None
+        self, snapshot: JournalSnapshot, on_bytes: Callable[[int], None] = lambda size: None
     ) -> None:
         """Check that the file begins with the lines of a checkpoint.
 
         Args:
-            mark: The journal when the checkpoint was saved.
+            snapshot: The snapshot of the journal in the checkpoint.
             on_bytes: Receives the size of each block of lines once the block is verified.
 
         Raises:
             DamagedJournal: A line differs or is missing; the message has its number and step, or
                 the numbers of a block if several lines of it differ.
         """
-        if self.length() < mark.length:
-            problem = f"{self.length()} bytes are left of the {mark.length} that were written"
+        if self.length() < snapshot.length:
+            problem = f"{self.length()} bytes are left of the {snapshot.length} that were written"
             raise DamagedJournal(f"{self.path.name}: {problem}")
-        if not mark.length:
+        if not snapshot.length:
             return
-        remaining = mark.length
+        remaining = snapshot.length
         previous = b""
         with self.path.open("rb") as file:
-            for block, num_lines in enumerate(mark.sums.block_lengths()):
+            for block, num_lines in enumerate(snapshot.sums.block_lengths()):
                 lines = _read_lines(file, num_lines, remaining)
-                if changed := _changed_lines(mark.sums, block, lines):
+                if changed := _changed_lines(snapshot.sums, block, lines):
                     around = [previous, *lines, file.readline()]
-                    raise DamagedJournal(_damage_message(self.path, mark, block, changed, around))
+                    raise DamagedJournal(
+                        _damage_message(self.path, snapshot, block, changed, around)
+                    )
                 size = sum(map(len, lines))
                 remaining -= size
                 previous = lines[-1]
                 on_bytes(size)
         if remaining:
-            first = mark.sums.num_lines + 1
+            first = snapshot.sums.num_lines + 1
             raise DamagedJournal(f"{self.path.name}, line {first}: {remaining} bytes too many")
 
-    def truncate(self, mark: JournalMark) -> None:
+    def truncate(self, snapshot: JournalSnapshot) -> None:
         """Truncate the file durably to its length at a checkpoint; later lines are lost."""
         with open_descriptor(self.path, _APPEND, self.syscall) as file:
             size = os.fstat(file).st_size
-            if mark.length and os.pread(file, 1, mark.length - 1) != b"\n":
+            if snapshot.length and os.pread(file, 1, snapshot.length - 1) != b"\n":
                 raise ConfigError(
-                    f"{self.path} is {size} bytes long and cannot be truncated to {mark.length}: no"
-                    " line ends there. It is another file than the recorded one, or a part is lost."
+                    f"{self.path} is {size} bytes long and cannot be truncated to"
+                    f" {snapshot.length}: no line ends there. It is another file than the recorded"
+                    " one, or a part is lost."
                 )
-            self.syscall(os.ftruncate, file, mark.length)
+            self.syscall(os.ftruncate, file, snapshot.length)
             self.syscall(os.fsync, file)
         fsync_dir(self.path.parent, self.syscall)
-        self.sums = mark.sums.copy()
+        self.sums = snapshot.sums.copy()
 
     def read(self) -> tuple[list[Any], tuple[str, ...]]:
         """The records, and a note if the last line is torn and was left out.
@@ -154,7 +157,8 @@ def _append_offset(file: int, path: Path) -> int:
     """The offset of the next line; raises after a torn line, which would swallow it."""
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
-        raise ConfigError(f"{path} ends in a torn line. Truncate it first: Journal.truncate(mark).")
+        remedy = "Truncate it first: Journal.truncate(snapshot)."
+        raise ConfigError(f"{path} ends in a torn line. {remedy}")
     return size
 
 
@@ -187,40 +191,42 @@ def _is_record(line: bytes) -> bool:
 
 
 def _damage_message(
-    path: Path, mark: JournalMark, block: int, changed: range, around: Sequence[bytes]
+    path: Path, snapshot: JournalSnapshot, block: int, changed: range, around: Sequence[bytes]
 ) -> str:
     """The message about changed lines.
 
     Args:
         path: The journal.
-        mark: The journal when the checkpoint was saved.
+        snapshot: The snapshot of the journal in the checkpoint.
         block: Number of the block.
         changed: Indices of the changed lines in the block.
         around: The line before the block, its lines, and the line after it.
     """
     start = LINES_PER_BLOCK * block
-    last = min(changed[-1], mark.sums.num_lines - start - 1)
+    last = min(changed[-1], snapshot.sums.num_lines - start - 1)
     numbers = range(start + changed[0] + 1, start + last + 2)
     following = around[last + 2] if last + 2 < len(around) else b""
-    steps = _possible_steps(numbers, mark, around[changed[0]], following)
+    steps = _possible_steps(numbers, snapshot, around[changed[0]], following)
     return (
         f"{path.name}, {_text_of_range('line', numbers)} ({_text_of_range('step', steps)}): its"
         " bytes are not those that were written"
     )
 
 
-def _possible_steps(numbers: range, mark: JournalMark, previous: bytes, following: bytes) -> range:
+def _possible_steps(
+    numbers: range, snapshot: JournalSnapshot, previous: bytes, following: bytes
+) -> range:
     """The steps that damaged lines may belong to, from the lines around them.
 
     The damage may lie in the step that a line itself names.
     """
-    if mark.sums.num_lines == mark.step:  # one line for each step
+    if snapshot.sums.num_lines == snapshot.step:  # one line for each step
         return numbers
     before = _STEP.match(previous)
     after = _STEP.match(following)
     first = int(before[1]) if before else 1
-    last = int(after[1]) if after else mark.step
-    return range(first, max(first, min(last, mark.step)) + 1)
+    last = int(after[1]) if after else snapshot.step
+    return range(first, max(first, min(last, snapshot.step)) + 1)
 
 
 def _text_of_range(unit: str, numbers: range) -> str:

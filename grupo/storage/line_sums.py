@@ -12,15 +12,15 @@ LINES_PER_BLOCK = 64
 class LineSums:
     """Two sums for each block of `LINES_PER_BLOCK` lines, over the CRC-32 of the lines.
 
-    `crcs` holds sum(crc_i) and `weighted` sum(i crc_i) for each block, i = 0 .. 63. If line i alone
-    changes, by d in its CRC, the sums change by d and i d: their ratio locates the line. A CRC-32
-    detects every burst of up to 32 bits; longer damage of a line remains undetected with
-    probability 2^-32. The sums are below 2^43: they do not overflow.
+    For each block, with lines i = 0 .. 63, `crcs` holds sum(crc_i) and `index_weighted_crcs` holds
+    sum(i crc_i). If line i alone changes, by d in its CRC, the sums change by d and i d, and their
+    ratio locates the line. A CRC-32 detects every burst of up to 32 bits; longer damage of a line
+    remains undetected with probability 2^-32. The sums are below 2^43 and do not overflow.
     """
 
     num_lines: int = 0
     crcs: "array[int]" = field(default_factory=lambda: array("q"))
-    weighted: "array[int]" = field(default_factory=lambda: array("q"))
+    index_weighted_crcs: "array[int]" = field(default_factory=lambda: array("q"))
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Add lines at the end, their line breaks included."""
@@ -28,15 +28,15 @@ class LineSums:
             index = self.num_lines % LINES_PER_BLOCK
             if not index:
                 self.crcs.append(0)
-                self.weighted.append(0)
+                self.index_weighted_crcs.append(0)
             crc = zlib.crc32(line)
             self.crcs[-1] += crc
-            self.weighted[-1] += index * crc
+            self.index_weighted_crcs[-1] += index * crc
             self.num_lines += 1
 
     def copy(self) -> "LineSums":
         """The sums as they are now."""
-        return LineSums(self.num_lines, self.crcs[:], self.weighted[:])
+        return LineSums(self.num_lines, self.crcs[:], self.index_weighted_crcs[:])
 
     def block_lengths(self) -> Iterator[int]:
         """The number of lines of each block."""
@@ -53,7 +53,7 @@ class LineSums:
         now = LineSums()
         now.add(lines)
         plain = (now.crcs[0] if lines else 0) - self.crcs[block]
-        weighted = (now.weighted[0] if lines else 0) - self.weighted[block]
+        weighted = (now.index_weighted_crcs[0] if lines else 0) - self.index_weighted_crcs[block]
         if not plain and not weighted:
             return range(0)
         if plain and not weighted % plain and 0 <= weighted // plain < len(lines):

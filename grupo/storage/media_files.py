@@ -91,7 +91,7 @@ class MediaFiles:
         if not path.is_file():
             make_folder(self.folder, self.syscall)
             temporary = self.folder / f"tmp.{uuid4().hex}"
-            write_new(temporary, [media.data], syscall=self.syscall, point_prefix=POINT)
+            write_new(temporary, [media.data], syscall=self.syscall, kill_point_prefix=POINT)
             self.syscall(os.replace, temporary, path)
             kill_point(f"{POINT}/renamed")
             fsync_dir(self.folder, self.syscall)

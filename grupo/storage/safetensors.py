@@ -69,8 +69,11 @@ def file_chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     yield from (_to_bytes(tensors[name]) for name in names if tensors[name].numel())
 
 
-def gather_for_writer(tensors: Mapping[str, Tensor]) -> None:
-    """Take part in the `file_chunks` of another process, which writes sharded tensors whole."""
+def join_collectives_of_writer(tensors: Mapping[str, Tensor]) -> None:
+    """Take part in the collectives of the rank that writes these tensors with `file_chunks`.
+
+    The writing rank gathers each sharded tensor, for which all ranks must call the collective.
+    """
     for name in _file_order(tensors):
         whole(tensors[name])
 

@@ -1,4 +1,7 @@
-"""A training step: generate, score, compute advantages, update; without files and displays."""
+"""The learner: runs training steps in memory, without writing files or displaying anything.
+
+A step generates rollouts, scores them, computes advantages and updates the policy.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -6,21 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from grupo.algo.optimizers.averaging import averaged_weights
-from grupo.config.staleness import generation_schedule
+from grupo.config.staleness import split_max_staleness
 from grupo.config.success import named_criterion
-from grupo.config.supervised import scored_sampler
+from grupo.config.supervised import evaluated_demonstration_sampler
 from grupo.config.validate import env_warnings
 from grupo.config.validate_rewards import check_observed_rewards
 from grupo.config.validate_tasks import load_tasks, task_notes
 from grupo.core.batch import Batch
 from grupo.core.schedules import resolve_schedules
-from grupo.core.usage import count_usage
+from grupo.core.usage import count_external_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import (
-    broadcast_from_rank_0,
-    exchange_json,
-    sum_counts,
-)
+from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, sum_counts
 from grupo.distributed.phase import Phase
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
@@ -32,16 +31,16 @@ from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import Segments, SegmentsInMemory
 from grupo.training.collect.async_rollouts import (
-    PendingStep,
+    GeneratedStep,
     StepStart,
     with_importance_correction,
 )
 from grupo.training.collect.generation import Generation
 from grupo.training.collect.groups import CollectedGroups
-from grupo.training.collect.tasks import fit_tasks
-from grupo.training.ranks import shard_policy, share_servers
+from grupo.training.collect.tasks import select_usable_tasks
+from grupo.training.ranks import make_ranks_await_server_weights, shard_policy
 from grupo.training.resume.state import State
-from grupo.training.resume.step_clock import Clock, MeasuredClock
+from grupo.training.resume.step_clock import Clock, UnrecordedClock
 from grupo.training.stopping import measured_kl
 from grupo.training.teacher_forcing import demonstration_scores
 from grupo.training.update import metrics
@@ -56,7 +55,8 @@ from grupo.util.timing import Stopwatch
 Metrics = dict[str, float]
 Result = TypeVar("Result")
 
-OPTIMIZER = "optimizer"  # names of optimizers, also of their files in a checkpoint
+# the name of each optimizer is also the name of its file in a checkpoint
+OPTIMIZER = "optimizer"
 AUX_HEAD_OPTIMIZER = "aux_head_optimizer"
 
 
@@ -65,11 +65,11 @@ class TrainStepResult:
     """The outcome of one training step.
 
     Args:
-        collected: The groups generated and the groups kept.
+        collected: The generated groups and the kept groups.
         batch: The batch collated from the kept groups, with advantages.
         metrics: The metrics of the step, by name.
-        trace: Signals of the policy at each action that was trained on; on ranks other than the
-            first, of the actions that they trained on.
+        trace: Signals of the policy at each action that the step trained on. The first rank has
+            the signals of all ranks; another rank has only the signals of its own actions.
         notes: Messages for the user, such as OOM retries.
     """
 
@@ -86,9 +86,10 @@ class Learner:
     Args:
         recipe: Everything that the run chooses.
         ranks: The processes that train together.
-        recipe_at: Returns the recipe of the step after a number of steps; it differs from `recipe`
-            only if a run was extended. By default it is `recipe`.
-        segments: Where the replay buffer keeps its rollouts; by default in memory.
+        recipe_at: Returns the recipe of a step, from the number of the step, counted from 0. The
+            recipe of a step differs from `recipe` if the run was extended after that step. By
+            default every step has `recipe`.
+        segments: The storage for the rollouts of the replay buffer; by default memory.
         clock: Counts the seconds of steps.
 
     Raises:
@@ -102,7 +103,7 @@ class Learner:
         *,
         recipe_at: Callable[[int], Recipe] | None = None,
         segments: Segments | None = None,
-        clock: Clock = MeasuredClock(),
+        clock: Clock = UnrecordedClock(),
     ) -> None:
         self.recipe = recipe
         self.ranks = ranks
@@ -111,7 +112,8 @@ class Learner:
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
         shard_policy(self.policy, ranks)
-        (self.tasks, self.eval_tasks), self.task_note = fit_tasks(recipe, self.policy, tasks)
+        usable_tasks, self.task_note = select_usable_tasks(recipe, self.policy, tasks)
+        self.tasks, self.eval_tasks = usable_tasks
         method = recipe.method
         heads = self.policy.attach_heads(method.requires.heads)
         self.aux_models = self.policy.attach_aux_models(
@@ -127,8 +129,8 @@ class Learner:
             self.aux_models,
             self.tasks,
             history=History(
-                task_histories=TaskHistoryStore(method.requires.task_folds),
-                source_histories=TaskHistoryStore(method.requires.source_folds),
+                task_histories=TaskHistoryStore(method.requires.task_statistics),
+                source_histories=TaskHistoryStore(method.requires.source_statistics),
             ),
             replay_buffer=ReplayBuffer(
                 method.requires.replay_buffer, segments or SegmentsInMemory()
@@ -140,10 +142,10 @@ class Learner:
         self.generation = Generation(recipe, self.policy, self.tasks, self.rollout_queue, ranks)
         self.stopwatch = Stopwatch()
         self.notes: list[str] = []
-        self.steps_ahead = generation_schedule(recipe).steps_ahead
+        self.steps_ahead = split_max_staleness(recipe).steps_ahead
         if self.steps_ahead:
-            self.policy.detach_sampler()
-        share_servers(self.policy, ranks)
+            self.policy.generate_from_weight_copy()
+        make_ranks_await_server_weights(self.policy, ranks)
 
     def step(self) -> TrainStepResult:
         """Collect groups, update the policy on them, and record the step in the state."""
@@ -155,44 +157,52 @@ class Learner:
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
         method, learning_rates = self._resolve_schedules()
-        pending = self._generate_step(method)
-        collected = pending.collected
-        self.state.record_collected(pending.tasks_drawn, collected.unfinished_groups)
+        generated_step = self._generate_step(method)
+        collected = generated_step.collected
+        self.state.record_collected(generated_step.tasks_drawn, collected.unfinished_groups)
         check_observed_rewards(method, collected.kept_groups)
-        build_batch = self._batch_builder(method)
-        batch = build_batch(collected)
+        batch_builder = self._batch_builder(method)
+        batch = batch_builder(collected)
         replay_metrics = Metrics()
         if self.state.replay_buffer.capacity:
-            replay = Replayer(
-                self.state.replay_buffer, build_batch.collate, build_batch.measure, self.ranks
+            replayer = Replayer(
+                self.state.replay_buffer,
+                batch_builder.collate,
+                batch_builder.add_method_signals,
+                self.ranks,
             )
-            replayed = replay(method.replay, collected, batch, step, recipe.seed)
+            replayed = replayer(method.replay, collected, batch, step, recipe.seed)
             collected, batch, replay_metrics = replayed.collected, replayed.batch, replayed.metrics
         trace = Trace()
-        updates = Metrics()
+        update_metrics = Metrics()
         if collected.kept_groups:
-            update = self._updater()
-            updates = update(method, batch, learning_rates=learning_rates, step=step, trace=trace)
-        values = metrics.group_metrics(collected, batch)
-        values |= metrics.token_metrics(pending.generated_tokens, collected, batch) | updates
-        values |= replay_metrics
-        values |= metrics.time_metrics(self.stopwatch, values) | {"lr": learning_rates[OPTIMIZER]}
-        values["staleness"] = metrics.mean_staleness(collected, step)
-        values |= metrics.usage_metrics(pending.usage)
-        values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
+            updater = self._updater()
+            update_metrics = updater(
+                method, batch, learning_rates=learning_rates, step=step, trace=trace
+            )
+        step_metrics = metrics.group_metrics(collected, batch)
+        step_metrics |= metrics.token_metrics(generated_step.generated_tokens, collected, batch)
+        step_metrics |= update_metrics | replay_metrics
+        step_metrics |= metrics.time_metrics(self.stopwatch, step_metrics)
+        step_metrics["lr"] = learning_rates[OPTIMIZER]
+        step_metrics["staleness"] = metrics.mean_staleness(collected, step)
+        step_metrics |= metrics.usage_metrics(generated_step.external_usage)
+        step_metrics["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
         # times differ between ranks, and schedules and controllers may read them
-        values = broadcast_from_rank_0(self.ranks, values, Phase.STEP_ENDED)
-        kl = measured_kl(self.recipe_at(step).early_stopping, values)
-        self.state.record_step(collected.sampled_groups, values, recipe.method, kl)
+        step_metrics = broadcast_from_rank_0(self.ranks, step_metrics, Phase.STEP_ENDED)
+        kl = measured_kl(self.recipe_at(step).early_stopping, step_metrics)
+        self.state.record_step(collected.sampled_groups, step_metrics, recipe.method, kl)
         kill_point("step/recorded")
-        return TrainStepResult(collected, batch, values, trace, tuple(self.notes))
+        return TrainStepResult(collected, batch, step_metrics, trace, tuple(self.notes))
 
     def evaluate(self, label: str) -> EvalResult:
-        """Attempt the evaluation tasks; the scores are recorded in the state under `label`."""
+        """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
         evaluation = self.recipe.evaluation
-        self.rollout_queue.wait_all()  # it generates with the weights that are replaced here
-        with averaged_weights(*self.state.optimizers.values()), count_usage() as usage:
+        # the queued steps are generated with the weights that the evaluation replaces
+        self.rollout_queue.wait_all()
+        optimizers = self.state.optimizers.values()
+        with averaged_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
             result = evaluate(
                 self.policy,
@@ -204,19 +214,19 @@ class Learner:
                 key=derive_key(self.recipe.seed, "held-out"),
                 ranks=self.ranks,
             )
-            if sampler := scored_sampler(self.recipe):
+            if sampler := evaluated_demonstration_sampler(self.recipe):
                 arguments = self.policy, sampler, self.recipe.env, self.eval_tasks, self.ranks
                 result = replace(result, demonstrations=demonstration_scores(*arguments))
             self.policy.weight_sync.release_memory()
-        usage = sum_counts(exchange_json(self.ranks, usage, Phase.EVALUATION_ENDED))
+        usage_of_ranks = exchange_json(self.ranks, own_usage, Phase.EVALUATION_ENDED)
         seconds = broadcast_from_rank_0(self.ranks, stopwatch.elapsed, Phase.EVALUATION_ENDED)
-        self.state.record_evaluation(label, result, seconds, usage)
+        self.state.record_evaluation(label, result, seconds, sum_counts(usage_of_ranks))
         kill_point("run/evaluated")
         return result
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Lines about the policy and the tasks that a user may not expect."""
+        """Warnings about the policy, the tasks and the environment, one line each."""
         lines = (
             *self.policy.warnings,
             self.task_note,
@@ -226,36 +236,43 @@ class Learner:
         return tuple(filter(None, lines))
 
     def close(self) -> None:
-        """Cancel the generation of later steps, then end the processes that generate."""
+        """Cancel the generation of queued steps, and end the processes that generate."""
         is_ended_by_error = sys.exc_info()[0] is not None
         if self.ranks.size > 1 and not is_ended_by_error:
-            self.rollout_queue.wait_all()  # the other ranks wait for rollouts of this one
+            self.rollout_queue.wait_all()  # the other ranks need the rollouts of this rank
         try:
             self.rollout_queue.close()
         finally:
             self.policy.weight_sync.close()
 
     def _resolve_schedules(self) -> tuple[Method, Mapping[str, float]]:
-        """The method and the learning rates of this step, by the name of the optimizer."""
+        """Return the method of this step and the learning rate of each optimizer, by its name."""
         state = self.state
         recipe = self.recipe_at(state.step)
         rates = (recipe.learning_rate, recipe.aux_head_learning_rate)
         scheduled = (recipe.method, recipe.stale_correction, *rates)
         progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
-        method, bound, *rates = resolve_schedules(scheduled, progress, state.history.metrics)
+        method, stale_correction, *rates = resolve_schedules(
+            scheduled, progress, state.history.metrics
+        )
         if recipe.max_staleness:
-            method = with_importance_correction(method, bound)
+            method = with_importance_correction(method, stale_correction)
         return method, dict(zip((OPTIMIZER, AUX_HEAD_OPTIMIZER), rates, strict=True))
 
-    def _generate_step(self, method: Method) -> PendingStep:
-        """The groups of this step, generated now, or ahead of earlier updates."""
+    def _generate_step(self, method: Method) -> GeneratedStep:
+        """Return the groups of this step.
+
+        The groups are generated now, unless asynchronous rollouts generated them during the updates
+        of earlier steps.
+        """
         history = self.state.history
         start = StepStart(history.tasks_drawn, self.state.unfinished_groups)
         step = self.state.step
         if not self.steps_ahead:
-            return self.generation.now(method, history, start, step, self.stopwatch)
+            return self.generation.generate_now(method, history, start, step, self.stopwatch)
         end = min(step + self.steps_ahead + 1, self.recipe_at(step).max_steps)
-        return self.generation.ahead(method, history, start, range(step, end), self.stopwatch)
+        steps = range(step, end)
+        return self.generation.generate_ahead(method, history, start, steps, self.stopwatch)
 
     def _batch_builder(self, method: Method) -> BatchBuilder:
         return BatchBuilder(
@@ -273,7 +290,10 @@ class Learner:
             return self._retry_on_oom(compute)
 
     def _retry_on_oom(self, fn: Callable[[], Result]) -> Result:
-        """Retry `fn` in smaller micro-batches; gradients of a failed attempt are cleared."""
+        """Call `fn`, and call it again with smaller micro-batches if memory runs out.
+
+        The gradients of a failed call are cleared.
+        """
         optimizers = self.state.optimizers.values()
 
         def zero_grad() -> None:

@@ -49,8 +49,11 @@ def shard_policy(policy: Policy, ranks: Ranks) -> None:
         policy.shard(ranks.mesh(policy.device.type))
 
 
-def share_servers(policy: Policy, ranks: Ranks) -> None:
-    """Let all ranks wait, before they generate, until the servers have the first rank's weights."""
+def make_ranks_await_server_weights(policy: Policy, ranks: Ranks) -> None:
+    """Make every rank wait, before it generates, until the servers have the first rank's weights.
+
+    A policy of a single rank is not changed.
+    """
     if ranks.size == 1:
         return
 

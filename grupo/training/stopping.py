@@ -141,16 +141,16 @@ def run_summary(recipe: Recipe, step: int, data: Mapping[str, Any]) -> dict[str,
         data: The plain data of the state after them, as a checkpoint holds it.
     """
     ahead = sum(sum(tokens.values()) for _, _, tokens, _ in data["rollout_queue"])
-    ledger = data["ledger"] | ({"tokens/generated_ahead": float(ahead)} if ahead else {})
+    totals = data["metric_totals"] | ({"tokens/generated_ahead": float(ahead)} if ahead else {})
     return {
         "method": repr(recipe.method),
         "model": str(recipe.policy.model),
         "steps": step,
         "stop_reason": data["stop_reason"],
         "best_steps": saved_best_steps(recipe, step, data["eval_scores"]),
-        "seconds": round(data["seconds"], 2),
+        "seconds": round(data["total_seconds"], 2),
         "tokens": data["generated_tokens"] + ahead,
-        "ledger": {name: round(x, 3) for name, x in ledger.items()},
+        "ledger": {name: round(x, 3) for name, x in totals.items()},
         "failed_rollouts": data["failed_rollouts"],
         "held_out": data["eval_scores"],
     }

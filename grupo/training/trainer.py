@@ -9,14 +9,18 @@ from typing import Any
 from grupo.config.validate import check_recipe
 from grupo.distributed.agreement import check_same_weights
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, name_lost_rank
+from grupo.distributed.exchange import (
+    broadcast_from_rank_0,
+    convert_to_rank_lost_error,
+    exchange_json,
+)
 from grupo.distributed.phase import Phase
-from grupo.distributed.rank_report import RANKS
+from grupo.distributed.rank_report import RANK_REPORT_FILE
 from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
-from grupo.rollouts.replay_buffer import remove_unnamed_segments
-from grupo.storage.checkpoint import NoCheckpoint, save_errors
+from grupo.rollouts.replay_buffer import remove_unreferenced_segments
+from grupo.storage.checkpoint import NoCheckpoint, explain_disk_errors
 from grupo.storage.checkpoint_dirs import newest_first
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.segments import SegmentFiles
@@ -31,7 +35,7 @@ from grupo.training.resume.resumable import (
     release_models,
 )
 from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder, unused_folder
-from grupo.training.resume.step_clock import CLOCK, MeasuredClock, StepClock
+from grupo.training.resume.step_clock import CLOCK_FILE, RecordedClock, UnrecordedClock
 from grupo.training.stopping import run_summary, saved_best_steps, stop_reason
 from grupo.training.update.records import rollout_records, token_records
 
@@ -57,7 +61,9 @@ def run_training(
 
 
 def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dict[str, Any]:
-    """Resume a run that was stopped at any moment; its results are those of an uninterrupted run.
+    """Resume a run that was stopped at any moment.
+
+    The results are the same as those of an uninterrupted run.
 
     Args:
         run: The folder of the run.
@@ -67,7 +73,8 @@ def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dic
         The contents of `summary.json`.
 
     Raises:
-        ConfigError: The folder holds no run, or one with objects that were in memory.
+        ConfigError: The folder holds no run, or the recipe of the run has objects that existed only
+            in the memory of its process.
     """
     trainer = reopen_trainer(Path(run), callback, started_ranks())
     with trainer.lock:
@@ -81,9 +88,9 @@ def create_trainer(
     callback: Callback = NullCallback(),
     ranks: Ranks = SINGLE_RANK,
 ) -> "Trainer":
-    """The trainer of a new run, which holds the lock of its new folder.
+    """Create the folder of a new run and return the run's trainer, which holds the folder's lock.
 
-    With several ranks the first one creates and writes the folder, and the others read it.
+    With several ranks, the first rank creates and writes the folder, and the other ranks read it.
     """
     check_recipe(recipe)
     if ranks.rank == 0:
@@ -93,36 +100,39 @@ def create_trainer(
         learner = _learner_of_run(recipe, run, ranks, lambda step: recipe)
         if ranks.rank:
             exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
-            folder = replace(RunFolder.open(run), writes=False)
-            return Trainer(learner, folder, nullcontext(), callback)
-        created = RunFolder.create(run, recipe)
+            run_folder = replace(RunFolder.open(run), is_writer=False)
+            return Trainer(learner, run_folder, nullcontext(), callback)
+        run_folder, lock = RunFolder.create(run, recipe)
         exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
-        return Trainer(learner, *created, callback)
+        return Trainer(learner, run_folder, lock, callback)
 
 
 def reopen_trainer(
     run: Path, callback: Callback = NullCallback(), ranks: Ranks = SINGLE_RANK
 ) -> "Trainer":
-    """The trainer of an existing run, before its first step until `restore` is called."""
-    folder = RunFolder.open(run)
-    check_resumable(folder.recipe, run)
-    folder.check_model_files()
-    check_ranks(folder.recipe, ranks)
-    learner = _learner_of_run(folder.recipe, run, ranks, folder.recipe_at)
+    """Return the trainer of an existing run, in the state before the first step.
+
+    `Trainer.restore` then restores the state of the newest checkpoint.
+    """
+    run_folder = RunFolder.open(run)
+    check_resumable(run_folder.recipe, run)
+    run_folder.check_model_files()
+    check_ranks(run_folder.recipe, ranks)
+    learner = _learner_of_run(run_folder.recipe, run, ranks, run_folder.recipe_at)
     if ranks.rank:
-        return Trainer(learner, replace(folder, writes=False), nullcontext(), callback)
-    with save_errors("The run is not resumed"):
-        lock = folder.lock()
-    return Trainer(learner, folder, lock, callback)
+        return Trainer(learner, replace(run_folder, is_writer=False), nullcontext(), callback)
+    with explain_disk_errors("The run is not resumed"):
+        lock = run_folder.lock()
+    return Trainer(learner, run_folder, lock, callback)
 
 
 def _learner_of_run(
     recipe: Recipe, run: Path, ranks: Ranks, recipe_at: Callable[[int], Recipe]
 ) -> Learner:
-    """The learner of a run, whose replay buffer and clock are files of the run's folder."""
-    clock = MeasuredClock()
+    """Return the learner of a run, which keeps its replay buffer and clock in the run's folder."""
+    clock = UnrecordedClock()
     if recipe.early_stopping.max_seconds:
-        clock = StepClock(run / CLOCK, writes=ranks.rank == 0)
+        clock = RecordedClock(run / CLOCK_FILE, is_writer=ranks.rank == 0)
     return Learner(recipe, ranks, recipe_at=recipe_at, segments=SegmentFiles(run), clock=clock)
 
 
@@ -131,20 +141,21 @@ class Trainer:
 
     Args:
         learner: Runs the steps.
-        run: The folder of the run.
-        lock: The lock of the folder, held by this process; no lock for a rank that only reads.
+        run_folder: The folder of the run.
+        lock: The lock of the folder, which this process holds. A rank that only reads the folder
+            has no lock.
         callback: Receives the events of the run.
     """
 
     def __init__(
         self,
         learner: Learner,
-        run: RunFolder,
+        run_folder: RunFolder,
         lock: AbstractContextManager[Any],
         callback: Callback,
     ) -> None:
         self.learner = learner
-        self.run = run
+        self.run_folder = run_folder
         self.lock = lock
         self.callback = callback if learner.ranks.rank == 0 else NullCallback()
         self.recipe = learner.recipe
@@ -152,22 +163,24 @@ class Trainer:
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks
-        with save_errors("The run is not resumed"):  # a new run has no report to replace
-            self.ranks.report_to(run.folder / RANKS)
+        # a disk error can occur only in a resumed run, whose folder has an older report
+        with explain_disk_errors("The run is not resumed"):
+            self.ranks.write_rank_report_to(run_folder.folder / RANK_REPORT_FILE)
 
     def __call__(self) -> dict[str, Any]:
-        """Train to the end and return the summary; for a finished run, only the summary."""
+        """Train to the end and return the summary; a finished run is not trained further."""
         kill_point("run/begin")
         self.callback.on_train_begin(self.recipe, self.state.step)
         for warning in filter(None, (not_resumable_note(self.recipe), *self.learner.warnings)):
             self.callback.on_message(warning)
         try:
             if self.state.finished:
-                self.callback.on_message(f"{self.run.folder} is finished: nothing is left to do.")
+                folder = self.run_folder.folder
+                self.callback.on_message(f"{folder} is finished: nothing is left to do.")
             else:
-                self._finish()
+                self._train_to_end()
             summary = self.summary()
-            self.run.write_summary(summary)
+            self.run_folder.write_summary(summary)
             kill_point("run/ended")
             return summary
         finally:
@@ -179,7 +192,7 @@ class Trainer:
     def restore(self) -> None:
         """Restore the newest complete checkpoint, if the run has one.
 
-        The first rank truncates the journals before the others read them.
+        The first rank truncates the journals before the other ranks read them.
         """
         if self.ranks.rank:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)
@@ -192,19 +205,19 @@ class Trainer:
             exchange_json(self.ranks, None, Phase.CHECKPOINT_RESTORED)
 
     def _restore_checkpoint(self) -> None:
-        with save_errors("The run is not resumed"):
-            saved = self.run.load()
-        for note in saved.notes:
-            self.callback.on_message(note)
-        self.state.restore(saved)
-        if saved.data["fingerprint"] != self.run.fingerprint:  # the run was extended since
-            self.state.reopen()
+        with explain_disk_errors("The run is not resumed"):
+            checkpoint = self.run_folder.load()
+        for message in checkpoint.skipped_checkpoints:
+            self.callback.on_message(message)
+        self.state.restore(checkpoint)
+        if checkpoint.data["fingerprint"] != self.run_folder.fingerprint:
+            self.state.reopen()  # the run was extended after this checkpoint was saved
 
     def summary(self) -> dict[str, Any]:
-        """The contents of `summary.json`."""
+        """Return the contents of `summary.json`."""
         return run_summary(self.recipe, self.state.step, self.state.data())
 
-    def _finish(self) -> None:
+    def _train_to_end(self) -> None:
         self._evaluate("before")
         while not (reason := self._stop_reason()):
             self._step()
@@ -215,12 +228,12 @@ class Trainer:
         self._save()
 
     def _step(self) -> None:
-        with name_lost_rank(self.ranks):
+        with convert_to_rank_lost_error(self.ranks):
             result = self.learner.step()
         number = self.state.step  # counted from 1
         for note in result.notes:
             self.callback.on_message(note)
-        if self._must_evaluate(self.run.recipe_at(number - 1)):
+        if self._must_evaluate(self.run_folder.recipe_at(number - 1)):
             self._evaluate(step_label(self.state.step))
         self._log(number, result)
         kill_point("step/logged")
@@ -234,18 +247,19 @@ class Trainer:
         kill_point("step/saved")
 
     def _report_error(self, error: str) -> None:
-        """Pass on, once, why a rollout could not be scored."""
+        """Report the first error that left a rollout without a score; ignore later errors."""
         if error and not self.has_reported_error:
             self.has_reported_error = True
             self.callback.on_message(f"A rollout could not be scored: {error}")
 
     def _log(self, number: int, result: TrainStepResult) -> None:
-        if not self.run.writes:  # records of all tokens cost as much as a tenth of a short update
+        # computing the records of all tokens takes up to a tenth of the time of a short update
+        if not self.run_folder.is_writer:
             return
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
-        logged = sampled[: self.run.recipe_at(number - 1).logged_groups]
-        self.run.log(
+        logged = sampled[: self.run_folder.recipe_at(number - 1).logged_groups]
+        self.run_folder.log(
             number,
             result.metrics,
             rollout_records(number, sampled, kept, result.batch),
@@ -258,19 +272,25 @@ class Trainer:
         if self.learner.eval_tasks and label not in self.state.eval_scores:
             result = self.learner.evaluate(label)
             self.callback.on_evaluate(label, result)
-            if self.state.step:  # otherwise the first step shows whether training is affected
+            # before training no error is reported: the first step reports it if it recurs there
+            if self.state.step:
                 self._report_error(result.first_error)
 
     def _must_evaluate(self, recipe: Recipe) -> bool:
-        """Whether the policy is evaluated after a step of this recipe, before the next one."""
+        """Whether the policy is evaluated now, after a step with this recipe.
+
+        A run that finished at this step and was extended may repeat the step. It then repeats the
+        final evaluation, too.
+        """
         step = self.state.step
         every = recipe.evaluation.every
         is_due = bool(every) and step % every == 0 and step < recipe.max_steps
-        return is_due or any(e.finished and e.step == step for e in self.run.earlier)
+        earlier_recipes = self.run_folder.earlier_recipes
+        return is_due or any(e.finished and e.step == step for e in earlier_recipes)
 
     def _stop_reason(self) -> str:
-        if self.state.step < self.run.extended_at:
-            return ""  # steps that were done before are repeated
+        if self.state.step < self.run_folder.extended_at:
+            return ""  # the run did these steps before its extension and repeats them now
         return stop_reason(self.recipe, self.state.stop_inputs())
 
     def _best_steps(self) -> list[int]:
@@ -278,15 +298,15 @@ class Trainer:
 
     def _save(self) -> None:
         check_same_weights(self.ranks, self.policy.replicated_weights())
-        with save_errors(f"Step {self.state.step} is not saved"):
+        with explain_disk_errors(f"Step {self.state.step} is not saved"):
             self.state.replay_buffer.segments.fsync()
         tensors, data = self.state.tensors(), self.state.data()
-        with name_lost_rank(self.ranks):
-            self.run.save(self.state.step, tensors, data, self._best_steps())
+        with convert_to_rank_lost_error(self.ranks):
+            self.run_folder.save(self.state.step, tensors, data, self._best_steps())
         self._remove_old_segments()
 
     def _remove_old_segments(self) -> None:
-        if self.state.replay_buffer.capacity and self.run.writes:
-            with save_errors("An older part of the replay buffer is not removed"):
-                saved = newest_first(self.run.folder / CHECKPOINTS)
-                remove_unnamed_segments(self.run.folder, saved)
+        if self.state.replay_buffer.capacity and self.run_folder.is_writer:
+            with explain_disk_errors("An older part of the replay buffer is not removed"):
+                checkpoints = newest_first(self.run_folder.folder / CHECKPOINTS)
+                remove_unreferenced_segments(self.run_folder.folder, checkpoints)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from grupo.algo.replay_rules import (
-    BufferNumbers,
     FillFromBuffer,
+    ReplayCandidates,
     ReplayRequest,
     draw_weights,
     no_replay,
@@ -15,7 +15,7 @@ from grupo.algo.replay_rules import (
 )
 from grupo.testing.batches import make_batch
 
-BUFFER = BufferNumbers(torch.tensor([1.0, 0.5, 0.0, 0.5]).double(), torch.tensor([0, 1, 2, 3]))
+BUFFER = ReplayCandidates(torch.tensor([1.0, 0.5, 0.0, 0.5]).double(), torch.tensor([0, 1, 2, 3]))
 
 
 def request(advantage, buffer=BUFFER, off_context=(), step=4, seed=0):

@@ -15,17 +15,21 @@ HEAD = LinearHead("value")
 
 def test_merging_unites_names_and_takes_the_strictest_flags():
     left = Requires(
-        signals=("a",), heads=(HEAD,), replays=(BestAndWorst(),), demonstrations=2, whole_batch=True
+        signals=("a",),
+        heads=(HEAD,),
+        task_replays=(BestAndWorst(),),
+        demonstrations=2,
+        whole_batch=True,
     )
     right = Requires(
-        signals=("b",), recomputed_signals=("c",), heads=(HEAD,), replays=(BestAndWorst(3),)
+        signals=("b",), recomputed_signals=("c",), heads=(HEAD,), task_replays=(BestAndWorst(3),)
     )
     merged = left | right
     assert merged == Requires(
         signals=("a", "b"),
         recomputed_signals=("c",),
         heads=(HEAD,),
-        replays=(BestAndWorst(1), BestAndWorst(3)),
+        task_replays=(BestAndWorst(1), BestAndWorst(3)),
         demonstrations=2,
         whole_batch=True,
     )
@@ -54,7 +58,7 @@ def test_a_misspelt_field_is_an_error():
         ({"columns": (3,)}, "columns: 3 is no name"),
         ({"heads": ("value",)}, "heads: 'value' is no auxiliary head"),
         ({"heads": (HEAD, LinearHead("value", 1.0))}, "heads: two have one name"),
-        ({"replays": (1,)}, "replays: 1 is no rule. Allowed: BestAndWorst"),
+        ({"task_replays": (1,)}, "task_replays: 1 is no rule. Allowed: BestAndWorst"),
         ({"demonstrations": -1}, "demonstrations: -1. Allowed: a whole number"),
         ({"whole_batch": ("x",)}, "whole_batch: .*Allowed: True or False"),
     ],

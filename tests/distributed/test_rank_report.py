@@ -7,7 +7,7 @@ import time
 import pytest
 
 from grupo.cli import ranks as ranks_command
-from grupo.distributed.rank_report import RANKS, RankPlace, read_report, write_report
+from grupo.distributed.rank_report import RANK_REPORT_FILE, RankPlace, read_report, write_report
 from tests.helpers.command_line import run_command
 from tests.helpers.fake_vllm import FakeServer, completion
 
@@ -35,7 +35,7 @@ def test_a_run_that_goes_on_shows_each_rank(rank_processes, tmp_path, grupo):
     training.start()
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        places = read_report(run / RANKS) if run.is_dir() else []
+        places = read_report(run / RANK_REPORT_FILE) if run.is_dir() else []
         steps = [place.step for place in places]
         if len(fake.completion_bodies) > 40 and len(steps) == 2 and min(steps) > 0:
             break
@@ -87,8 +87,8 @@ def test_a_silent_rank_is_named(tmp_path, grupo):
         RankPlace(0, "a", 11, 17, "rollouts generated", now - 5, now),
         RankPlace(1, "b", 12, 17, "step ended", now - 70, now - 60),
     ]
-    write_report(tmp_path / RANKS, places)
-    assert read_report(tmp_path / RANKS) == places
+    write_report(tmp_path / RANK_REPORT_FILE, places)
+    assert read_report(tmp_path / RANK_REPORT_FILE) == places
     _, out, _ = grupo("ranks", str(tmp_path))
     lines = out.splitlines()
     assert lines[0].endswith("2 ranks are running; no sign of life from rank 1.")
@@ -104,7 +104,7 @@ def test_a_run_of_one_process_has_no_ranks(tmp_path, grupo):
 
 def test_a_damaged_report_is_refused(tmp_path, grupo):
     (tmp_path / "recipe.json").touch()
-    (tmp_path / RANKS).write_text('[{"rank": 0}]')
+    (tmp_path / RANK_REPORT_FILE).write_text('[{"rank": 0}]')
     code, _, err = grupo("ranks", str(tmp_path))
     assert code == 2
-    assert f"{tmp_path / RANKS}: it is damaged." in err
+    assert f"{tmp_path / RANK_REPORT_FILE}: it is damaged." in err

@@ -48,7 +48,7 @@ def failing_at(n: int, folder, *, code: int, **options) -> FailingDisk:
         )
     committed = b"step-00000003" in (folder / "latest").read_bytes()
     saved = checkpoint_contents.loaded(folder)
-    assert (saved.step, saved.notes) == (3 if committed else 2, ())
+    assert (saved.step, saved.skipped_checkpoints) == (3 if committed else 2, ())
     assert committed or failure
     return disk
 

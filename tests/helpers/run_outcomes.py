@@ -15,13 +15,14 @@ def outcome(run: Path) -> dict[str, Any]:
     lines = (run / "metrics.jsonl").read_text().splitlines()
     summary = strict_json.from_json((run / "summary.json").read_text())
     # times, and lengths of journals with times
-    excluded = ("seconds", "training_seconds", "lengths", "ledger")
+    times = ("seconds", "total_seconds", "training_seconds")
+    excluded = (*times, "lengths", "ledger", "metric_totals")
     return {
         "metrics": [without_times(json.loads(line)) for line in lines],
         "rollouts": (run / "rollouts.jsonl").read_bytes(),
         "responses": (run / "responses.jsonl").read_bytes(),
         "step": saved.step,
-        "notes": saved.notes,
+        "skipped_checkpoints": saved.skipped_checkpoints,
         "weights": {n: checkpoint_contents.bits(x) for n, x in saved.tensors["weights"].items()},
         "optimizer": {
             n: checkpoint_contents.bits(x) for n, x in saved.tensors["optimizer"].items()

@@ -17,7 +17,7 @@ from grupo.core.aux_heads import DeepHead, LinearHead, OwnModelHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.envs.game_env import StepResult
@@ -184,14 +184,14 @@ class ToolLetters:
 
 
 @component
-class SumOfMeans(TaskFold):
+class SumOfMeans(TaskStatistic):
     """The number of a task's groups, and the sum of their mean rewards."""
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0, 0.0)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         count, total = state
         return (count + 1, total + sum(group.rewards) / len(group.rewards))
 
@@ -200,7 +200,7 @@ class SumOfMeans(TaskFold):
 class MinusTaskMean:
     """The reward minus the mean of the task's earlier rewards: an estimator with history."""
 
-    requires = Requires(task_folds=(SumOfMeans(),))
+    requires = Requires(task_statistics=(SumOfMeans(),))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         states = [history.state(SumOfMeans()) for history in batch.history]

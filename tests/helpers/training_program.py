@@ -73,10 +73,10 @@ def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "tasks_drawn", 0),
         "task history": lambda: setattr(
-            history, "task_histories", TaskHistoryStore(history.task_histories.folds)
+            history, "task_histories", TaskHistoryStore(history.task_histories.statistics)
         ),
         "source history": lambda: setattr(
-            history, "source_histories", TaskHistoryStore(history.source_histories.folds)
+            history, "source_histories", TaskHistoryStore(history.source_histories.statistics)
         ),
         "replays": history.replay_rollouts.clear,
         "demonstrations": lambda: setattr(history, "demonstrations", DemonstrationBuffer()),

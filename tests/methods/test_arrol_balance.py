@@ -14,7 +14,7 @@ import torch
 
 from grupo.core.component import component
 from grupo.core.requires import Requires
-from grupo.core.types import PRUNED, Group
+from grupo.core.types import PRUNED_BY_SAMPLER, Group
 from grupo.methods.arrol import arrol
 from grupo.rollouts.samplers import EarlyPruning
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD
@@ -73,7 +73,8 @@ class PruneAfterwards:
         if 1 < len(survivors) < len(group.rollouts):
             self.recorder.groups.append(PrunedGroup([r.reward for r in group.rollouts], survivors))
         rollouts = [
-            r if i in survivors else replace(r, error=PRUNED) for i, r in enumerate(group.rollouts)
+            r if i in survivors else replace(r, error=PRUNED_BY_SAMPLER)
+            for i, r in enumerate(group.rollouts)
         ]
         return replace(group, rollouts=tuple(rollouts))
 

@@ -38,7 +38,7 @@ def test_minimal_call_count_is_remembered():
     # 1 call was enough once; 0 calls never were
     assert rewards([2.0], [1.0], history=[history]) == pytest.approx([sin(pi * 2 / 3)])
     assert rewards([1.0], [1.0], history=[history]) == pytest.approx([1.0])
-    assert otc_po().requires.task_folds == (FewestCalls(),)
+    assert otc_po().requires.task_statistics == (FewestCalls(),)
 
 
 def test_empty_history_is_ignored():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.core.batch import TaskHistory
-from grupo.core.task_fold import ScoredGroup
+from grupo.core.task_statistic import ScoredGroup
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.prs_vspo import (
     DivideByCopies,
@@ -93,7 +93,7 @@ def test_the_refill_ends(ended):
     assert REFILL(ended) == []
 
 
-def test_a_fold_remembers_the_latest_group():
+def test_a_statistic_remembers_the_latest_group():
     history = TaskHistory(steps=(0, 1), rewards=((1.0, 1.0), (1.0, 0.0)))
     assert history.state(LatestRewards()) == (0.5, 0.5)
     assert LatestRewards()((0.9, 0.1), ScoredGroup(0, (0.0, 0.0))) == (0.0, 0.0)

@@ -9,7 +9,7 @@ import torch
 
 from grupo.algo.losses import ClipWithin
 from grupo.algo.minibatches import SingleUpdate
-from grupo.algo.replay_rules import BufferNumbers, ReplayRequest
+from grupo.algo.replay_rules import ReplayCandidates, ReplayRequest
 from grupo.core.schedules import resolve_schedules
 from grupo.core.types import Task
 from grupo.methods.remix import (
@@ -93,7 +93,7 @@ def test_the_reference_becomes_the_policy_once():
 def request(num_fresh: int, pool_steps: list[int], step: int, seed: int = 0) -> ReplayRequest:
     signals = {"off_context": [[0.0]] * num_fresh, "sampled": [[1.0]] * num_fresh}
     batch = make_batch([0] * num_fresh, signals=signals)
-    numbers = BufferNumbers(torch.zeros(len(pool_steps)), torch.tensor(pool_steps))
+    numbers = ReplayCandidates(torch.zeros(len(pool_steps)), torch.tensor(pool_steps))
     return ReplayRequest(batch, numbers, step, Random(seed))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.task_fold import ScoredGroup
+from grupo.core.task_statistic import ScoredGroup
 from grupo.core.types import Group, Response, RewardResult, Rollout, Task
 from grupo.method import Method
 from grupo.methods.sage_self_hint import sage_self_hint
@@ -93,9 +93,9 @@ def test_level_rises_after_failures_and_falls_after_successes():
 
 def test_light_variant_generates_one_group_at_the_level_of_the_history():
     sampler = AtHintLevel(GroupSampler(2))
-    folds = Method(sampler=sampler).requires.task_folds
-    assert folds == (HintLevel(),)
-    history = History(task_histories=TaskHistoryStore(folds))
+    statistics = Method(sampler=sampler).requires.task_statistics
+    assert statistics == (HintLevel(),)
+    history = History(task_histories=TaskHistoryStore(statistics))
     failed = Group(TASK, (Rollout(reward=0.0),) * 2)
     for level in (0, 1, 2):
         task = _with_history(TASK, history, Method(sampler=sampler))
@@ -105,4 +105,4 @@ def test_light_variant_generates_one_group_at_the_level_of_the_history():
         assert prompts == expected
         assert group.task.prompt == "q"
         history.append_groups(level, [failed])
-    assert replace(TASK, fold_states={}).state(HintLevel()) == (0.0,)
+    assert replace(TASK, statistic_states={}).state(HintLevel()) == (0.0,)

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 import torch
 
-from grupo.algo.replay_rules import BufferNumbers, ReplayRequest, draw_weights
+from grupo.algo.replay_rules import ReplayCandidates, ReplayRequest, draw_weights
 from grupo.methods.skywork_r1v2 import skywork_r1v2
 from grupo.testing.batches import make_batch
 
@@ -17,7 +17,7 @@ def request(advantage, priority, generated, step):
         name: [[value]] * len(advantage) for name, value in (("off_context", 0.0), ("sampled", 1.0))
     }
     batch = make_batch(range(len(advantage)), advantage=advantage, signals=signals)
-    buffer = BufferNumbers(torch.tensor(priority).double(), torch.tensor(generated))
+    buffer = ReplayCandidates(torch.tensor(priority).double(), torch.tensor(generated))
     return ReplayRequest(batch, buffer, step, Random(0))
 
 

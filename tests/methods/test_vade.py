@@ -11,7 +11,7 @@ from grupo.rollouts.curricula import CurriculumRequest, Thompson, expected_gain,
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
 
-FOLDS = vade().requires.task_folds
+STATISTICS = vade().requires.task_statistics
 TWO_OF_EIGHT = (1.0, 1.0, *[0.0] * 6)
 
 
@@ -38,7 +38,7 @@ def test_mostly_failing_tasks_have_highest_value():
 
 
 def empty_history(tasks_drawn=0):
-    return History(tasks_drawn, TaskHistoryStore(FOLDS))
+    return History(tasks_drawn, TaskHistoryStore(STATISTICS))
 
 
 def group(task, rewards):

@@ -91,7 +91,7 @@ def hf_policy(folders):
 def test_generation_casts_each_weight_once(is_detached, folders):
     policy = hf_policy(folders)
     if is_detached:
-        policy.detach_sampler()
+        policy.generate_from_weight_copy()
     model: Any = policy.weight_sync
     with WeightCasts(model.model) as casts:
         generate(policy)

@@ -7,7 +7,7 @@ from grupo.method import Method
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import Attempt, GroupSampler, Rescue, SolvedExamples
 from grupo.storage import strict_json
-from grupo.training.collect.unfinished_groups import UnfinishedGroup
+from grupo.training.collect.unfinished_groups import GroupInProgress
 
 
 def answered(text: str, reward: float = 1.0, sampled: bool = True, **more) -> Rollout:
@@ -95,15 +95,15 @@ def test_prompts_of_chats_are_texts():
     assert history.demonstrations.solved["k"].prompt == "Be brief.\n\nadd one"
 
 
-def test_unfinished_group_keeps_the_demonstrations_and_fold_states_of_its_task():
+def test_unfinished_group_keeps_the_demonstrations_and_statistic_states_of_its_task():
     task = Task(
         "k",
         "add",
         demonstrations=(SolvedTask("add one", "1"),),
-        fold_states={"HintLevel()": (2.0,)},
+        statistic_states={"HintLevel()": (2.0,)},
     )
-    stored = UnfinishedGroup(task, 0, (0, 0)).to_data()
-    loaded = UnfinishedGroup.from_data(stored, {"k": Task("k", "add")})
+    stored = GroupInProgress(task, 0, (0, 0)).to_data()
+    loaded = GroupInProgress.from_data(stored, {"k": Task("k", "add")})
     assert loaded.task == task
 
 

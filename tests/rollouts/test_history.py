@@ -1,4 +1,4 @@
-"""The history of a run: folds and replays of tasks, metrics, storage and memory."""
+"""The history of a run: statistics and replays of tasks, metrics, storage and memory."""
 
 import math
 import tracemalloc
@@ -9,7 +9,7 @@ import pytest
 from grupo.core.batch import TaskHistory
 from grupo.core.component import component
 from grupo.core.kept_rollouts import BestAndWorst
-from grupo.core.task_fold import TaskFold
+from grupo.core.task_statistic import TaskStatistic
 from grupo.core.types import Group, Response, Rollout, Seat, Task
 from grupo.rollouts.history import History
 from grupo.rollouts.task_history import TaskHistoryStore
@@ -20,7 +20,7 @@ SUM, RIDDLE = Task("sum", "1 + 1 ="), Task("riddle", "What am I?")
 
 
 @component
-class Total(TaskFold):
+class Total(TaskStatistic):
     """The sum of a task's rewards times `factor`."""
 
     factor: float = 1.0
@@ -34,7 +34,7 @@ class Total(TaskFold):
 
 
 @component
-class LastGroup(TaskFold):
+class LastGroup(TaskStatistic):
     """Step, size and sum of the term "tools" of a task's last group."""
 
     @property
@@ -46,15 +46,15 @@ class LastGroup(TaskFold):
         return (float(group.step), float(len(group.rewards)), float(tools))
 
 
-FOLDS = (Total(), LastGroup())
+STATISTICS = (Total(), LastGroup())
 
 
-def empty_history(*folds: TaskFold) -> History:
-    return History(task_histories=TaskHistoryStore(folds or FOLDS))
+def empty_history(*statistics: TaskStatistic) -> History:
+    return History(task_histories=TaskHistoryStore(statistics or STATISTICS))
 
 
 def states(history: History, task: Task) -> list[tuple[float, ...]]:
-    return [history.task_history(task).state(fold) for fold in FOLDS]
+    return [history.task_history(task).state(statistic) for statistic in STATISTICS]
 
 
 def group(task: Task, *rewards: float) -> Group:
@@ -67,8 +67,8 @@ def restored(history: History) -> History:
     """The history after storage and loading."""
     text = strict_json.to_exact_json(history.to_data())
     data = strict_json.from_exact_json(text)
-    folds = history.task_histories.folds, history.source_histories.folds
-    return History.from_data(data, history.tensors(), *folds)
+    statistics = history.task_histories.statistics, history.source_histories.statistics
+    return History.from_data(data, history.tensors(), *statistics)
 
 
 def test_each_group_of_a_task_is_folded_into_its_states():
@@ -95,32 +95,32 @@ def test_failed_rollouts_are_left_out():
     assert list(history.task_histories) == ["sum"]
 
 
-def test_folds_read_reward_terms_and_absent_ones_are_zero():
+def test_statistics_read_reward_terms_and_absent_ones_are_zero():
     history = empty_history()
     rollouts = (Rollout(reward=1.0, reward_terms={"tools": 2.0}), Rollout(reward=0.0))
     history.append_groups(0, [Group(SUM, rollouts)])
     assert states(history, SUM)[1] == (0.0, 2.0, 2.0)
 
 
-def test_a_stored_state_equals_the_fold_over_all_groups():
+def test_a_stored_state_equals_the_statistic_over_all_groups():
     history, groups = empty_history(), [(1 / (i + 1), i / 7) for i in range(9)]
     for step, rewards in enumerate(groups):
         history.append_groups(step, [group(SUM, *rewards)])
     listed = TaskHistory(tuple(range(9)), tuple(groups))
-    assert states(history, SUM) == [listed.state(fold) for fold in FOLDS]
+    assert states(history, SUM) == [listed.state(statistic) for statistic in STATISTICS]
 
 
-def test_reading_a_fold_that_no_component_declares_is_an_error_at_the_first_task():
+def test_reading_a_statistic_that_no_component_declares_is_an_error_at_the_first_task():
     history = empty_history(Total())
     assert history.task_history(SUM).state(Total()) == (0.0,)
-    for fold in (LastGroup(), Total(2.0)):
+    for statistic in (LastGroup(), Total(2.0)):
         with pytest.raises(ConfigError, match="does not declare it: requires = Requires"):
-            history.task_history(SUM).state(fold)
+            history.task_history(SUM).state(statistic)
 
 
 @component
-class Growing(TaskFold):
-    """A fold whose state has one more number after each group."""
+class Growing(TaskStatistic):
+    """A statistic whose state has one more number after each group."""
 
     @property
     def initial_state(self):
@@ -136,7 +136,7 @@ def test_a_state_of_another_size_is_an_error():
         history.append_groups(0, [group(SUM, 1.0)])
 
 
-def test_without_folds_nothing_is_stored():
+def test_without_statistics_nothing_is_stored():
     history = History()
     history.append_groups(0, [group(SUM, 1.0)])
     assert (len(history.task_histories), history.num_steps) == (0, 1)
@@ -165,7 +165,7 @@ def test_metrics_are_restored():
 
 
 def test_groups_of_all_tasks_of_a_source_are_folded_together():
-    history = History(source_histories=TaskHistoryStore(FOLDS))
+    history = History(source_histories=TaskHistoryStore(STATISTICS))
     sums, riddles = (
         (Task(name, "", source="sums") for name in "ab"),
         Task("c", "", source="riddles"),
@@ -175,7 +175,10 @@ def test_groups_of_all_tasks_of_a_source_are_folded_together():
     back = restored(history)
     assert back == history == history.copy()
     for kept in (history, back):
-        assert [kept.source_history("sums").state(fold) for fold in FOLDS] == [(3.0,), (2, 2, 0)]
+        assert [kept.source_history("sums").state(statistic) for statistic in STATISTICS] == [
+            (3.0,),
+            (2, 2, 0),
+        ]
         assert kept.source_history("riddles").state(Total()) == (0.25,)
         assert kept.source_history("").state(Total()) == (0.0,)
         assert len(kept.task_histories) == 0
@@ -271,9 +274,9 @@ def test_a_copy_does_not_change_when_the_history_is_appended_to():
 def test_a_task_takes_100_bytes_and_8_more_per_number_and_a_further_group_none():
     keys = [f"{number:032x}" for number in range(10_000)]
 
-    def bytes_per_task(folds: tuple[TaskFold, ...], visits: int) -> list[float]:
+    def bytes_per_task(statistics: tuple[TaskStatistic, ...], visits: int) -> list[float]:
         """Bytes per task after each further group of every task, of size 8."""
-        history = empty_history(*folds)
+        history = empty_history(*statistics)
         sizes = []
         tracemalloc.start()
         try:

@@ -28,7 +28,7 @@ def test_saved_state_is_loaded(tmp_path):
     path = checkpoint.save(tmp_path / "run" / "checkpoints", 12, tensors, data)
     assert path == tmp_path / "run" / "checkpoints" / "step-00000012"
     loaded = checkpoint.load(path.parent)
-    assert (loaded.step, loaded.notes) == (12, ())
+    assert (loaded.step, loaded.skipped_checkpoints) == (12, ())
     assert loaded.data == data
     assert math.copysign(1, loaded.data["rewards"][2]) == -1
     for name, tree in tensors.items():
@@ -83,7 +83,7 @@ def test_highest_step_number_alone_is_not_chosen(tmp_path):
     os.remove(tmp_path / "latest")
     loaded = checkpoint.load(tmp_path)
     assert loaded.step == 2
-    assert loaded.notes == (
+    assert loaded.skipped_checkpoints == (
         "latest: No such file or directory; step-00000002 is used instead",
         "step-00000009: holds step 2, of another folder; step-00000002 is used instead",
     )
@@ -94,7 +94,7 @@ def test_checkpoint_with_a_missing_file_is_skipped_with_a_note(tmp_path):
     os.remove(save(tmp_path, 2) / "data.json")
     loaded = checkpoint.load(tmp_path)
     assert (loaded.step, loaded.data) == (1, {"step": 1})
-    assert loaded.notes == (
+    assert loaded.skipped_checkpoints == (
         "step-00000002/data.json: No such file or directory; step-00000001 is used instead",
     )
 
@@ -109,7 +109,7 @@ def test_pipes_are_not_read(tmp_path):
         loaded = checkpoint.load(tmp_path)
         assert loaded.step == 1
         note = f"step-00000002/{name}: not a file; step-00000001 is used instead"
-        assert loaded.notes[-1] == note
+        assert loaded.skipped_checkpoints[-1] == note
         os.remove(path / name)
         (path / name).write_bytes(content)
 
@@ -131,7 +131,7 @@ def test_checkpoint_of_another_version_is_skipped_and_kept(tmp_path):
     loaded = checkpoint.load(tmp_path)
     assert loaded.step == 1
     problem = "step-00000002/manifest.json: format 3, this version reads 7"
-    assert loaded.notes[-1] == f"{problem}; step-00000001 is used instead"
+    assert loaded.skipped_checkpoints[-1] == f"{problem}; step-00000001 is used instead"
     for step in (3, 4, 5):
         save(tmp_path, step)
     assert steps_in(tmp_path) == ["step-00000002", "step-00000004", "step-00000005"]
@@ -150,7 +150,7 @@ def test_run_resumed_from_an_earlier_step_replaces_a_damaged_later_one(tmp_path)
     assert checkpoint.load(tmp_path).step == 1
     save(tmp_path, 2)
     assert steps_in(tmp_path) == ["step-00000001", "step-00000002"]
-    assert checkpoint.load(tmp_path).notes == ()
+    assert checkpoint.load(tmp_path).skipped_checkpoints == ()
 
 
 def test_save_of_an_earlier_step_is_rejected(tmp_path):

@@ -27,7 +27,9 @@ def test_pointer_to_another_folder_is_not_followed(text, tmp_path):
     (tmp_path / "latest").write_text(text)
     loaded = checkpoint.load(tmp_path)
     assert loaded.step == 1
-    assert loaded.notes == ("latest: torn, or names no checkpoint; step-00000001 is used instead",)
+    assert loaded.skipped_checkpoints == (
+        "latest: torn, or names no checkpoint; step-00000001 is used instead",
+    )
 
 
 def with_checksum(body) -> str:
@@ -61,7 +63,7 @@ def test_forged_manifest_is_skipped(text, tmp_path):
     (path / "manifest.json").write_text(text)
     loaded = checkpoint.load(tmp_path)
     assert loaded.step == 1
-    assert f"{path.name}/" in loaded.notes[-1]
+    assert f"{path.name}/" in loaded.skipped_checkpoints[-1]
 
 
 @pytest.mark.parametrize(
@@ -80,5 +82,5 @@ def test_forged_file_with_a_right_checksum_is_skipped(content, tmp_path):
         (tmp_path / "latest").unlink(missing_ok=True)
         loaded = checkpoint.load(tmp_path)
         assert loaded.step == 2
-        assert loaded.notes[1].startswith("step-00000003: ")
+        assert loaded.skipped_checkpoints[1].startswith("step-00000003: ")
         shutil.rmtree(forged)

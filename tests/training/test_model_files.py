@@ -15,7 +15,7 @@ from grupo.rewards import LocalModel, Rubric
 from grupo.rewards.judges.rubric_items import RubricItem
 from grupo.training.resume.extend import extend_run
 from grupo.training.resume.load_run import load_policy
-from grupo.training.resume.recipe_file import ModelFile, model_files
+from grupo.training.resume.recipe_file import ModelFile, find_model_files
 from grupo.training.resume.run_dir import RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.training.trainer import resume_training, run_training
@@ -63,7 +63,7 @@ USES = {
 def test_a_recipe_keeps_the_name_and_a_run_the_checksum(run, recipe):
     data = json.loads((run / "recipe.json").read_text())
     assert data["recipe"]["policy"]["model"] == "x.gguf"
-    (file,) = RunFolder.open(run).files
+    (file,) = RunFolder.open(run).model_files
     assert data["model_files"] == {"x.gguf": file.sha256}
     assert RunFolder.open(run).recipe == recipe
 
@@ -97,7 +97,7 @@ def test_a_run_of_which_no_checkpoint_is_there_is_not_resumed_with_another_file(
 @pytest.mark.slow
 def test_an_extended_run_is_the_longer_one_and_keeps_the_checksum(run, recipe):
     extend_run(run, longer)
-    assert [file.path for file in RunFolder.open(run).files] == ["x.gguf"]
+    assert [file.path for file in RunFolder.open(run).model_files] == ["x.gguf"]
     resume_training(run)
     run_training(longer(recipe), "longer")
     first, second = (load_policy(Path(name))[0].weights() for name in ("run", "longer"))
@@ -112,7 +112,7 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(run, recipe):
 
 def test_an_edited_checksum_is_found(run):
     path = run / "recipe.json"
-    (file,) = RunFolder.open(run).files
+    (file,) = RunFolder.open(run).model_files
     path.write_text(path.read_text().replace(file.sha256, 64 * "0"))
     with pytest.raises(ConfigError, match="was edited or damaged since the run began"):
         RunFolder.open(run)
@@ -123,11 +123,11 @@ def test_teachers_and_judges_are_recorded_once_each(recipe):
     judge = Rubric(LocalModel("judge.gguf"), (RubricItem("short", "It is short."),))
     teacher = AuxModel("teacher", replace(recipe.policy, lora=None))
     env = SingleTurn((RewardTerm("judged", judge),))
-    files = model_files(recipe.replace(env=env, aux_models=(teacher,)))
+    files = find_model_files(recipe.replace(env=env, aux_models=(teacher,)))
     assert [file.path for file in files] == ["x.gguf", "judge.gguf"]
     assert files[0] == ModelFile("x.gguf", files[0].sha256)
 
 
 def test_a_folder_has_no_checksum(recipe):
     policy = replace(recipe.policy, model="folder")
-    assert model_files(recipe.replace(policy=policy)) == ()
+    assert find_model_files(recipe.replace(policy=policy)) == ()

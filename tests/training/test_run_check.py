@@ -25,9 +25,9 @@ RECIPE = Recipe(
 )
 WEIGHTS = {"weights": {"w": torch.arange(8.0)}}
 DATA = {
-    "seconds": 1.25,
+    "total_seconds": 1.25,
     "generated_tokens": 7,
-    "ledger": {"time/step": 1.0},
+    "metric_totals": {"time/step": 1.0},
     "failed_rollouts": 0,
     "eval_scores": {},
     "stop_reason": "max_steps is 2",

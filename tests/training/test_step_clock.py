@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.training.resume.step_clock import StepClock, read_clock
+from grupo.training.resume.step_clock import RecordedClock, read_clock
 
 SECONDS = [0.1, 0.2, 0.3]
 
@@ -13,29 +13,29 @@ SECONDS = [0.1, 0.2, 0.3]
 def path(tmp_path: Path) -> Path:
     """The clock of three steps."""
     path = tmp_path / "clock.jsonl"
-    clock = StepClock(path)
-    assert [clock.count(step, step / 10) for step in (1, 2, 3)] == SECONDS
+    clock = RecordedClock(path)
+    assert [clock.counted_seconds(step, step / 10) for step in (1, 2, 3)] == SECONDS
     return path
 
 
 def test_a_step_that_runs_again_counts_its_first_seconds(path):
-    clock = StepClock(path)
+    clock = RecordedClock(path)
     assert clock.restore() == ""
-    assert [clock.count(step, 9.0) for step in (2, 3, 4)] == [0.2, 0.3, 9.0]
+    assert [clock.counted_seconds(step, 9.0) for step in (2, 3, 4)] == [0.2, 0.3, 9.0]
     assert read_clock(path).seconds == (*SECONDS, 9.0)
 
 
 def test_a_run_without_recorded_seconds_has_no_file(tmp_path):
-    assert StepClock(tmp_path / "clock.jsonl").restore() == ""
+    assert RecordedClock(tmp_path / "clock.jsonl").restore() == ""
     assert not (tmp_path / "clock.jsonl").exists()
 
 
 def test_a_torn_last_line_is_removed(path):
     whole = path.read_bytes()
     path.write_bytes(whole[:-3])
-    clock = StepClock(path)
+    clock = RecordedClock(path)
     assert clock.restore() == ""
-    assert clock.count(3, 0.3) == 0.3
+    assert clock.counted_seconds(3, 0.3) == 0.3
     assert path.read_bytes() == whole
 
 
@@ -52,10 +52,10 @@ def test_a_change_of_any_byte_is_detected(path):
 def test_times_from_a_damaged_line_on_are_measured_anew(path):
     content = path.read_bytes()
     path.write_bytes(content.replace(b'"step": 2', b'"step": 7'))
-    clock = StepClock(path)
+    clock = RecordedClock(path)
     assert clock.restore() == (
         "clock.jsonl, line 2 (step 2): its bytes are not those that were written; schedules and the"
         " end of the run count new times from there on"
     )
-    assert [clock.count(step, 5.0) for step in (1, 2, 3)] == [0.1, 5.0, 5.0]
+    assert [clock.counted_seconds(step, 5.0) for step in (1, 2, 3)] == [0.1, 5.0, 5.0]
     assert read_clock(path).damage == ""

@@ -164,7 +164,7 @@ def test_a_rank_that_writes_no_journals_makes_no_records(tmp_path, monkeypatch):
 
     monkeypatch.setattr(trainer_module, "token_records", refuse)
     trainer = create_trainer(echo_recipe(grpo()).replace(max_steps=1), tmp_path / "run")
-    trainer.run = replace(trainer.run, writes=False)
+    trainer.run_folder = replace(trainer.run_folder, is_writer=False)
     with trainer.lock:
         trainer()
     assert trainer.state.step == 1

@@ -15,7 +15,7 @@ from grupo.training.collect.unfinished_exchange import (
     received_since,
     with_received,
 )
-from grupo.training.collect.unfinished_groups import UnfinishedGroup
+from grupo.training.collect.unfinished_groups import GroupInProgress
 
 TOKENS = 100  # that a reply receives in a step
 PHASE = Phase.UNFINISHED_EXCHANGED
@@ -29,15 +29,15 @@ def reply(num_tokens: int, *, is_complete: bool = False) -> RecordedReply:
     return RecordedReply(Reply(tokens, logp, "length", parts=parts), is_complete)
 
 
-def group(key: str, num_tokens: int) -> UnfinishedGroup:
+def group(key: str, num_tokens: int) -> GroupInProgress:
     """A group with an ended reply, its observation and score, and one that goes on."""
     replies = {"ended": reply(70, is_complete=True), "open": reply(num_tokens)}
     scores = {"ended": [RewardResult(0.1, {"part": 0.1}, {"reward": (0.0, 0.1)})]}
     observations = {"ended": None, "first": "a text", "chat": ({"role": "user", "content": "?"},)}
-    return UnfinishedGroup(Task(key, "2 + 2 ="), 3, (0, 1), replies, observations, scores)
+    return GroupInProgress(Task(key, "2 + 2 ="), 3, (0, 1), replies, observations, scores)
 
 
-NEW = UnfinishedGroup(Task("a", "2 + 2 ="), 3, (0, 1))
+NEW = GroupInProgress(Task("a", "2 + 2 ="), 3, (0, 1))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from grupo.method import Method
 from grupo.testing.batches import make_batch
 from grupo.testing.thread_ranks import run_ranks
 from grupo.training.update.gradients import (
-    _backward_passes,
+    _microbatches_with_factors,
     accumulate_gradients,
     add_signals,
     evaluate_all,
@@ -284,7 +284,7 @@ def test_ranks_of_a_sharded_policy_run_equally_many_passes():
     policy.is_sharded = True
 
     def passes(ranks: Ranks) -> list[tuple[list[int], float]]:
-        own = _backward_passes(policy, batch_of([1, 1, 1]), ranks)
+        own = _microbatches_with_factors(policy, batch_of([1, 1, 1]), ranks)
         return [(rows.tolist(), factor) for rows, factor in own]
 
     assert run_ranks(2, passes) == [[([0], 1.0), ([2], 1.0)], [([1], 1.0), ([0], 0.0)]]

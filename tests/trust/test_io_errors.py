@@ -78,15 +78,15 @@ def test_an_error_at_any_call_of_a_journal_keeps_the_synced_lines(options, tmp_p
         journal = Journal(tmp_path / f"{n}.jsonl")
         journal.append(records[0])
         journal.fsync()
-        mark, disk = journal.mark(0), FailingDisk(n, **options)
+        snapshot, disk = journal.snapshot(0), FailingDisk(n, **options)
         try:
             failing = Journal(journal.path, disk)
             failing.append(*records[1:])
             failing.fsync()
-            failing.truncate(mark)
+            failing.truncate(snapshot)
         except OSError:
             assert disk.failed
-        Journal(journal.path).truncate(mark)
+        Journal(journal.path).truncate(snapshot)
         assert journal.read() == (records[:1], ())
         if not disk.failed:
             break

@@ -79,8 +79,8 @@ class TabularRun:
             heads = Adam()(list(self.policy.heads.parameters()))
             self.optimizers.append((heads, HEAD_LEARNING_RATE))
         self.history = History(
-            task_histories=TaskHistoryStore(requires.task_folds),
-            source_histories=TaskHistoryStore(requires.source_folds),
+            task_histories=TaskHistoryStore(requires.task_statistics),
+            source_histories=TaskHistoryStore(requires.source_statistics),
         )
         self.group_size = group_size_of(self.method.sampler)
         self.num_prompts = (arm.rollouts_per_step or setting.rollouts_per_step) // self.group_size
@@ -184,7 +184,7 @@ class TabularRun:
         return CurriculumRequest(self.tasks, self.history, num_tasks, self.seed, resample_round)
 
     def _record(self, sampled: Sequence[Group], metrics: dict[str, float]) -> None:
-        self.history.append_groups(self.step_number, sampled, self.method.requires.replays)
+        self.history.append_groups(self.step_number, sampled, self.method.requires.task_replays)
         controlled = self.method.controlled_metrics
         self.history.append_metrics({k: v for k, v in metrics.items() if k in controlled})
         self.num_rollouts += sum(len(group.rollouts) for group in sampled)

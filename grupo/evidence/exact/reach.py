@@ -26,9 +26,11 @@ def obstacle(method: Method) -> str:
         "its sampler is": _other_sampler(method.sampler),
         "it trains the head": [head.name for head in requires.heads],
         "it reads the task's column": requires.columns,
-        "it reads earlier groups of a task:": [type(fold).__name__ for fold in requires.task_folds],
-        "it reads earlier groups of a source:": [type(f).__name__ for f in requires.source_folds],
-        "it reads replays, kept by": [_name(rule) for rule in requires.replays],
+        "it reads earlier groups of a task:": [type(s).__name__ for s in requires.task_statistics],
+        "it reads earlier groups of a source:": [
+            type(s).__name__ for s in requires.source_statistics
+        ],
+        "it reads replays, kept by": [_name(rule) for rule in requires.task_replays],
         "it reads the number of demonstrations": [str(requires.demonstrations)]
         * bool(requires.demonstrations),
         "its rule of replay is": [_name(method.replay)] * bool(requires.replay_buffer),

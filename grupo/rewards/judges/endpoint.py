@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.usage import add_usage
+from grupo.core.usage import add_external_usage
 from grupo.rewards.judges.base import Conversation, ReplyOrError
 from grupo.rewards.judges.endpoint_settings import EndpointSettings
 from grupo.util.optional_deps import optional_dependency
@@ -54,7 +54,7 @@ class ChatEndpoint(EndpointSettings):
         calls = (asyncio.wrap_future(session.submit(messages)) for messages in conversations)
         results = await asyncio.gather(*calls)
         for result in results:
-            add_usage(result.usage)
+            add_external_usage(result.usage)
         return [result.reply for result in results]
 
     def _session(self) -> Any:

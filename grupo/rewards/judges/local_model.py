@@ -7,7 +7,7 @@ from typing import Any
 from grupo.core.component import component
 from grupo.core.dtypes import DtypeName
 from grupo.core.ranges import NonEmptyString, NonNegativeFloat, PositiveInt
-from grupo.core.usage import add_usage
+from grupo.core.usage import add_external_usage
 from grupo.rewards.judges.base import ChatReply, Conversation, JudgeError, ReplyOrError
 from grupo.util.event_loop import run_on_main_thread
 
@@ -43,7 +43,7 @@ class LocalModel:
         generate = partial(self._loaded().replies, conversations)
         replies: Sequence[ReplyOrError] = await run_on_main_thread(generate)
         for reply in replies:
-            add_usage(_usage(reply))
+            add_external_usage(_usage(reply))
         return replies
 
     def _loaded(self) -> Any:

@@ -6,14 +6,14 @@ from grupo.core.batch import TaskHistory
 from grupo.core.component import component
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
 from grupo.util.rng import make_rng
 
 
 @component
-class BetaCounts(TaskFold):
+class BetaCounts(TaskStatistic):
     """a <- decay a + r, b <- decay b + (1 - r) for each reward r in [0, 1] of a task, from 1/2.
 
     Args:
@@ -23,10 +23,10 @@ class BetaCounts(TaskFold):
     decay: Probability
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.5, 0.5)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         a, b = state
         for r in group.rewards:
             a = self.decay * a + r
@@ -35,7 +35,7 @@ class BetaCounts(TaskFold):
 
 
 @component
-class DecayedCounts(TaskFold):
+class DecayedCounts(TaskStatistic):
     """Decayed counts of correct and wrong rollouts of a task, and the step of its last group.
 
     Args:
@@ -49,17 +49,17 @@ class DecayedCounts(TaskFold):
     success_threshold: float
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0, 0.0, 0.0)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         a, b = self.counts_at(state, group.step)
         num_correct = sum(r > self.success_threshold for r in group.rewards)
         a = self.decay_per_group * a + num_correct
         b = self.decay_per_group * b + len(group.rewards) - num_correct
         return a, b, float(group.step)
 
-    def counts_at(self, state: FoldState, step: int) -> tuple[float, float]:
+    def counts_at(self, state: StatisticState, step: int) -> tuple[float, float]:
         """The counts of correct and wrong rollouts, decayed until this step."""
         a, b, last_step = state
         decay = self.decay_per_step ** (step - last_step)
@@ -80,7 +80,7 @@ class UncertaintyWeighted:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_folds=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
+        return Requires(task_statistics=(BetaCounts(self.decay),), reward_range=(0.0, 1.0))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:
@@ -113,7 +113,7 @@ class Thompson:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_folds=(self._counts,))
+        return Requires(task_statistics=(self._counts,))
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:

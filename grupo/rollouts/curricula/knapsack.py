@@ -9,14 +9,14 @@ from math import inf, isnan, log, nan
 from grupo.core.component import check_field, component
 from grupo.core.numbers import OpenFraction, PositiveInt
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import Curriculum, CurriculumRequest
 from grupo.rollouts.curricula.difficulty import expected_gain
 
 
 @component
-class LastSuccessRate(TaskFold):
+class LastSuccessRate(TaskStatistic):
     """The fraction of correct rollouts in a task's last group; NaN without one.
 
     Args:
@@ -26,10 +26,10 @@ class LastSuccessRate(TaskFold):
     success_threshold: float
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (nan,)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         return (sum(r > self.success_threshold for r in group.rewards) / len(group.rewards),)
 
 
@@ -65,7 +65,7 @@ class Knapsack:
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_folds=(LastSuccessRate(self.success_threshold),))
+        return Requires(task_statistics=(LastSuccessRate(self.success_threshold),))
 
     def __post_init__(self) -> None:
         low = self.min_group_size
@@ -75,8 +75,8 @@ class Knapsack:
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         tasks = self.inner(request)
-        fold = LastSuccessRate(self.success_threshold)
-        rates = [request.history.task_history(task).state(fold)[0] for task in tasks]
+        statistic = LastSuccessRate(self.success_threshold)
+        rates = [request.history.task_history(task).state(statistic)[0] for task in tasks]
         group_sizes = self.allocate(rates)
         return [replace(task, group_size=n) for task, n in zip(tasks, group_sizes, strict=True)]
 

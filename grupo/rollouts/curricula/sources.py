@@ -8,7 +8,7 @@ from grupo.core.component import component
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import PositiveFloat, PositiveInt
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest
 from grupo.rollouts.history import History
@@ -17,7 +17,7 @@ from grupo.util.rng import make_rng
 
 
 @component
-class RecentAdvantages(TaskFold):
+class RecentAdvantages(TaskStatistic):
     """The number of rollouts of a source, and |A| of its last `recent_rollouts` ones.
 
     A = (r - mean) / (s + 1e-6) is GRPO's advantage within the group, s its unbiased deviation.
@@ -29,17 +29,17 @@ class RecentAdvantages(TaskFold):
     recent_rollouts: PositiveInt
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0,) * (1 + self.recent_rollouts)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         count, *recent = state
         for advantage in absolute_advantages(group.rewards):
             recent[int(count) % self.recent_rollouts] = advantage
             count += 1
         return (count, *recent)
 
-    def mean(self, state: FoldState) -> float:
+    def mean(self, state: StatisticState) -> float:
         """Mean |A| of the kept rollouts; 0 if there are none."""
         count, *recent = state
         return sum(recent) / min(count, self.recent_rollouts) if count else 0.0
@@ -69,7 +69,7 @@ class SourceBandit:
 
     @property
     def requires(self) -> Requires:
-        return Requires(source_folds=(self._fold,))
+        return Requires(source_statistics=(self._statistic,))
 
     def validate_every_task(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a source that no task has."""
@@ -92,13 +92,13 @@ class SourceBandit:
             history: Earlier groups.
             sources: The sources to draw from.
         """
-        states = [history.source_history(name).state(self._fold) for name in sources]
-        means = [self._fold.mean(state) for state in states]
+        states = [history.source_history(name).state(self._statistic) for name in sources]
+        means = [self._statistic.mean(state) for state in states]
         weights = bandit_probabilities(means, [state[0] for state in states], self.temperature)
         return dict(zip(sources, weights, strict=True))
 
     @property
-    def _fold(self) -> RecentAdvantages:
+    def _statistic(self) -> RecentAdvantages:
         return RecentAdvantages(self.recent_rollouts)
 
 

@@ -9,14 +9,14 @@ from grupo.core.numbers import NumberOrSchedule
 from grupo.core.paper import Paper, Source
 from grupo.core.ranges import NonNegativeFloat, Probability
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Task
 from grupo.rollouts.curricula.base import CurriculumRequest, next_tasks
 from grupo.util.rng import make_rng
 
 
 @component
-class OutcomeAndDiversity(TaskFold):
+class OutcomeAndDiversity(TaskStatistic):
     """Success rate and diversity of a task's rollouts, and whether there was a group.
 
     Args:
@@ -30,10 +30,10 @@ class OutcomeAndDiversity(TaskFold):
     diversity_term: str
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0, 0.0, 0.0)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         count = len(group.rewards)
         rate = sum(r > self.success_threshold for r in group.rewards) / count
         diversity = sum(group.reward_terms.get(self.diversity_term, ())) / count
@@ -76,7 +76,7 @@ class VarianceAware:
     @property
     def requires(self) -> Requires:
         terms = (self.diversity_term,) if self.diversity_term else ()
-        return Requires(task_folds=(self._fold,), reward_terms=terms)
+        return Requires(task_statistics=(self._statistic,), reward_terms=terms)
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         if request.resample_round:
@@ -95,7 +95,7 @@ class VarianceAware:
 
     def weights(self, request: CurriculumRequest) -> Sequence[float]:
         """The weight of each task, with the floor."""
-        states = [request.history.task_history(t).state(self._fold) for t in request.tasks]
+        states = [request.history.task_history(t).state(self._statistic) for t in request.tasks]
         scores = [
             self.outcome_coef * p * (1 - p) + self.diversity_coef * d if seen else None
             for p, d, seen in states
@@ -109,7 +109,7 @@ class VarianceAware:
         return [request.tasks[i] for i in rng.choices(range(len(weights)), weights, k=count)]
 
     @property
-    def _fold(self) -> OutcomeAndDiversity:
+    def _statistic(self) -> OutcomeAndDiversity:
         return OutcomeAndDiversity(self.momentum, self.success_threshold, self.diversity_term)
 
 

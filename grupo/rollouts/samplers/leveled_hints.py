@@ -9,7 +9,7 @@ from grupo.core.numbers import NumberOrSchedule
 from grupo.core.prompt_text import prompt_as_text
 from grupo.core.ranges import PositiveInt, Probability
 from grupo.core.requires import Requires
-from grupo.core.task_fold import FoldState, ScoredGroup, TaskFold
+from grupo.core.task_statistic import ScoredGroup, StatisticState, TaskStatistic
 from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.rescue import AttemptPrompts, GenerationPrompt
@@ -89,7 +89,7 @@ class LeveledHint:
 
 
 @component
-class HintLevel(TaskFold):
+class HintLevel(TaskStatistic):
     """The level of a task's hints, 0 for none: up after failures, down after successes.
 
     SAGE, Liao et al. (arXiv:2602.03143), the light variant.
@@ -116,10 +116,10 @@ class HintLevel(TaskFold):
         check_field(self, "high", self.high >= self.low, f"at least low, {self.low}")
 
     @property
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         return (0.0,)
 
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         (level,) = state
         correct = sum(reward > self.success_threshold for reward in group.rewards)
         accuracy = correct / len(group.rewards)
@@ -136,7 +136,7 @@ class AtHintLevel(SamplerWrapper):
 
     Args:
         inner: The sampler of the group.
-        level: The fold that computes the level.
+        level: The statistic that computes the level.
         hint: Writes the hint; its own level is replaced.
     """
 
@@ -145,7 +145,7 @@ class AtHintLevel(SamplerWrapper):
 
     @property
     def requires(self) -> Requires:
-        return Requires(task_folds=(self.level,))
+        return Requires(task_statistics=(self.level,))
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         level = int(task.state(self.level)[0])

@@ -11,7 +11,7 @@ from grupo.core.controllers import ExponentialSum
 from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, score_group
 from grupo.core.numbers import Fraction, NonNegative, PositiveInt
 from grupo.core.requires import Provides, Requires
-from grupo.core.types import PRUNED, Group, Observation, Rollout, Task
+from grupo.core.types import PRUNED_BY_SAMPLER, Group, Observation, Rollout, Task
 
 QUALITY_HEAD = LinearHead("quality")  # sigmoid of its output: probability of a correct rollout
 
@@ -103,8 +103,8 @@ class EarlyPruning:
     At this length, the quality head scores a rollout. The first `always_keep` rollouts of the group
     always continue. Of the other rollouts with a score, the fraction `keep_fraction` continues,
     rounded up to a whole number. `balanced_subset` chooses them so that about half of them will be
-    correct, by the `posterior` probability of each score. A pruned rollout has the error `PRUNED`,
-    and the environment does not score it.
+    correct, by the `posterior` probability of each score. A pruned rollout has the error
+    `PRUNED_BY_SAMPLER`, and the environment does not score it.
 
     The reward term `quality` is the score, or -1 for a rollout without a score. The step value
     `score_position` is 1 at the first action after the score, else 0.
@@ -147,7 +147,7 @@ class EarlyPruning:
             for rollout, i in zip(group.rollouts, kept_indices, strict=True)
         ]
         pruned = [
-            replace(self._annotate(partial.rollout, partial), error=PRUNED)
+            replace(self._annotate(partial.rollout, partial), error=PRUNED_BY_SAMPLER)
             for i, partial in enumerate(partial_rollouts)
             if i not in kept_indices
         ]

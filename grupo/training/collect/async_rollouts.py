@@ -14,24 +14,25 @@ from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.storage import rollout_json
 from grupo.training.collect.groups import CollectedGroups
-from grupo.training.collect.unfinished_groups import UnfinishedGroup, restored_groups
+from grupo.training.collect.unfinished_groups import GroupInProgress, restored_groups
 
 
 @dataclass(frozen=True)
-class PendingStep:
+class GeneratedStep:
     """The groups of one step, with the counts of its generation.
 
     Args:
-        collected: The groups generated, those kept, and those that the next step continues.
-        tasks_drawn: Number of tasks drawn in the run when the step had been generated.
+        collected: The generated groups, the kept groups, and the groups that the next step
+            continues.
+        tasks_drawn: Number of tasks drawn in the run, up to and including this step.
         generated_tokens: Number of items that were generated for the step, by role.
-        usage: Counts of work that its rewards did elsewhere, by name.
+        external_usage: Counts of work that its rewards did outside this process, by name.
     """
 
     collected: CollectedGroups
     tasks_drawn: int
     generated_tokens: Mapping[str, int]
-    usage: Mapping[str, float] = field(default_factory=dict)
+    external_usage: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def next_start(self) -> "StepStart":
@@ -45,21 +46,21 @@ class StepStart:
 
     Args:
         tasks_drawn: Number of tasks drawn in the run.
-        unfinished: Groups that are continued.
+        unfinished_groups: The groups that the step continues.
     """
 
     tasks_drawn: int
-    unfinished: tuple[UnfinishedGroup, ...] = ()
+    unfinished_groups: tuple[GroupInProgress, ...] = ()
 
 
-GenerateStep = Callable[[StepStart, Future[None]], PendingStep]
+GenerateStep = Callable[[StepStart, Future[None]], GeneratedStep]
 
 
 @dataclass(frozen=True)
 class _QueuedStep:
     """A step that is being generated; its generation is cancelled when `stop` is done."""
 
-    result: Future[PendingStep]
+    result: Future[GeneratedStep]
     stop: Future[None]
 
 
@@ -68,7 +69,7 @@ class AsyncRolloutQueue:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(1, "async-rollouts")
-        self.pending: deque[_QueuedStep] = deque()
+        self.queued_steps: deque[_QueuedStep] = deque()
 
     def submit(self, generate_step: GenerateStep, start: StepStart) -> None:
         """Queue one more step.
@@ -78,30 +79,30 @@ class AsyncRolloutQueue:
                 generation when it is done.
             start: The start if the queue is empty; otherwise it is taken from the previous step.
         """
-        previous = self.pending[-1].result if self.pending else None
+        previous = self.queued_steps[-1].result if self.queued_steps else None
         stop = Future[None]()
 
-        def generate() -> PendingStep:
+        def generate() -> GeneratedStep:
             return generate_step(previous.result().next_start if previous else start, stop)
 
-        self.pending.append(_QueuedStep(self.executor.submit(generate), stop))
+        self.queued_steps.append(_QueuedStep(self.executor.submit(generate), stop))
 
-    def pop(self) -> PendingStep:
+    def pop(self) -> GeneratedStep:
         """The oldest step of the queue; waits until it has been generated."""
-        step = self.pending[0].result.result()
-        self.pending.popleft()  # not before: `close` must find a step that is being generated
+        step = self.queued_steps[0].result.result()
+        self.queued_steps.popleft()  # not before: `close` must find a step that is being generated
         return step
 
-    def wait_all(self) -> list[PendingStep]:
+    def wait_all(self) -> list[GeneratedStep]:
         """Wait until every step of the queue has been generated; returns them, oldest first."""
-        return [queued.result.result() for queued in self.pending]
+        return [queued.result.result() for queued in self.queued_steps]
 
     def close(self) -> None:
         """Cancel the generation of all steps, and wait until it has ended."""
-        for queued in reversed(self.pending):
+        for queued in reversed(self.queued_steps):
             queued.result.cancel()
             queued.stop.set_result(None)
-        self.pending.clear()
+        self.queued_steps.clear()
         self.executor.shutdown()
 
     def to_data(self) -> list[Any]:
@@ -112,33 +113,35 @@ class AsyncRolloutQueue:
                 _groups_to_data(s.collected),
                 s.tasks_drawn,
                 dict(s.generated_tokens),
-                dict(s.usage),
+                dict(s.external_usage),
             ]
             for s in steps
         ]
 
     def from_data(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
         """Fill the queue with the steps that `to_data` returned from `tasks`."""
-        self.pending.clear()
+        self.queued_steps.clear()
         for collected, *counts in data:
             groups = _groups_from_data(collected, tasks)
-            result = Future[PendingStep]()
-            result.set_result(PendingStep(groups, *counts))
-            self.pending.append(_QueuedStep(result, Future()))
+            result = Future[GeneratedStep]()
+            result.set_result(GeneratedStep(groups, *counts))
+            self.queued_steps.append(_QueuedStep(result, Future()))
 
 
-def with_importance_correction(method: Method, bound: Callable[[Tensor], Tensor] | None) -> Method:
-    """The method with its loss multiplied by bound(pi_old / pi_sampler) for each action.
+def with_importance_correction(
+    method: Method, stale_correction: Callable[[Tensor], Tensor] | None
+) -> Method:
+    """Return the method with its loss multiplied by stale_correction(pi_old / pi_sampler).
 
-    A method whose loss has such a correction is returned as it is, and so is any without a bound.
+    The ratio is that of each action. A method whose loss has such a correction is not changed.
 
     Args:
         method: The method.
-        bound: `stale_correction` of a recipe.
+        stale_correction: `stale_correction` of a recipe; None changes no method.
     """
-    if bound is None or has_correction(method):
+    if stale_correction is None or has_correction(method):
         return method
-    return method.replace(loss=CorrectedLoss(method.loss, ImportanceWeight(bound)))
+    return method.replace(loss=CorrectedLoss(method.loss, ImportanceWeight(stale_correction)))
 
 
 def _groups_to_data(collected: CollectedGroups) -> dict[str, Any]:

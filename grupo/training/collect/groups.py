@@ -11,7 +11,7 @@ from torch import Tensor
 from grupo.algo.filters import Filter, kept_in_step
 from grupo.core.interfaces import Actor, ClosableSessions, EnvSpec, open_env
 from grupo.core.requires import merged_requires
-from grupo.core.types import PRUNED, Group, Task
+from grupo.core.types import PRUNED_BY_SAMPLER, Group, Task
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import exchange_groups, share_of_rank
 from grupo.distributed.phase import Phase
@@ -21,36 +21,39 @@ from grupo.rollouts.history import History
 from grupo.storage.fault_injection import kill_point
 from grupo.training.collect.sampling_round import SamplingRound
 from grupo.training.collect.unfinished_exchange import exchange_unfinished
-from grupo.training.collect.unfinished_groups import StepLimit, UnfinishedGroup
+from grupo.training.collect.unfinished_groups import GroupInProgress, StepTokenLimit
 from grupo.util.exit_codes import EXIT_FAILED, CommandError
 
 
 @dataclass(frozen=True)
 class CollectedGroups:
-    """The groups that a step generated, and those of them that it trains on.
+    """The groups that a step generated, and the groups that it trains on.
 
     Args:
-        sampled_groups: All groups.
-        kept_groups: Those that the filter keeps.
-        rank_of_rollout: The rank that generated each rollout, by the rollout's index; empty if
-            that is not known.
-        unfinished_groups: Those that the next step continues, in order.
+        sampled_groups: All groups whose generation has ended.
+        kept_groups: The groups that the filter keeps; the step trains on these.
+        rank_of_rollout: The rank that generated each rollout, by the rollout's index. The tuple is
+            empty if the ranks are not known.
+        unfinished_groups: The groups that the next step continues, in order.
     """
 
     sampled_groups: tuple[Group, ...]
     kept_groups: tuple[Group, ...]
     rank_of_rollout: tuple[int, ...] = ()
-    unfinished_groups: tuple[UnfinishedGroup, ...] = ()
+    unfinished_groups: tuple[GroupInProgress, ...] = ()
 
-    def rank_of_rows(self, rollout: Tensor) -> Tensor:
-        """The rank that generated each row of the batch of the kept groups; 0 if not known.
+    def rank_of_rows(self, rollout_of_row: Tensor) -> Tensor:
+        """Return the rank that generated each row of the batch of the kept groups, (N,).
+
+        The rank of a row is 0 if it is not known.
 
         Args:
-            rollout: The rollout of each row, as in `Batch`, (N,).
+            rollout_of_row: Index, among the kept rollouts, of the rollout of each row, (N,).
         """
-        ranks = dict(enumerate(self.rank_of_rollout))
-        kept = (ranks.get(kept.index, 0) for group in self.kept_groups for kept in group.rollouts)
-        return torch.tensor(list(kept), dtype=torch.long)[rollout]
+        rank_by_index = dict(enumerate(self.rank_of_rollout))
+        kept_rollouts = (rollout for group in self.kept_groups for rollout in group.rollouts)
+        rank_of_kept = [rank_by_index.get(rollout.index, 0) for rollout in kept_rollouts]
+        return torch.tensor(rank_of_kept, dtype=torch.long)[rollout_of_row]
 
 
 async def collect_groups(
@@ -63,8 +66,8 @@ async def collect_groups(
     num_prompts: int,
     seed: int,
     ranks: Ranks = SINGLE_RANK,
-    limit: StepLimit | None = None,
-    unfinished: Sequence[UnfinishedGroup] = (),
+    token_limit: StepTokenLimit | None = None,
+    unfinished_groups: Sequence[GroupInProgress] = (),
 ) -> CollectedGroups:
     """Generate groups until `num_prompts` pass the filter or the curriculum returns no tasks.
 
@@ -73,142 +76,184 @@ async def collect_groups(
         env: Replies to responses and scores rollouts.
         actor: The policy's handle for generating.
         tasks: The training tasks.
-        history: Earlier groups; the number of tasks drawn is added to it.
-        num_prompts: Number of groups to train on; with a `limit`, number of groups to begin, less
-            those that the filter drops.
+        history: The record of earlier groups. This function adds the number of new tasks that the
+            curriculum draws to `history.tasks_drawn`.
+        num_prompts: Number of groups to train on. With a `token_limit`, unfinished groups count
+            like groups that the filter keeps.
         seed: Seed of the curriculum.
-        ranks: The processes that share the generation; every rank returns the groups of all.
-        limit: Limit of the tokens of a rollout in this step; None if there is none.
-        unfinished: Groups of earlier steps, which are continued.
+        ranks: The processes that share the generation; every rank returns the groups of all ranks.
+        token_limit: Maximum number of tokens that this step generates for one rollout. None means
+            that this step generates every rollout to its end.
+        unfinished_groups: Groups of earlier steps, which this step continues.
     """
-    opened = open_env(env)
+    opened_env = open_env(env)
     collection = _Collection()
-    begun = list(unfinished)
+    groups_to_generate = list(unfinished_groups)
     for resample_round in count():
-        num_missing = num_prompts - len(collection.kept) - len(collection.paused)
+        num_missing = num_prompts - len(collection.kept) - len(collection.unfinished)
         groups_so_far = tuple(collection.scored)
         request = CurriculumRequest(
             tasks, history, num_missing, seed, resample_round, groups_so_far
         )
-        begun += _draw_groups(method, request, limit.step if limit else 0)
-        if not begun:
+        groups_to_generate += _draw_groups(method, request, token_limit.step if token_limit else 0)
+        if not groups_to_generate:
             break
         kill_point("step/tasks_drawn")
-        own = share_of_rank(ranks, len(begun))
-        sampling_round = SamplingRound(method.sampler, opened, [begun[i] for i in own], limit)
-        outcomes = dict(zip(own, await sampling_round.generate(actor, seed), strict=True))
-        groups, paused = _exchange_outcomes(ranks, outcomes, begun, limit)
+        own_indices = share_of_rank(ranks, len(groups_to_generate))
+        own_groups = [groups_to_generate[i] for i in own_indices]
+        sampling_round = SamplingRound(method.sampler, opened_env, own_groups, token_limit)
+        own_outcomes = await sampling_round.generate(actor, seed)
+        outcome_by_index = dict(zip(own_indices, own_outcomes, strict=True))
+        ended, unfinished = _exchange_outcomes(
+            ranks, outcome_by_index, groups_to_generate, token_limit
+        )
         kill_point("step/generated")
-        collection.add(groups, paused, ranks.size, method.filter)
+        collection.add(ended, unfinished, ranks.size, method.filter)
         kill_point("step/filtered")
-        begun = []
-    if collection.paused and isinstance(opened, ClosableSessions):
-        opened.close()  # the next step opens sessions of its own
-    return collection.result(method.filter, num_prompts + len(unfinished))
+        groups_to_generate = []
+    if collection.unfinished and isinstance(opened_env, ClosableSessions):
+        opened_env.close()  # the next step opens new sessions
+    return collection.result(method.filter, num_prompts + len(unfinished_groups))
 
 
 @dataclass
 class _Collection:
-    """The groups of the rounds of a step so far; fields as in `CollectedGroups`."""
+    """The groups of all rounds of a step so far; the fields correspond to `CollectedGroups`."""
 
     sampled: list[Group] = field(default_factory=list)
-    scored: list[Group] = field(default_factory=list)  # without rollouts that failed
+    scored: list[Group] = field(default_factory=list)  # without failed rollouts
     kept: list[Group] = field(default_factory=list)
     rank_of_rollout: list[int] = field(default_factory=list)
-    paused: list[UnfinishedGroup] = field(default_factory=list)
+    unfinished: list[GroupInProgress] = field(default_factory=list)
 
     def add(
         self,
-        groups: Mapping[int, Group],
-        paused: Mapping[int, UnfinishedGroup],
+        ended: Mapping[int, Group],
+        unfinished: Mapping[int, GroupInProgress],
         num_ranks: int,
         group_filter: Filter,
     ) -> None:
-        """Add the groups of a round by their index, of which rank `index % num_ranks` has each."""
-        indexed = index_rollouts([*groups.values()], len(self.rank_of_rollout))
-        for i, group in zip(groups, indexed, strict=True):
+        """Add the groups of a round.
+
+        Args:
+            ended: The groups whose generation has ended, by index in the round.
+            unfinished: The other groups, by index in the round.
+            num_ranks: The number of ranks; rank `index % num_ranks` generated each group.
+            group_filter: Selects the groups to train on.
+        """
+        sampled = index_rollouts([*ended.values()], len(self.rank_of_rollout))
+        for i, group in zip(ended, sampled, strict=True):
             self.rank_of_rollout += [i % num_ranks] * len(group.rollouts)
-        complete = [drop_failed_rollouts(group) for group in indexed]
-        scored = [group for group in complete if group.rollouts]
-        for known, added in ((self.sampled, indexed), (self.scored, scored)):
-            known += _extend_groups(known, added)
-        self.kept += group_filter(_extend_groups(self.kept, scored))
-        # the group that a paused one extends is trained on without it
-        self.paused += [
+        without_failed = [drop_failed_rollouts(group) for group in sampled]
+        scored = [group for group in without_failed if group.rollouts]
+        _extend_groups(self.sampled, sampled)
+        self.sampled += _new_groups(sampled)
+        _extend_groups(self.scored, scored)
+        self.scored += _new_groups(scored)
+        _extend_groups(self.kept, scored)
+        self.kept += group_filter(_new_groups(scored))
+        # An unfinished extension becomes a separate group of the next step, because this step
+        # trains on the extended group without it.
+        self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
-            for group in paused.values()
+            for group in unfinished.values()
         ]
 
     def result(self, group_filter: Filter, max_kept: int) -> CollectedGroups:
-        """The groups of the step, of which at most `max_kept` are trained on."""
+        """Return the groups of the step; the step trains on at most `max_kept` groups."""
         kept = tuple(kept_in_step(group_filter, self.kept, self.scored, max_kept))
         rank_of_rollout = tuple(self.rank_of_rollout)
-        return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.paused))
+        return CollectedGroups(tuple(self.sampled), kept, rank_of_rollout, tuple(self.unfinished))
 
 
-def _draw_groups(
-    method: Method, request: CurriculumRequest, first_step: int
-) -> list[UnfinishedGroup]:
-    """The groups of the tasks that the curriculum draws; they are counted in the history."""
+def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[GroupInProgress]:
+    """Draw tasks with the curriculum, and return a group without rollouts for each task.
+
+    The history counts only new tasks: a task that continues rollouts or extends a group was counted
+    before.
+    """
     history = request.history
-    new_tasks = method.curriculum(request)
-    is_new = (not task.unfinished and not task.extends_group for task in new_tasks)
+    drawn_tasks = method.curriculum(request)
+    is_new = (not task.unfinished and not task.extends_group for task in drawn_tasks)
     history.count_drawn(sum(is_new))
-    drawn = [_with_history(task, history, method) for task in new_tasks]
+    tasks = [_with_history(task, history, method) for task in drawn_tasks]
     return [
-        UnfinishedGroup(task, first_step, (request.resample_round, i))
-        for i, task in enumerate(drawn)
+        GroupInProgress(task, step, (request.resample_round, i)) for i, task in enumerate(tasks)
     ]
 
 
 def _with_history(task: Task, history: History, method: Method) -> Task:
-    """The task with everything that the method's sampler reads of earlier steps."""
+    """Return the task with all data of earlier steps that the method's sampler reads."""
     task = history.take_unfinished(history.with_replays(task))
     task = history.with_demonstrations(task, method.requires.demonstrations)
-    return history.with_fold_states(task, merged_requires(method.sampler).task_folds)
+    return history.with_statistic_states(task, merged_requires(method.sampler).task_statistics)
 
 
 def _exchange_outcomes(
     ranks: Ranks,
-    own: Mapping[int, Group | UnfinishedGroup],
-    begun: Sequence[UnfinishedGroup],
-    limit: StepLimit | None,
-) -> tuple[dict[int, Group], dict[int, UnfinishedGroup]]:
-    """The groups of all ranks that have ended, and the others, by their index."""
-    tasks = [group.task for group in begun]
-    paused: dict[int, UnfinishedGroup] = {}
-    if limit:
-        own_paused = {i: group for i, group in own.items() if isinstance(group, UnfinishedGroup)}
-        phase = Phase.UNFINISHED_EXCHANGED
-        paused = exchange_unfinished(ranks, own_paused, begun, phase, "generate")
-    ended = [i for i in range(len(begun)) if i not in paused]
-    own_groups = {
-        place: group for place, i in enumerate(ended) if isinstance(group := own.get(i), Group)
-    }
-    ended_tasks = [tasks[i] for i in ended]
-    groups = exchange_groups(ranks, own_groups, ended_tasks, Phase.ROLLOUTS_GENERATED, "generate")
-    return dict(zip(ended, groups, strict=True)), paused
-
-
-def _extend_groups(groups: list[Group], added: Sequence[Group]) -> list[Group]:
-    """Move rollouts that extend an earlier group of their task into it; the other groups remain.
+    own_outcomes: Mapping[int, Group | GroupInProgress],
+    groups_to_generate: Sequence[GroupInProgress],
+    token_limit: StepTokenLimit | None,
+) -> tuple[dict[int, Group], dict[int, GroupInProgress]]:
+    """Exchange the outcomes of a round between the ranks.
 
     Args:
-        groups: Earlier groups, changed in place; a group that is not there is not extended.
-        added: Later groups.
+        ranks: The processes that share the generation.
+        own_outcomes: The groups of this rank after the round, by index in the round.
+        groups_to_generate: The groups of all ranks before the round.
+        token_limit: As for `collect_groups`.
+
+    Returns:
+        The groups of all ranks whose generation has ended, and the unfinished groups of all ranks,
+        both by index in the round.
     """
-    place = {group.task.key: i for i, group in enumerate(groups)}
-    extending = [group for group in added if group.task.extends_group]
-    for group in extending:
-        if (i := place.get(group.task.key)) is not None:
-            groups[i] = replace(groups[i], rollouts=(*groups[i].rollouts, *group.rollouts))
+    unfinished: dict[int, GroupInProgress] = {}
+    if token_limit:
+        own_unfinished = {
+            i: group for i, group in own_outcomes.items() if isinstance(group, GroupInProgress)
+        }
+        phase = Phase.UNFINISHED_EXCHANGED
+        unfinished = exchange_unfinished(
+            ranks, own_unfinished, groups_to_generate, phase, "generate"
+        )
+    ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
+    own_ended = {
+        ended_index: group
+        for ended_index, i in enumerate(ended_indices)
+        if isinstance(group := own_outcomes.get(i), Group)
+    }
+    tasks = [groups_to_generate[i].task for i in ended_indices]
+    ended = exchange_groups(ranks, own_ended, tasks, Phase.ROLLOUTS_GENERATED, "generate")
+    return dict(zip(ended_indices, ended, strict=True)), unfinished
+
+
+def _extend_groups(groups: list[Group], added: Sequence[Group]) -> None:
+    """Append the rollouts of each added extension to the group of the same task.
+
+    An extension is a group whose task has `extends_group`. It is left out if `groups` has no group
+    of its task.
+
+    Args:
+        groups: The groups of earlier rounds, changed in place.
+        added: The groups of this round; groups that are no extensions are ignored.
+    """
+    index_by_task = {group.task.key: i for i, group in enumerate(groups)}
+    extensions = [group for group in added if group.task.extends_group]
+    for extension in extensions:
+        if (i := index_by_task.get(extension.task.key)) is not None:
+            groups[i] = replace(groups[i], rollouts=(*groups[i].rollouts, *extension.rollouts))
+
+
+def _new_groups(added: Sequence[Group]) -> list[Group]:
+    """Return the added groups that extend no earlier group."""
     return [group for group in added if not group.task.extends_group]
 
 
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
-    """The groups, with rollouts whose `index` counts on from `first_index`.
+    """Return the groups with rollouts that are numbered in `Rollout.index` from `first_index` on.
 
-    Filters remove, copy and add rollouts; by the index, a rollout of a batch is found again.
+    Filters remove, copy and add rollouts. The index identifies each rollout of a batch among all
+    rollouts that the step generated.
     """
     indices = count(first_index)
     return [
@@ -218,10 +263,14 @@ def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]
 
 
 def drop_failed_rollouts(group: Group) -> Group:
-    """The group without the rollouts that failed; empty if only one of several is left."""
+    """Return the group without its failed rollouts.
+
+    If fewer than two rollouts remain and at least one failed, the returned group has no rollouts,
+    because a single rollout cannot be compared with others.
+    """
     remaining = tuple(rollout for rollout in group.rollouts if not rollout.error)
-    single = len(remaining) < 2 and len(remaining) < len(group.rollouts)
-    return replace(group, rollouts=() if single else remaining)
+    is_incomparable = len(remaining) < 2 and len(remaining) < len(group.rollouts)
+    return replace(group, rollouts=() if is_incomparable else remaining)
 
 
 class UnscoredStepError(CommandError, RuntimeError):
@@ -231,9 +280,12 @@ class UnscoredStepError(CommandError, RuntimeError):
 
 
 def first_error(groups: Sequence[Group]) -> str:
-    """Why the first of the failed rollouts could not be scored; "" if none failed."""
+    """Return the error of the first failed rollout, or "" if no rollout failed.
+
+    A rollout that its sampler pruned has not failed.
+    """
     errors = (rollout.error for group in groups for rollout in group.rollouts)
-    return next((error for error in errors if error not in ("", PRUNED)), "")
+    return next((error for error in errors if error not in ("", PRUNED_BY_SAMPLER)), "")
 
 
 def check_any_scored(step: int, groups: Sequence[Group]) -> None:
@@ -243,7 +295,7 @@ def check_any_scored(step: int, groups: Sequence[Group]) -> None:
         step: Number of the step, from 1.
         groups: All groups that the step generated.
     """
-    rollouts = [r for group in groups for r in group.rollouts if r.error != PRUNED]
+    rollouts = [r for group in groups for r in group.rollouts if r.error != PRUNED_BY_SAMPLER]
     if rollouts and all(rollout.error for rollout in rollouts):
         raise UnscoredStepError(
             f"step {step}: none of {len(rollouts)} rollouts could be scored."

@@ -9,7 +9,7 @@ from grupo.core.interfaces import Actor, Env, EnvWithLostReplies
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 from grupo.rollouts.samplers import Sampler
 from grupo.training.collect.slow_calls import slow_calls
-from grupo.training.collect.unfinished_groups import GroupRecord, StepLimit, UnfinishedGroup
+from grupo.training.collect.unfinished_groups import GroupInProgress, GroupRecord, StepTokenLimit
 from grupo.util.event_loop import running_rollout_loop
 
 
@@ -24,26 +24,26 @@ class SamplingRound:
         sampler: Generates the groups.
         env: Replies to responses and scores rollouts.
         groups: The groups to begin or to continue.
-        limit: Limit of the tokens of a rollout in this step; None if there is none.
+        token_limit: Maximum number of tokens of a rollout in this step; None if there is none.
     """
 
     def __init__(
         self,
         sampler: Sampler,
         env: Env,
-        groups: Sequence[UnfinishedGroup],
-        limit: StepLimit | None = None,
+        groups: Sequence[GroupInProgress],
+        token_limit: StepTokenLimit | None = None,
     ) -> None:
         self.sampler = sampler
         self.env = env
         self.groups = groups
         self.records: list[GroupRecord | None] = [None] * len(groups)
-        if limit:
+        if token_limit:
             self.records = [
-                GroupRecord(group, limit.tokens(group.first_step), self._schedule_release)
+                GroupRecord(group, token_limit.tokens(group.first_step), self._schedule_release)
                 for group in groups
             ]
-        self.calls: list[asyncio.Task[Group | UnfinishedGroup]] = []
+        self.calls: list[asyncio.Task[Group | GroupInProgress]] = []
         self.paused: set[int] = set()  # groups that are continued in the next step
         self.num_scoring = 0
         self.call_numbers = count()
@@ -51,7 +51,7 @@ class SamplingRound:
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self.release_task: asyncio.Task[None] | None = None
 
-    async def generate(self, actor: Actor, seed: int) -> list[Group | UnfinishedGroup]:
+    async def generate(self, actor: Actor, seed: int) -> list[Group | GroupInProgress]:
         """The groups; those that are paused until the next step are unfinished groups.
 
         Args:
@@ -65,7 +65,7 @@ class SamplingRound:
         ]
         return await asyncio.gather(*self.calls)
 
-    async def _sample_group(self, index: int, task: Task, actor: Actor) -> Group | UnfinishedGroup:
+    async def _sample_group(self, index: int, task: Task, actor: Actor) -> Group | GroupInProgress:
         try:
             return await self.sampler(task, _OrderedScoringEnv(self, index), actor)
         except asyncio.CancelledError:

@@ -13,8 +13,10 @@ from grupo.tasks.overlong import fit_prompts
 TaskLists = tuple[Sequence[Task], Sequence[Task]]
 
 
-def fit_tasks(recipe: Recipe, policy: Policy, tasks: TaskLists) -> tuple[TaskLists, str]:
-    """Training and evaluation tasks that fit a policy, and a message about the others, or "".
+def select_usable_tasks(recipe: Recipe, policy: Policy, tasks: TaskLists) -> tuple[TaskLists, str]:
+    """Select the training and evaluation tasks that a policy can use, and describe the others.
+
+    The result holds the tasks and a message about the others, which is "" if there are none.
 
     Args:
         recipe: Its `overlong` decides about prompts that are too long.

@@ -15,7 +15,7 @@ from grupo.distributed.phase import Phase
 from grupo.inference.base import Reply
 from grupo.inference.reply_record import RecordedReply
 from grupo.training.collect.unfinished_groups import (
-    UnfinishedGroup,
+    GroupInProgress,
     observations_from_data,
     scores_from_data,
     scores_to_data,
@@ -27,30 +27,32 @@ NO_REPLY = RecordedReply(Reply())
 
 def exchange_unfinished(
     ranks: Ranks,
-    own: Mapping[int, UnfinishedGroup],
-    begun: Sequence[UnfinishedGroup],
+    own_groups: Mapping[int, GroupInProgress],
+    groups_at_start: Sequence[GroupInProgress],
     phase: Phase,
     channel: Channel,
-) -> dict[int, UnfinishedGroup]:
+) -> dict[int, GroupInProgress]:
     """The unfinished groups of all ranks, by their index, in ascending order.
 
     Args:
         ranks: The processes.
-        own: Those of this rank.
-        begun: All groups as they were when the step began.
+        own_groups: The unfinished groups of this rank.
+        groups_at_start: All groups as they were when the step began.
         phase: As for `Ranks.exchange`.
         channel: As for `Ranks.exchange`.
     """
     if ranks.size == 1:
-        return dict(own)
-    data = {index: received_since(begun[index], group) for index, group in own.items()}
-    known = (media for group in begun for media in media_of(group.task.prompt))
+        return dict(own_groups)
+    data = {
+        index: received_since(groups_at_start[index], group) for index, group in own_groups.items()
+    }
+    known = (media for group in groups_at_start for media in media_of(group.task.prompt))
     parts = exchange_json(ranks, data, phase, channel, known)
     entries = {int(index): entry for part in parts for index, entry in part.items()}
-    return {i: with_received(begun[i], entries[i]) for i in sorted(entries)}
+    return {i: with_received(groups_at_start[i], entries[i]) for i in sorted(entries)}
 
 
-def received_since(before: UnfinishedGroup, now: UnfinishedGroup) -> list[Any]:
+def received_since(before: GroupInProgress, now: GroupInProgress) -> list[Any]:
     """Replies, observations and scores since an earlier state of a group, as JSON data."""
     changed = {k: r for k, r in now.replies.items() if r != before.replies.get(k)}
     replies = {
@@ -62,7 +64,7 @@ def received_since(before: UnfinishedGroup, now: UnfinishedGroup) -> list[Any]:
     return [replies, observations, scores_to_data(scores)]
 
 
-def with_received(before: UnfinishedGroup, data: Any) -> UnfinishedGroup:
+def with_received(before: GroupInProgress, data: Any) -> GroupInProgress:
     """The later state of a group, from that before and what `received_since` returned."""
     replies, observations, scores = data
     continued = {

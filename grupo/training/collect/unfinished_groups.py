@@ -17,7 +17,7 @@ UNLIMITED = 1 << 60  # tokens
 
 
 @dataclass(frozen=True)
-class StepLimit:
+class StepTokenLimit:
     """The limit of the tokens that a rollout generates within a step.
 
     Args:
@@ -34,7 +34,7 @@ class StepLimit:
     def tokens(self, first_step: int) -> int:
         """Most tokens that a rollout of a group generates in this step.
 
-        >>> limit = StepLimit(step=5, tokens_per_step=100, max_later_steps=2)
+        >>> limit = StepTokenLimit(step=5, tokens_per_step=100, max_later_steps=2)
         >>> limit.tokens(first_step=4), limit.tokens(first_step=3) == UNLIMITED
         (100, True)
         """
@@ -43,16 +43,18 @@ class StepLimit:
 
 
 @dataclass(frozen=True)
-class UnfinishedGroup:
-    """A group to begin or to continue, with everything that it has received in earlier steps.
+class GroupInProgress:
+    """A group whose generation has not ended, with all that it has received in earlier steps.
+
+    A freshly drawn group has received nothing.
 
     Args:
         task: The task as it was drawn.
-        first_step: The step in which the group began, from 0.
-        label: Resample round and place in it, from which the random streams are derived.
+        first_step: The step in which the group was drawn, from 0.
+        label: Resample round and index in it, from which the random streams are derived.
         replies: Replies to its requests, by digest.
-        observations: Those of the environment, by the digest of the rollout before them.
-        scores: Those of the environment, by the digest of the rollouts.
+        observations: Observations of the environment, by the digest of the rollout before them.
+        scores: Scores of the environment, by the digest of the rollouts.
     """
 
     task: Task
@@ -81,7 +83,7 @@ class UnfinishedGroup:
         replays = [*map(rollout_json.to_data, self.task.replays)]
         demonstrations = [[task.prompt, task.answer] for task in self.task.demonstrations]
         return [
-            [*own, replays, demonstrations, dict(self.task.fold_states)],
+            [*own, replays, demonstrations, dict(self.task.statistic_states)],
             self.first_step,
             self.label,
             {key: reply.to_data() for key, reply in sorted(self.replies.items())},
@@ -90,7 +92,7 @@ class UnfinishedGroup:
         ]
 
     @classmethod
-    def from_data(cls, data: Any, task_by_key: Mapping[str, Task]) -> "UnfinishedGroup":
+    def from_data(cls, data: Any, task_by_key: Mapping[str, Task]) -> "GroupInProgress":
         """The group that `to_data` returned."""
         task_data, first_step, label, replies, observations, scores = data
         key, group_size, prompt, replays, demonstrations, states = task_data
@@ -100,7 +102,7 @@ class UnfinishedGroup:
             prompt=rollout_json.as_observation(prompt),
             replays=tuple(map(rollout_json.from_data, replays)),
             demonstrations=tuple(SolvedTask(*texts) for texts in demonstrations),
-            fold_states={fold: tuple(state) for fold, state in states.items()},
+            statistic_states={statistic: tuple(state) for statistic, state in states.items()},
         )
         return cls(
             task,
@@ -112,11 +114,11 @@ class UnfinishedGroup:
         )
 
 
-def restored_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[UnfinishedGroup, ...]:
-    """The groups that `UnfinishedGroup.to_data` wrote, of which `tasks` has the tasks."""
+def restored_groups(data: Sequence[Any], tasks: Sequence[Task]) -> tuple[GroupInProgress, ...]:
+    """The groups that `GroupInProgress.to_data` wrote, of which `tasks` has the tasks."""
     wanted = {task[0] for task, *_ in data}
     task_by_key = {task.key: task for task in tasks if task.key in wanted} if wanted else {}
-    return tuple(UnfinishedGroup.from_data(entry, task_by_key) for entry in data)
+    return tuple(GroupInProgress.from_data(entry, task_by_key) for entry in data)
 
 
 def step_key(seed: int, step: int) -> int:
@@ -134,7 +136,7 @@ class GroupRecord:
     """
 
     def __init__(
-        self, group: UnfinishedGroup, tokens_per_step: int, on_change: Callable[[], None]
+        self, group: GroupInProgress, tokens_per_step: int, on_change: Callable[[], None]
     ) -> None:
         self.group = group
         self.replies = ReplyRecord(group.replies, tokens_per_step, on_change)
@@ -173,7 +175,7 @@ class GroupRecord:
             self.scores[key] = await score()
         return self.scores[key]
 
-    def unfinished(self) -> UnfinishedGroup:
+    def unfinished(self) -> GroupInProgress:
         """The group with what it has received so far."""
         return replace(
             self.group,

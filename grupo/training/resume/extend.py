@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from grupo.config.staleness import generation_schedule
+from grupo.config.staleness import split_max_staleness
 from grupo.config.validate import check_recipe
 from grupo.core.component import component_fields, to_code, walk
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint
 from grupo.storage.atomic_files import fsync_dir, remove, write_atomically
-from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, save_errors
+from grupo.storage.checkpoint import Checkpoint, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
 from grupo.training.resume.recipe_file import EarlierRecipe, RecipeFile
 from grupo.training.resume.resumable import check_resumable
@@ -54,7 +54,7 @@ def extend_run(run: Path, change: Callable[[Recipe], Recipe]) -> tuple[str, ...]
         return ()
     _check_fields(folder, recipe)
     check_recipe(recipe)
-    with save_errors("The run is not extended"), folder.lock():
+    with explain_disk_errors("The run is not extended"), folder.lock():
         saved = _newest_checkpoint(folder)
         step = saved.step if saved else 0
         if saved:
@@ -115,13 +115,13 @@ def _write(folder: RunFolder, recipe: Recipe, step: int, finished: bool) -> None
         remove(folder.folder / SUMMARY)
         fsync_dir(folder.folder)
     kill_point("extend/summary_removed")
-    earlier = (
+    earlier_recipes = (
         replace(entry, step=min(entry.step, step), finished=entry.finished and entry.step <= step)
-        for entry in folder.earlier
+        for entry in folder.earlier_recipes
     )
     last = EarlierRecipe(folder.fingerprint, folder.recipe, step, finished)
-    text = RecipeFile(recipe, (*earlier, last), folder.files).to_text()
-    write_atomically(folder.folder / RECIPE, text, point_prefix="extend/recipe")
+    text = RecipeFile(recipe, (*earlier_recipes, last), folder.model_files).to_text()
+    write_atomically(folder.folder / RECIPE, text, kill_point_prefix="extend/recipe")
 
 
 def _describe_changes(old: Recipe, new: Recipe) -> list[str]:
@@ -148,7 +148,7 @@ def _schedule_notes(old: Recipe, new: Recipe, step: int) -> list[str]:
             f" steps: the learning rate was {rates[0]:.3g} at step {step}, and is {rates[1]:.3g} at"
             " the next one. A run of this length from the start has other weights."
         )
-    if generation_schedule(new).steps_ahead:
+    if split_max_staleness(new).steps_ahead:
         notes.append(
             "Rollouts are generated ahead, but not across this step: a run of this length from the"
             " start has other weights."

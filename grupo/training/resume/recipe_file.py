@@ -41,7 +41,7 @@ class ModelFile:
             )
 
 
-def model_files(recipe: Recipe) -> tuple[ModelFile, ...]:
+def find_model_files(recipe: Recipe) -> tuple[ModelFile, ...]:
     """The GGUF files of all models that a recipe names: of its policy, its teachers, its judges."""
     parts = (part for part in walk(recipe) if is_component(part))
     models = [component_fields(part).get("model") for part in parts]
@@ -72,13 +72,13 @@ class RecipeFile:
 
     Args:
         recipe: The recipe of the run.
-        earlier: Its recipes before it was extended, in order.
-        files: The GGUF files that the recipe names, as they were when the run began.
+        earlier_recipes: The recipes of the run before each of its extensions, oldest first.
+        model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
 
     recipe: Recipe
-    earlier: tuple[EarlierRecipe, ...] = ()
-    files: tuple[ModelFile, ...] = ()
+    earlier_recipes: tuple[EarlierRecipe, ...] = ()
+    model_files: tuple[ModelFile, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -90,11 +90,12 @@ class RecipeFile:
         return json.dumps(self._data(), indent=1)
 
     def _data(self) -> dict[str, Any]:
-        recipes = (self.recipe, *(entry.recipe for entry in self.earlier))
+        recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
         recipe, *others = (to_data(recipe, on_unwritable=describe) for recipe in recipes)
-        pairs = zip(self.earlier, others, strict=True)
-        earlier = [{**vars(e), "recipe": data} for e, data in pairs]
-        return _with_fingerprint(recipe, earlier, {file.path: file.sha256 for file in self.files})
+        pairs = zip(self.earlier_recipes, others, strict=True)
+        earlier_recipes = [{**vars(earlier), "recipe": data} for earlier, data in pairs]
+        model_files = {file.path: file.sha256 for file in self.model_files}
+        return _with_fingerprint(recipe, earlier_recipes, model_files)
 
 
 def read_recipe_file(path: Path) -> RecipeFile:
@@ -105,12 +106,12 @@ def read_recipe_file(path: Path) -> RecipeFile:
     """
     data = _read_data(path)
     try:
-        earlier = (
+        earlier_recipes = (
             EarlierRecipe(**{**entry, "recipe": _recipe(entry["recipe"])})
-            for entry in data.get("earlier", ())
+            for entry in data.get("earlier_recipes", ())
         )
-        files = (ModelFile(*item) for item in data.get("model_files", {}).items())
-        return RecipeFile(_recipe(data["recipe"]), tuple(earlier), tuple(files))
+        model_files = (ModelFile(*item) for item in data.get("model_files", {}).items())
+        return RecipeFile(_recipe(data["recipe"]), tuple(earlier_recipes), tuple(model_files))
     except ConfigError as error:
         hint = (
             "What a recipe names must stay at its place and keep its name; or another version of"
@@ -132,7 +133,7 @@ def _read_data(path: Path) -> dict[str, Any]:
         text = read_limited(path)
         data = parse_json(text)
         recipe = data["recipe"]  # a TypeError if the file holds no object
-        optional = data.get("earlier", []), data.get("model_files", {})
+        optional = data.get("earlier_recipes", []), data.get("model_files", {})
         expected = _with_fingerprint(recipe, *optional)
         if text == json.dumps(expected, indent=1):
             return data
@@ -141,8 +142,10 @@ def _read_data(path: Path) -> dict[str, Any]:
     )
 
 
-def _with_fingerprint(recipe: Any, earlier: list[Any], files: dict[str, str]) -> dict[str, Any]:
-    optional = {"earlier": earlier, "model_files": files}
+def _with_fingerprint(
+    recipe: Any, earlier_recipes: list[Any], model_files: dict[str, str]
+) -> dict[str, Any]:
+    optional = {"earlier_recipes": earlier_recipes, "model_files": model_files}
     content = {"recipe": recipe, **{name: value for name, value in optional.items() if value}}
     hashed = content if len(content) > 1 else recipe
     return {"fingerprint": _hash(hashed), **content}

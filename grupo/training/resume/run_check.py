@@ -11,7 +11,7 @@ from grupo.core.component import component
 from grupo.core.serialization import objects_in_memory
 from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.checkpoint import Checkpoint, CorruptRun
-from grupo.storage.journal import DamagedJournal, Journal, JournalMark
+from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
 from grupo.storage.manifest import InvalidCheckpoint, Manifest
 from grupo.storage.media_files import check_file
 from grupo.training.resume.run_dir import (
@@ -22,9 +22,9 @@ from grupo.training.resume.run_dir import (
     RECIPE,
     SUMMARY,
     RunFolder,
-    journal_marks,
+    journal_snapshots,
 )
-from grupo.training.resume.step_clock import CLOCK, read_clock
+from grupo.training.resume.step_clock import CLOCK_FILE, read_clock
 from grupo.training.stopping import run_summary
 from grupo.util.errors import ConfigError
 from grupo.util.user_paths import shell_path
@@ -145,13 +145,15 @@ class RunChecker:
 
     def _journals(self) -> Iterator[FileCheck]:
         saved = next(iter(self.intact.values()), None)
-        marks = journal_marks(saved) if saved else dict.fromkeys(JOURNALS, JournalMark())
-        for name, mark in marks.items():
+        snapshots = (
+            journal_snapshots(saved) if saved else dict.fromkeys(JOURNALS, JournalSnapshot())
+        )
+        for name, snapshot in snapshots.items():
             journal = Journal(self.folder / f"{name}.jsonl")
-            note = f"{mark.sums.num_lines} lines verified"
-            if later := journal.length() - mark.length:
+            note = f"{snapshot.sums.num_lines} lines verified"
+            if later := journal.length() - snapshot.length:
                 note += f"; {later} bytes after the last intact checkpoint, without a checksum"
-            yield _result(journal.path.name, partial(journal.verify, mark, self.on_bytes), note)
+            yield _result(journal.path.name, partial(journal.verify, snapshot, self.on_bytes), note)
 
     def _media(self) -> Iterator[FileCheck]:
         files = sorted((self.folder / MEDIA).glob("[!t]*.*"))  # not the unfinished ones, tmp.…
@@ -160,10 +162,10 @@ class RunChecker:
         yield from damaged or [FileCheck(MEDIA, note=f"{len(files)} files verified")] * bool(files)
 
     def _clock(self) -> Iterator[FileCheck]:
-        path = self.folder / CLOCK
+        path = self.folder / CLOCK_FILE
         if path.exists():
             record = read_clock(path)
-            yield FileCheck(CLOCK, record.damage, f"{len(record.seconds)} lines verified")
+            yield FileCheck(CLOCK_FILE, record.damage, f"{len(record.seconds)} lines verified")
 
     def _summary(self) -> Iterator[FileCheck]:
         path = self.folder / SUMMARY
@@ -178,8 +180,8 @@ class RunChecker:
 
     def _fits_journals(self, saved: Checkpoint) -> bool:
         try:
-            for name, mark in journal_marks(saved).items():
-                Journal(self.folder / f"{name}.jsonl").verify(mark)
+            for name, snapshot in journal_snapshots(saved).items():
+                Journal(self.folder / f"{name}.jsonl").verify(snapshot)
         except DamagedJournal:
             return False
         return True

@@ -1,4 +1,4 @@
-"""A run's folder: its recipe, journals, checkpoints and summary. See docs/runs.md."""
+"""The folder of a run, with its recipe, journals, checkpoints and summary. See docs/runs.md."""
 
 from array import array
 from collections.abc import Collection, Mapping, Sequence
@@ -17,19 +17,19 @@ from grupo.recipe import Recipe
 from grupo.rollouts.replay_buffer import REPLAY_BUFFER, verify_segments
 from grupo.storage import checkpoint, strict_json
 from grupo.storage.atomic_files import make_folder, remove_unfinished, write_atomically
-from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, save_errors
+from grupo.storage.checkpoint import Checkpoint, CorruptRun, NoCheckpoint, explain_disk_errors
 from grupo.storage.fault_injection import kill_point
-from grupo.storage.journal import DamagedJournal, Journal, JournalMark
+from grupo.storage.journal import DamagedJournal, Journal, JournalSnapshot
 from grupo.storage.line_sums import LineSums
 from grupo.storage.lock import Lock
 from grupo.storage.manifest import InvalidCheckpoint
 from grupo.storage.media_files import FOLDER as MEDIA
-from grupo.storage.safetensors import gather_for_writer
+from grupo.storage.safetensors import join_collectives_of_writer
 from grupo.training.resume.recipe_file import (
     EarlierRecipe,
     ModelFile,
     RecipeFile,
-    model_files,
+    find_model_files,
     read_recipe_file,
 )
 from grupo.util.errors import ConfigError
@@ -38,38 +38,38 @@ from grupo.util.user_paths import no_run_message, shell_path
 LOCK = "lock"
 RECIPE = "recipe.json"
 SUMMARY = "summary.json"
-MERGED = "merged.safetensors"  # weights that a pipeline merged for the run before it began
+MERGED = "merged.safetensors"  # the merged weights from which a run of a pipeline starts
 CHECKPOINTS = "checkpoints"
 JOURNALS = ("metrics", "rollouts", "responses")
-JOURNAL_CHECKSUMS = "journal_checksums"  # tensors of a checkpoint: `LineSums` of each journal
+JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint with the `LineSums` of each journal
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of a run; only the process that holds its lock writes.
+    """The folder of a run, into which only the process that holds the folder's lock writes.
 
     Args:
-        folder: The run's folder.
+        folder: The path of the folder.
         recipe: The recipe of the run.
         fingerprint: Hash of the recipe as it is stored in `recipe.json`.
-        earlier: The recipes of the run before it was extended, in order.
-        writes: Whether this process writes; of several ranks only the first one does.
-        files: The GGUF files that the recipe names, as they were when the run began.
+        earlier_recipes: The recipes of the run before each of its extensions, oldest first.
+        is_writer: Whether this process writes. Of several ranks only the first one writes.
+        model_files: The GGUF files that the recipe names, with their checksums at the run's start.
     """
 
     folder: Path
     recipe: Recipe
     fingerprint: str
-    earlier: tuple[EarlierRecipe, ...] = ()
-    writes: bool = True
-    files: tuple[ModelFile, ...] = ()
+    earlier_recipes: tuple[EarlierRecipe, ...] = ()
+    is_writer: bool = True
+    model_files: tuple[ModelFile, ...] = ()
 
     @staticmethod
     def check_empty(folder: Path) -> None:
         """Raise `ConfigError` if the folder is not empty.
 
-        A lock and unfinished files, which a run that was killed at its start leaves, are allowed,
-        and so are merged weights that it starts from.
+        The folder may hold the merged weights from which the run starts. It may also hold a lock
+        and unfinished files, which a run leaves if it is killed before its recipe is written.
         """
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         entries = [x for x in names if x not in (LOCK, MERGED) and not x.startswith("tmp.")]
@@ -86,17 +86,17 @@ class RunFolder:
         Raises:
             ConfigError: The folder is not empty.
         """
-        contents = RecipeFile(recipe, files=model_files(recipe))
-        run = cls(folder, recipe, contents.fingerprint, files=contents.files)
-        with save_errors("The run is not begun"), ExitStack() as cleanup:
+        contents = RecipeFile(recipe, model_files=find_model_files(recipe))
+        run_folder = cls(folder, recipe, contents.fingerprint, model_files=contents.model_files)
+        with explain_disk_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
             lock = cleanup.enter_context(Lock(folder / LOCK))
             cls.check_empty(folder)  # again: another process may have started a run here meanwhile
             remove_unfinished(folder)
-            write_atomically(folder / RECIPE, contents.to_text(), point_prefix="begin/recipe")
+            write_atomically(folder / RECIPE, contents.to_text(), kill_point_prefix="begin/recipe")
             cleanup.pop_all()
-        return run, lock
+        return run_folder, lock
 
     @classmethod
     def open(cls, folder: Path) -> "RunFolder":
@@ -113,29 +113,40 @@ class RunFolder:
             folder,
             contents.recipe,
             contents.fingerprint,
-            contents.earlier,
-            files=contents.files,
+            contents.earlier_recipes,
+            model_files=contents.model_files,
         )
 
     @property
     def extended_at(self) -> int:
-        """The number of steps that were done before the run was last extended; 0 if it was not."""
-        return max((entry.step for entry in self.earlier), default=0)
+        """The number of steps that the run had done when it was last extended.
+
+        The number is 0 if the run was never extended.
+        """
+        return max((earlier.step for earlier in self.earlier_recipes), default=0)
 
     def recipe_at(self, step: int) -> Recipe:
-        """The recipe of the step that follows `step` steps; before an extension, the earlier one.
+        """Return the recipe of a step.
 
-        A step that was done before and is repeated after damage to a checkpoint has the same bits.
+        A step that the run did before an extension keeps its earlier recipe. If damage to a
+        checkpoint forces the run to repeat the step, the repeated step therefore has the same bits.
+
+        Args:
+            step: Number of the step, from 0.
         """
-        return next((entry.recipe for entry in self.earlier if step < entry.step), self.recipe)
+        earlier_recipes = (x.recipe for x in self.earlier_recipes if step < x.step)
+        return next(earlier_recipes, self.recipe)
 
     def check_model_files(self) -> None:
         """Raise `ConfigError` if a GGUF file that the recipe names is gone or has changed."""
-        for file in self.files:
-            file.check()
+        for model_file in self.model_files:
+            model_file.check()
 
     def lock(self) -> Lock:
-        """Lock the folder for writing; the lock of a process that died is taken over."""
+        """Lock the folder for writing, and remove unfinished files.
+
+        The lock of a process that has died is taken over.
+        """
         lock = Lock(self.folder / LOCK)
         kill_point("resume/locked")
         for folder in (self.folder, self.folder / CHECKPOINTS, self.folder / MEDIA):
@@ -157,8 +168,9 @@ class RunFolder:
     def journals(self) -> dict[str, Journal]:
         """The journals by name.
 
-        `metrics` has one line for each step, `rollouts` one for each rollout, and `responses` one
-        for each rollout of a logged group, with its responses.
+        The journal `metrics` has one line for each step, and `rollouts` has one line for each
+        rollout. The journal `responses` has one line for each rollout of a logged group, with the
+        rollout's responses.
         """
         return {name: Journal(self.folder / f"{name}.jsonl") for name in JOURNALS}
 
@@ -174,12 +186,12 @@ class RunFolder:
         Args:
             step: Number of the step, from 1.
             metrics: The metrics of the step.
-            rollouts: Records of its rollouts.
-            responses: Records of the responses of its logged rollouts.
+            rollouts: Records of the rollouts of the step.
+            responses: Records of the rollouts of the logged groups, with their responses.
         """
-        if not self.writes:
+        if not self.is_writer:
             return
-        with save_errors(f"Step {step} is not logged"):
+        with explain_disk_errors(f"Step {step} is not logged"):
             self.journals["responses"].append(*responses)
             self.journals["rollouts"].append(*rollouts)
             kill_point("step/logging")
@@ -192,24 +204,24 @@ class RunFolder:
         data: Mapping[str, Any],
         keep_steps: Collection[int] = (),
     ) -> None:
-        """Save a checkpoint with the current marks of the journals, and remove older ones.
+        """Save a checkpoint with snapshots of the journals, and remove older checkpoints.
 
         Args:
             step: The number of steps that are done.
             tensors: Mappings of tensors by name; each becomes a file.
             data: JSON data.
-            keep_steps: Steps whose checkpoints stay besides the newest ones.
+            keep_steps: Steps whose checkpoints are kept in addition to the newest checkpoints.
         """
-        if not self.writes:
-            for tree in tensors.values():
-                gather_for_writer(tree)
+        if not self.is_writer:
+            for file_tensors in tensors.values():
+                join_collectives_of_writer(file_tensors)
             return
-        with save_errors(f"Step {step} is not saved"):
+        with explain_disk_errors(f"Step {step} is not saved"):
             for journal in self.journals.values():
                 journal.fsync()
-        marks = {name: journal.mark(step) for name, journal in self.journals.items()}
-        lengths = {name: mark.length for name, mark in marks.items()}
-        checksums = {name: _to_tensor(mark.sums) for name, mark in marks.items()}
+        snapshots = {name: journal.snapshot(step) for name, journal in self.journals.items()}
+        lengths = {name: snapshot.length for name, snapshot in snapshots.items()}
+        checksums = {name: _to_tensor(snapshot.sums) for name, snapshot in snapshots.items()}
         checkpoint.save(
             self.folder / CHECKPOINTS,
             step,
@@ -222,96 +234,106 @@ class RunFolder:
     def load(self) -> Checkpoint:
         """Load the newest complete checkpoint and truncate the journals to its step.
 
-        A checkpoint is not used if a line before its mark is damaged: the steps after an older
-        checkpoint are run again and write the same lines.
+        If a journal line is damaged that was written before the newest checkpoint, an older
+        checkpoint is loaded. The run then repeats the steps after it and writes the same lines.
 
         Raises:
-            NoCheckpoint: The run was never saved; its journals are emptied.
-            CorruptRun: The run has been saved, and its checkpoints are missing or damaged.
+            NoCheckpoint: The run was never saved. The journals are emptied.
+            CorruptRun: The run was saved, and its checkpoints are missing or damaged.
             ConfigError: The checkpoints belong to another recipe.
         """
         try:
             saved = checkpoint.load(self.folder / CHECKPOINTS, self.check_files)
         except NoCheckpoint:
             self.check_no_lost_checkpoint()
-            self._truncate_journals(dict.fromkeys(JOURNALS, JournalMark()))
+            self._truncate_journals(dict.fromkeys(JOURNALS, JournalSnapshot()))
             raise
-        self._truncate_journals(journal_marks(saved))
+        self._truncate_journals(journal_snapshots(saved))
         return saved
 
     def check_files(self, saved: Checkpoint) -> None:
-        """Check that a checkpoint belongs to the recipe, and journals and replay buffer to it.
+        """Check that a checkpoint fits the recipe, the journals and the replay buffer of the run.
 
         Raises:
-            InvalidCheckpoint: A line that was written before the checkpoint is damaged or lost.
+            InvalidCheckpoint: A line that was written before the checkpoint is damaged or lost, or
+                the checkpoint holds a step that its recipe did not reach before an extension.
             ConfigError: The checkpoint belongs to another recipe.
         """
-        last_steps = {entry.fingerprint: entry.step for entry in self.earlier}
+        last_steps = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
         last_steps[self.fingerprint] = saved.step
         if (fingerprint := saved.data["fingerprint"]) not in last_steps:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
         if saved.step > last_steps[fingerprint]:
-            extended = f"the run was extended with another recipe at step {last_steps[fingerprint]}"
-            raise InvalidCheckpoint(f"step {saved.step}, but {extended}")
-        for name, mark in journal_marks(saved).items():
+            raise InvalidCheckpoint(
+                f"it holds step {saved.step} of a recipe that the run left at step"
+                f" {last_steps[fingerprint]}, when it was extended with another recipe"
+            )
+        for name, snapshot in journal_snapshots(saved).items():
             try:
-                self.journals[name].verify(mark)
+                self.journals[name].verify(snapshot)
             except DamagedJournal as problem:
                 raise InvalidCheckpoint(str(problem)) from problem
         verify_segments(self.folder, saved.tensors.get(REPLAY_BUFFER, {}))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
-        if not self.writes:
+        if not self.is_writer:
             return
-        with save_errors("The summary is not written"):
+        with explain_disk_errors("The summary is not written"):
             write_atomically(
-                self.folder / SUMMARY, strict_json.to_json(summary), point_prefix="run/summary"
+                self.folder / SUMMARY, strict_json.to_json(summary), kill_point_prefix="run/summary"
             )
 
     def check_no_lost_checkpoint(self) -> None:
-        """Raise `CorruptRun` if the journals are longer than a run without checkpoint can be."""
-        # lines are counted, not parsed: a power cut may have torn them
+        """Raise `CorruptRun` if more steps were logged than a run logs before its first checkpoint.
+
+        A run saves its first checkpoint after at most `save_every` steps.
+        """
         path = self.journals["metrics"].path
+        # counting line breaks does not parse the lines, which a power cut may have damaged
         num_logged = path.read_bytes().count(b"\n") if path.exists() else 0
-        recipes = (self.recipe, *(entry.recipe for entry in self.earlier))
+        recipes = (self.recipe, *(earlier.recipe for earlier in self.earlier_recipes))
         if num_logged > max(recipe.save_every for recipe in recipes):
             raise CorruptRun(
                 f"run: {num_logged} steps were logged in {self.folder}, and its checkpoints are"
                 " missing. Restore them, or start a new run in another folder."
             )
 
-    def _truncate_journals(self, marks: Mapping[str, JournalMark]) -> None:
-        if not self.writes:
+    def _truncate_journals(self, snapshots: Mapping[str, JournalSnapshot]) -> None:
+        if not self.is_writer:
             return
-        for name, mark in marks.items():
-            self.journals[name].truncate(mark)
+        for name, snapshot in snapshots.items():
+            self.journals[name].truncate(snapshot)
             kill_point(f"resume/cut/{name}")
 
 
-def journal_marks(saved: Checkpoint) -> dict[str, JournalMark]:
-    """The state of each journal when a checkpoint was saved, by its name."""
+def journal_snapshots(saved: Checkpoint) -> dict[str, JournalSnapshot]:
+    """Return the snapshot of each journal in a checkpoint, by the name of the journal."""
     lengths = saved.data["lengths"]
     checksums = saved.tensors[JOURNAL_CHECKSUMS]
     return {
-        name: JournalMark(saved.step, lengths[name], _to_sums(checksums[name])) for name in JOURNALS
+        name: JournalSnapshot(saved.step, lengths[name], _to_sums(checksums[name]))
+        for name in JOURNALS
     }
 
 
 def _to_tensor(sums: LineSums) -> Tensor:
-    """The sums of the blocks in two columns, after the number of lines: (1 + blocks, 2)."""
-    rows = [(sums.num_lines, 0), *zip(sums.crcs, sums.weighted, strict=True)]
+    """Return the sums as a tensor of the shape (1 + blocks, 2).
+
+    The first row holds the number of lines, and each other row holds the two sums of a block.
+    """
+    rows = [(sums.num_lines, 0), *zip(sums.crcs, sums.index_weighted_crcs, strict=True)]
     return torch.tensor(rows, dtype=torch.int64)
 
 
 def _to_sums(rows: Tensor) -> LineSums:
     num_lines = int(rows[0, 0])
-    crcs, weighted = rows[1:].T.tolist()
-    return LineSums(num_lines, array("q", crcs), array("q", weighted))
+    crcs, index_weighted_crcs = rows[1:].T.tolist()
+    return LineSums(num_lines, array("q", crcs), array("q", index_weighted_crcs))
 
 
 def unused_folder() -> Path:
-    """A path under `runs/` that does not exist, named by date and time."""
+    """Return a path under `runs/` that does not exist, named by date and time."""
     stem = datetime.now().strftime("%Y%m%d-%H%M%S")
     names = (Path("runs") / f"{stem}{tail}" for tail in ("", *(f"-{i}" for i in range(2, 1000))))
     return next(name for name in names if not name.exists())

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from grupo.algo.optimizers.averaging import AveragingOptimizer, averaged_weights
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
-from grupo.core.controllers import GROUP_REWARD
+from grupo.core.controllers import GROUP_REWARD_METRIC
 from grupo.core.types import Group, Task
 from grupo.method import Method
 from grupo.models.aux_heads import head_weights, load_head_weights
@@ -23,26 +23,26 @@ from grupo.rollouts.history import History
 from grupo.rollouts.replay_buffer import REPLAY_BUFFER, ReplayBuffer
 from grupo.storage.checkpoint import Checkpoint
 from grupo.training.collect.async_rollouts import AsyncRolloutQueue
-from grupo.training.collect.unfinished_groups import UnfinishedGroup, restored_groups
-from grupo.training.resume.step_clock import Clock, MeasuredClock
+from grupo.training.collect.unfinished_groups import GroupInProgress, restored_groups
+from grupo.training.resume.step_clock import Clock, UnrecordedClock
 from grupo.training.stopping import StopInputs
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.sharded_tensors import sharded_like
 
 
 class State:
-    """The state that changes during a run; a checkpoint holds it, and nothing else is needed.
+    """The state that changes during a run; a checkpoint holds the complete state.
 
-    Random generators are not part of it: every stream is derived from the seed, a name and the
-    step.
+    The state has no random generators, because every random stream is derived from the seed, a name
+    and the step.
 
     Args:
         policy: The policy that is trained.
         optimizers: Optimizers by the name of their file in a checkpoint.
         aux_models: The reference policy and other auxiliary models.
         tasks: The training tasks.
-        history: Earlier groups, as the method reads them.
-        replay_buffer: Stored rollouts, if the method replays those of all tasks.
+        history: The record of earlier groups that the method reads.
+        replay_buffer: Rollouts of earlier steps, from which `Method.replay` chooses.
         ema_weights: The moving average of the weights; empty unless the recipe has an `ema`.
         clock: Counts the seconds of steps.
     """
@@ -57,14 +57,14 @@ class State:
         history: History,
         replay_buffer: ReplayBuffer,
         ema_weights: dict[str, Tensor],
-        clock: Clock = MeasuredClock(),
+        clock: Clock = UnrecordedClock(),
     ) -> None:
         self.policy = policy
         self.optimizers = optimizers
         self.aux_models = aux_models
         self.tasks = tasks
         self.rollout_queue = AsyncRolloutQueue()
-        self.unfinished_groups: tuple[UnfinishedGroup, ...] = ()  # continued in the next step
+        self.unfinished_groups: tuple[GroupInProgress, ...] = ()  # the next step continues them
         self.history = history
         self.replay_buffer = replay_buffer
         self.ema_weights = ema_weights
@@ -73,21 +73,22 @@ class State:
         self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
         self.generated_tokens = 0
         self.failed_rollouts = 0
-        self.seconds = 0.0  # of steps and evaluations
-        self.ledger: dict[str, float] = {}  # sums of the `tokens/`, `time/` and `usage/` metrics
+        self.total_seconds = 0.0  # of all steps and evaluations
+        # sums over the run of the `tokens/`, `time/` and `usage/` metrics, by name
+        self.metric_totals: dict[str, float] = {}
         self.training_seconds = 0.0  # of all steps, without evaluations
-        self.sampler_mismatch = math.inf  # last measured, in nats; see docs/metrics.md
-        self.kl = math.nan  # of the last step, as `early_stopping.kl_metric` measures it
-        self.stop_reason = ""  # of a finished run
+        self.sampler_mismatch = math.inf  # the last measured mean difference, in nats
+        self.kl = math.nan  # `early_stopping.kl_metric` of the last step, in nats per token
+        self.stop_reason = ""  # "" until the run has finished
         self.finished = False
 
     def record_collected(
-        self, tasks_drawn: int, unfinished_groups: tuple[UnfinishedGroup, ...]
+        self, tasks_drawn: int, unfinished_groups: tuple[GroupInProgress, ...]
     ) -> None:
         """Record that the groups of a step were collected.
 
         Args:
-            tasks_drawn: Number of tasks drawn in the run.
+            tasks_drawn: Number of tasks drawn in the run, up to and including this step.
             unfinished_groups: The groups that the next step continues.
         """
         self.history.tasks_drawn = tasks_drawn
@@ -101,7 +102,7 @@ class State:
         Args:
             groups: All groups that the step generated.
             metrics: The metrics of the step.
-            method: Its declarations choose the replays and metrics that are kept.
+            method: The method declares the rollouts and the metrics that the history keeps.
             kl: The KL divergence that `early_stopping.max_kl` limits, in nats per token, or NaN.
 
         Raises:
@@ -111,56 +112,61 @@ class State:
         self.history.append_groups(
             self.step,
             groups,
-            requires.replays,
+            requires.task_replays,
             keep_demonstrations=requires.demonstrations > 0,
         )
         names = method.controlled_metrics
-        self.history.append_metrics(_controlled_metrics(metrics, names - {GROUP_REWARD}))
-        if GROUP_REWARD in names:
+        controlled_metrics = _controlled_metrics(metrics, names - {GROUP_REWARD_METRIC})
+        self.history.append_metrics(controlled_metrics)
+        if GROUP_REWARD_METRIC in names:
             self.history.append_group_rewards(groups)
         self.aux_models.update_reference(self.step + 1, self.policy)
         self.generated_tokens += int(metrics["tokens/generated"])
         self.failed_rollouts += int(metrics["rollouts/failed"])
-        self.seconds += metrics["time/step"]
-        self.training_seconds += self.clock.count(self.step + 1, metrics["time/step"])
+        step_seconds = metrics["time/step"]
+        self.total_seconds += step_seconds
+        self.training_seconds += self.clock.counted_seconds(self.step + 1, step_seconds)
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
         for name, value in metrics.items():
             if name.startswith(("time/", "tokens/", "usage/")):
-                self.ledger[name] = self.ledger.get(name, 0.0) + value
+                self.metric_totals[name] = self.metric_totals.get(name, 0.0) + value
         self.kl = kl
         self.step += 1
 
     def record_evaluation(
-        self, label: str, result: EvalResult, seconds: float, usage: Mapping[str, float]
+        self, label: str, result: EvalResult, seconds: float, external_usage: Mapping[str, float]
     ) -> None:
-        """Record an evaluation; its tokens and its usage are apart from those of training.
+        """Record an evaluation.
+
+        The tokens and the external usage of evaluations are summed under separate names, and not
+        together with those of training.
 
         Args:
             label: Name of the evaluation.
-            result: Its scores.
-            seconds: Its duration.
-            usage: The counts of work that its rewards did elsewhere.
+            result: The scores of the evaluation.
+            seconds: The duration of the evaluation.
+            external_usage: Counts of work that rewards did outside this process, by name.
         """
         self.eval_scores[label] = result.to_data()
-        self.seconds += seconds
+        self.total_seconds += seconds
         counts = {"tokens/evaluation": float(result.num_generated_actions)}
-        counts |= {f"usage/evaluation/{name}": value for name, value in usage.items()}
+        counts |= {f"usage/evaluation/{name}": value for name, value in external_usage.items()}
         for name, value in counts.items():
-            self.ledger[name] = self.ledger.get(name, 0.0) + value
+            self.metric_totals[name] = self.metric_totals.get(name, 0.0) + value
 
     def stop_inputs(self) -> StopInputs:
-        """The numbers that decide whether the run ends."""
+        """Return the numbers that decide whether the run ends."""
         return StopInputs(
             self.step, self.eval_scores, self.generated_tokens, self.training_seconds, self.kl
         )
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
-        """The tensors of a checkpoint, by file.
+        """Return the tensors of a checkpoint: for each file, a mapping of tensors by name.
 
-        `weights` are those that are evaluated and exported. An optimizer that computes gradients
-        at other weights has these in its own file.
+        The file `weights` holds the weights that are evaluated and exported. An averaging optimizer
+        computes gradients at other weights, and the optimizer's file holds those.
         """
         optimizers = {name: optimizer_tensors(opt) for name, opt in self.optimizers.items()}
         weights, aux_heads = self._evaluated_weights()
@@ -178,7 +184,10 @@ class State:
         }
 
     def _evaluated_weights(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-        """The weights of the policy and of its heads, copied if training uses other ones."""
+        """Return the weights of the policy and of its heads that are evaluated and exported.
+
+        The weights are copies if the gradients are computed at other weights.
+        """
         optimizers = self.optimizers.values()
         weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)
         if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
@@ -187,14 +196,14 @@ class State:
             return _copied(weights), _copied(aux_heads)
 
     def data(self) -> dict[str, Any]:
-        """The plain data of a checkpoint."""
+        """Return the plain data of a checkpoint: data that JSON can hold."""
         return {
             "history": self.history.to_data(),
-            **{name: entry.value(self) for name, entry in ENTRIES.items()},
+            **{name: field.read(self) for name, field in DATA_FIELDS.items()},
         }
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore everything that `tensors` and `data` saved."""
+        """Restore the tensors and the plain data of a checkpoint."""
         tensors = checkpoint.tensors
         data = checkpoint.data
         self.policy.load(tensors["weights"])
@@ -204,22 +213,29 @@ class State:
         self.aux_models.restore(tensors.get("reference", {}))
         for name, average in self.ema_weights.items():
             average.copy_(sharded_like(average, tensors["ema"][name]))
-        folds = self.history.task_histories.folds, self.history.source_histories.folds
-        self.history = History.from_data(data["history"], tensors["history"], *folds)
+        self.history = History.from_data(
+            data["history"],
+            tensors["history"],
+            self.history.task_histories.statistics,
+            self.history.source_histories.statistics,
+        )
         self.replay_buffer.restore(tensors.get(REPLAY_BUFFER, {}))
         self.step = checkpoint.step
-        for name, entry in ENTRIES.items():
-            entry.restore(self, data[name])
-        if checkpoint.notes:  # a finished run saves again, in place of the damaged checkpoint
-            self.finished = False
+        for name, field in DATA_FIELDS.items():
+            field.write(self, data[name])
+        if checkpoint.skipped_checkpoints:
+            self.finished = False  # so that a finished run replaces its damaged checkpoint
 
     def finish(self, reason: str) -> None:
-        """Record that the run has ended, and why."""
+        """Record that the run has ended, and the reason."""
         self.stop_reason = reason
         self.finished = True
 
     def reopen(self) -> None:
-        """Continue a run that was extended: its last evaluation becomes one during training."""
+        """Mark a run that was extended as not finished.
+
+        The final evaluation gets the label of an evaluation during training.
+        """
         self.finished = False
         self.stop_reason = ""
         self.eval_scores = {
@@ -229,48 +245,50 @@ class State:
 
 
 @dataclass(frozen=True)
-class StateEntry:
-    """An entry of the plain data of a checkpoint.
+class DataField:
+    """A field of the plain data of a checkpoint.
 
     Args:
-        value: Returns the entry of a state.
-        restore: Puts the entry back into a state.
+        read: Reads the value of the field from a state.
+        write: Writes the value of the field into a state.
     """
 
-    value: Callable[[State], Any]
-    restore: Callable[[State, Any], None]
+    read: Callable[[State], Any]
+    write: Callable[[State, Any], None]
 
 
-def _attributes(*names: str) -> dict[str, StateEntry]:
-    """The entries of attributes that are plain data themselves."""
+def _attributes(*names: str) -> dict[str, DataField]:
+    """Return the fields of attributes of the state that are plain data."""
     return {
-        name: StateEntry(
+        name: DataField(
             attrgetter(name), lambda state, value, name=name: setattr(state, name, copy(value))
         )
         for name in names
     }
 
 
-def _restore_microbatch(state: State, tokens: int) -> None:
+def _write_tokens_per_microbatch(state: State, tokens: int) -> None:
     state.policy.tokens_per_microbatch = tokens
 
 
-def _restore_unfinished(state: State, data: Sequence[Any]) -> None:
+def _write_unfinished_groups(state: State, data: Sequence[Any]) -> None:
     state.unfinished_groups = restored_groups(data, state.tasks)
 
 
-ENTRIES: Mapping[str, StateEntry] = {  # the plain data of a checkpoint beside the history
-    **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "seconds"),
-    **_attributes("training_seconds", "ledger", "sampler_mismatch"),
-    "tokens_per_microbatch": StateEntry(
-        lambda state: state.policy.tokens_per_microbatch, _restore_microbatch
+# all plain data of a checkpoint except the history
+DATA_FIELDS: Mapping[str, DataField] = {
+    **_attributes("eval_scores", "generated_tokens", "failed_rollouts", "total_seconds"),
+    **_attributes("training_seconds", "metric_totals", "sampler_mismatch"),
+    "tokens_per_microbatch": DataField(
+        lambda state: state.policy.tokens_per_microbatch, _write_tokens_per_microbatch
     ),
-    "rollout_queue": StateEntry(
+    "rollout_queue": DataField(
         lambda state: state.rollout_queue.to_data(),
         lambda state, data: state.rollout_queue.from_data(data, state.tasks),
     ),
-    "unfinished_groups": StateEntry(
-        lambda state: [group.to_data() for group in state.unfinished_groups], _restore_unfinished
+    "unfinished_groups": DataField(
+        lambda state: [group.to_data() for group in state.unfinished_groups],
+        _write_unfinished_groups,
     ),
     **_attributes("kl", "stop_reason", "finished"),
 }
@@ -281,9 +299,10 @@ def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _controlled_metrics(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
-    """The finite ones among the metrics that controllers read.
+    """Return the metrics that controllers read, without NaN and infinite values.
 
-    Metrics of updates are absent from a step that trained on nothing.
+    A step that trained on no groups has no metrics of updates, such as "loss". Only in a step with
+    updates is an absent metric an error.
     """
     for name in names:
         if name not in metrics and "loss" in metrics:

@@ -1,8 +1,8 @@
-"""The clock of a run: seconds of each step, written down so that a resumed run repeats them.
+"""The clock of a run: seconds of each step, recorded so that a resumed run repeats them.
 
 With `early_stopping.max_seconds`, the end of a run and its schedules depend on the time of its
-steps. A resumed run repeats the steps since its checkpoint: they count the seconds that they took
-at first, so that every decision that was made from them is made again.
+steps. A resumed run repeats the steps since its checkpoint. A repeated step counts the seconds of
+its first run, so that every decision from these seconds is repeated, too.
 """
 
 import zlib
@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from grupo.core.component import component
 from grupo.storage import strict_json
-from grupo.storage.checkpoint import save_errors
-from grupo.storage.journal import Journal, JournalMark
+from grupo.storage.checkpoint import explain_disk_errors
+from grupo.storage.journal import Journal, JournalSnapshot
 
-CLOCK = "clock.jsonl"
+CLOCK_FILE = "clock.jsonl"
 
 
 @component
@@ -38,36 +38,41 @@ class Clock(Protocol):
     """Counts the seconds of steps."""
 
     def restore(self) -> str:
-        """Read seconds that were recorded; returns a message if some are damaged."""
+        """Read the recorded seconds; returns a message if some are damaged."""
         ...
 
-    def count(self, step: int, measured: float) -> float:
-        """The seconds that count for a step, from its number and those measured now."""
+    def counted_seconds(self, step: int, measured: float) -> float:
+        """The seconds that count for a step.
+
+        Args:
+            step: The step that has ended, from 1.
+            measured: The seconds that the step took now.
+        """
         ...
 
 
-class MeasuredClock:
-    """Counts the seconds as they are measured, and records nothing."""
+class UnrecordedClock:
+    """Counts the measured seconds and records nothing."""
 
     def restore(self) -> str:
         return ""
 
-    def count(self, step: int, measured: float) -> float:
+    def counted_seconds(self, step: int, measured: float) -> float:
         return measured
 
 
-class StepClock:
-    """Counts the seconds of steps as they were measured when each step first ran.
+class RecordedClock:
+    """Records the seconds of each step when it first runs, and counts these when it is repeated.
 
     Args:
         path: The file of the seconds of each step; unlike a journal it is not truncated to a
             checkpoint.
-        writes: Whether this process writes the file.
+        is_writer: Whether this process writes the file.
     """
 
-    def __init__(self, path: Path, *, writes: bool = True) -> None:
+    def __init__(self, path: Path, *, is_writer: bool = True) -> None:
         self.journal = Journal(path)
-        self.writes = writes
+        self.is_writer = is_writer
         self.seconds: dict[int, float] = {}  # of each step that ran before
 
     def restore(self) -> str:
@@ -78,18 +83,18 @@ class StepClock:
         """
         record = read_clock(self.journal.path)
         self.seconds = dict(enumerate(record.seconds, 1))
-        if self.writes and (record.damage or record.torn_bytes):
-            with save_errors("The run is not resumed"):
-                self.journal.truncate(JournalMark(length=record.length))
+        if self.is_writer and (record.damage or record.torn_bytes):
+            with explain_disk_errors("The run is not resumed"):
+                self.journal.truncate(JournalSnapshot(length=record.length))
         consequence = "; schedules and the end of the run count new times from there on"
         return f"{record.damage}{consequence}" if record.damage else ""
 
-    def count(self, step: int, measured: float) -> float:
-        """The seconds that count for a step: those of its first run, or those measured now.
+    def counted_seconds(self, step: int, measured: float) -> float:
+        """The seconds that count for a step: the recorded seconds, or else the measured ones.
 
         Args:
             step: The step that has ended, from 1.
-            measured: The seconds that it took now.
+            measured: The seconds that the step took now.
         """
         if step not in self.seconds:
             self._write({"step": step, "seconds": measured})
@@ -97,8 +102,8 @@ class StepClock:
         return self.seconds[step]
 
     def _write(self, record: dict[str, Any]) -> None:
-        if self.writes:
-            with save_errors(f"The time of step {record['step']} is not written"):
+        if self.is_writer:
+            with explain_disk_errors(f"The time of step {record['step']} is not written"):
                 self.journal.append({**record, "crc32": _checksum(record)})
 
 

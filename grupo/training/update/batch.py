@@ -62,8 +62,8 @@ class BatchBuilder:
         rank = collected.rank_of_rows(batch.rollout)
         return replace(batch, inputs={**batch.inputs, **reprompted, "row": row, "rank": rank})
 
-    def measure(self, batch: Batch) -> Batch:
-        """A batch with the signals that the method reads; its old log-probs are kept."""
+    def add_method_signals(self, batch: Batch) -> Batch:
+        """Return a batch with the signals that the method reads and the same old log-probs."""
         return self.run_forward_passes(partial(self._with_method_signals, batch))
 
     def _with_signals(self, batch: Batch) -> Batch:

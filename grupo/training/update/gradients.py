@@ -1,4 +1,8 @@
-"""From a batch to gradients: micro-batches, and two backward passes if the loss couples rows."""
+"""From a batch to the gradients of the policy's parameters, one micro-batch after the other.
+
+Each micro-batch has one backward pass. If the loss couples rows, the loss of the whole minibatch
+has a backward pass before the micro-batches.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,10 +16,18 @@ from grupo.core.interfaces import SignalModel
 from grupo.core.signal_names import CURRENT, GROUP_SIGNALS, is_comparison, split_name
 from grupo.distributed.assignment import balance_rows
 from grupo.distributed.base import SINGLE_RANK, Ranks
-from grupo.distributed.exchange import collective_passes, exchange_json, out_of_memory_on_all
+from grupo.distributed.exchange import (
+    exchange_json,
+    raise_out_of_memory_on_all_ranks,
+    report_sharded_out_of_memory,
+)
 from grupo.distributed.phase import Phase
 from grupo.method import Method
-from grupo.training.update.policy_device import PassResult, WeightedBatch, read_results
+from grupo.training.update.policy_device import (
+    MicrobatchResult,
+    WeightedBatch,
+    copy_results_to_cpu,
+)
 from grupo.training.update.update_metrics import TokenHook, UpdateMetrics
 from grupo.util.device_copies import to_device
 
@@ -29,11 +41,14 @@ class MicrobatchSignalModel(SignalModel, Protocol):
 
     @property
     def is_sharded(self) -> bool:
-        """Whether ranks divide its weights, so that they need equal numbers of backward passes."""
+        """Whether the ranks divide the model's weights.
+
+        The ranks of a sharded model need equal numbers of micro-batches.
+        """
         ...
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
-        """Row indices of micro-batches; every row occurs once."""
+        """The row indices of each micro-batch; every row is in one micro-batch."""
         ...
 
 
@@ -45,15 +60,15 @@ def add_signals(
     names: Collection[str],
     ranks: Ranks = SINGLE_RANK,
 ) -> Batch:
-    """The batch with further measured signals.
+    """Return the batch with the named signals, computed without gradients.
 
     Args:
-        policy: Computes its own signals, and comparisons with other models such as `jsd@ref`.
-        models: Auxiliary models by name: `logp@ref` is the signal `logp` of `models["ref"]`, and
-            `logp@current` that of `policy` as it is now.
-        batch: The batch; signals that it already has are not computed again.
+        policy: Computes signals of the policy, and comparisons with other models such as `jsd@ref`.
+        models: Auxiliary models by name. `logp@ref` is the signal `logp` of `models["ref"]`, and
+            `logp@current` is the signal `logp` of `policy` at the start of the step.
+        batch: The batch. Signals that it already has are not computed again.
         names: Names of the signals.
-        ranks: The processes that share the rows; every rank returns the signals of all.
+        ranks: The processes that share the rows; every rank returns the signals of all rows.
     """
     for name in sorted(set(names) - set(batch.signals)):
         signal, model = split_name(name)
@@ -64,8 +79,8 @@ def add_signals(
             model_signal = signal
         by_group = model_signal in GROUP_SIGNALS
         if by_group:
-            own = list(_groups_of_rows(batch))[ranks.rank :: ranks.size]
-            values = _evaluate_rows(signal_model, batch, [model_signal], own, ranks)
+            own_row_groups = list(_groups_of_rows(batch))[ranks.rank :: ranks.size]
+            values = _evaluate_rows(signal_model, batch, [model_signal], own_row_groups, ranks)
         else:
             values = evaluate_all(policy, signal_model, batch, [model_signal], ranks)
         batch = batch.with_signals({name: values[model_signal]})
@@ -73,7 +88,10 @@ def add_signals(
 
 
 def _groups_of_rows(batch: Batch) -> Iterator[Tensor]:
-    """The rows of each group, for signals that depend on all of them, whatever their number."""
+    """Yield the row indices of each group, for signals that depend on all rows of a group.
+
+    The rows of a group are evaluated together, even if they are more than fit in a micro-batch.
+    """
     for group in batch.row_group.unique():
         yield (batch.row_group == group).nonzero()[:, 0]
 
@@ -86,52 +104,49 @@ def evaluate_all(
     names: Collection[str],
     ranks: Ranks = SINGLE_RANK,
 ) -> SignalDict:
-    """Signals of every row without gradients, in the micro-batches of `policy`."""
-    own = _own_microbatches(policy, batch, ranks)
-    return _evaluate_rows(signal_model, batch, names, own, ranks)
-
-
-def _own_microbatches(policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks) -> list[Tensor]:
-    """Row indices of the micro-batches that this rank evaluates."""
-    return _microbatches_by_rank(policy, batch, ranks)[ranks.rank]
+    """Return signals of every row, computed without gradients in the micro-batches of `policy`."""
+    own_microbatches = _microbatches_by_rank(policy, batch, ranks)[ranks.rank]
+    return _evaluate_rows(signal_model, batch, names, own_microbatches, ranks)
 
 
 def _microbatches_by_rank(
     policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks
 ) -> list[list[Tensor]]:
-    """Row indices of the micro-batches that each rank evaluates.
+    """Return the row indices of the micro-batches that each rank evaluates.
 
     Each rank divides the rows that it generated, because the division depends on which activations
-    its caches hold. Then all ranks balance the same micro-batches.
+    the rank's caches hold. Then all ranks balance the same micro-batches.
     """
     if ranks.size == 1:
         return [list(policy.microbatches(batch))]
-    rows = (_ranks_of_rows(batch, ranks) == ranks.rank).nonzero()[:, 0]
-    own = [rows[part].tolist() for part in policy.microbatches(batch.select_rows(rows))]
-    by_rank = exchange_json(ranks, own, Phase.MICROBATCHES_CHOSEN)
-    microbatches = [[torch.tensor(part, dtype=torch.int64) for part in parts] for parts in by_rank]
+    own_rows = (_ranks_of_rows(batch, ranks) == ranks.rank).nonzero()[:, 0]
+    own_batch = batch.select_rows(own_rows)
+    own_microbatches = [own_rows[rows].tolist() for rows in policy.microbatches(own_batch)]
+    by_rank = exchange_json(ranks, own_microbatches, Phase.MICROBATCHES_CHOSEN)
+    microbatches = [[torch.tensor(rows, dtype=torch.int64) for rows in lists] for lists in by_rank]
     return balance_rows(microbatches, batch.mask.sum(1))
 
 
-def _backward_passes(
+def _microbatches_with_factors(
     policy: MicrobatchSignalModel, batch: Batch, ranks: Ranks
 ) -> list[tuple[Tensor, float]]:
-    """Row indices of this rank's micro-batches, each with the factor 1 of its loss.
+    """Return the row indices of each micro-batch of this rank, with a factor of its loss.
 
-    All ranks of a sharded policy gather weights in each pass: a rank with fewer micro-batches than
-    another evaluates the shortest row of the batch, with the factor 0.
+    The factor is 1, except for the additional micro-batches of a sharded policy. The ranks of a
+    sharded policy gather weights for each micro-batch and therefore need equal numbers of them. A
+    rank with fewer micro-batches evaluates the shortest row of the batch with the factor 0.
     """
     by_rank = _microbatches_by_rank(policy, batch, ranks)
-    passes = [(rows, 1.0) for rows in by_rank[ranks.rank]]
+    microbatches = [(rows, 1.0) for rows in by_rank[ranks.rank]]
     if policy.is_sharded:
-        missing = max(map(len, by_rank)) - len(passes)
-        shortest = batch.mask.sum(1).argmin()[None] if missing else torch.tensor([])
-        passes += [(shortest, 0.0)] * missing
-    return passes
+        num_missing = max(map(len, by_rank)) - len(microbatches)
+        shortest = batch.mask.sum(1).argmin()[None] if num_missing else torch.tensor([])
+        microbatches += [(shortest, 0.0)] * num_missing
+    return microbatches
 
 
 def _ranks_of_rows(batch: Batch, ranks: Ranks) -> Tensor:
-    """The rank that generated each row; any, if that is not known."""
+    """Return the rank that generated each row, or a rank in turn if it is not known."""
     if isinstance(batch.inputs, Mapping) and "rank" in batch.inputs:
         return batch.inputs["rank"]
     return torch.arange(len(batch.mask)) % ranks.size
@@ -141,21 +156,28 @@ def _evaluate_rows(
     signal_model: SignalModel,
     batch: Batch,
     names: Collection[str],
-    own: Sequence[Tensor],
+    own_microbatches: Sequence[Tensor],
     ranks: Ranks,
 ) -> SignalDict:
-    """Signals of the rows of this rank, added to those of the others, which are 0 here."""
-    out = {name: torch.zeros_like(batch.old_logp) for name in names}
-    with out_of_memory_on_all(ranks):
-        for rows in own:
+    """Return the signals of the rows of all ranks.
+
+    This rank evaluates only its own micro-batches, and its values of other rows are 0. The sum over
+    the ranks therefore has the values of all rows.
+    """
+    all_signals = {name: torch.zeros_like(batch.old_logp) for name in names}
+    with raise_out_of_memory_on_all_ranks(ranks):
+        for rows in own_microbatches:
             signals = signal_model.signals(batch.select_rows(rows), names)
             for name in names:
                 device = signals[name].device
-                out[name] = to_device(out[name], device)  # read when all rows are queued
-                out[name][to_device(rows, device)] = signals[name].to(out[name])
-        out = {name: values.to(batch.old_logp.device) for name, values in out.items()}
-    ranks.sum(list(out.values()), Phase.SIGNALS_EVALUATED)
-    return SignalDict(out)
+                # the values stay on the device until all rows are queued: no row waits for a copy
+                values = to_device(all_signals[name], device)
+                values[to_device(rows, device)] = signals[name].to(values)
+                all_signals[name] = values
+        device = batch.old_logp.device
+        all_signals = {name: values.to(device) for name, values in all_signals.items()}
+    ranks.sum(list(all_signals.values()), Phase.SIGNALS_EVALUATED)
+    return SignalDict(all_signals)
 
 
 def accumulate_gradients(
@@ -167,20 +189,27 @@ def accumulate_gradients(
     measure_all_rows: bool = False,
     ranks: Ranks = SINGLE_RANK,
 ) -> dict[str, float]:
-    """Add the gradient of sum(weight x loss) to the policy's parameters; returns metrics.
+    """Add the gradient of a minibatch's loss to the policy's parameters, and return metrics.
 
-    The sum is over the whole minibatch, so that the gradient does not depend on micro-batches. If
-    the loss couples rows, it is differentiated with respect to the signals first, then the signals
-    with respect to the parameters: exact, at the cost of one more forward pass. With several ranks
-    the gradients of the parameters are those of the rank's own rows: their sum is the gradient.
+    The loss of the minibatch is the sum of weight x loss over all actions, with the weight that the
+    method's aggregation gives to each action. The sum is over the whole minibatch, so that the
+    gradient does not depend on the micro-batches.
+
+    If the loss couples rows, autograd first differentiates the loss with respect to the signals,
+    and then the signals with respect to the parameters. The result is exact and needs one more
+    forward pass.
+
+    With several ranks, each rank adds the gradient of its own rows. The gradient of the minibatch
+    is the sum over the ranks, which the caller computes.
 
     Args:
         policy: The policy; gradients are accumulated in its parameters.
-        method: Its aggregation and loss are used.
+        method: The method, of which the aggregation and the loss are used.
         batch: The minibatch, with advantages.
-        token_hook: Receives, for each micro-batch, signals and metrics of the loss per action.
-        measure_all_rows: Evaluate rows without gradient, too, so that they count in the metrics: a
-            controller that reads a metric needs it of all rows.
+        token_hook: Receives, for each micro-batch, the values per action of the policy's entropy,
+            the log-ratio and the metrics of the loss.
+        measure_all_rows: Whether rows without gradient are evaluated, too. A controller that reads
+            a metric needs the mean over all rows.
         ranks: The processes that share the rows; the metrics are those of all rows.
     """
     weight = method.aggregation(batch)
@@ -188,14 +217,15 @@ def accumulate_gradients(
     names = sorted({"logp", "entropy", *method.requires.recomputed_signals})
     metrics = UpdateMetrics(token_hook)
     if method.requires.coupled_rows:
-        _two_passes(policy, method, batch, weight, names, metrics, ranks)
+        _accumulate_through_signals(policy, method, batch, weight, names, metrics, ranks)
     else:
-        rows = _rows_with_gradient(method, batch, weight, measure_all_rows)
-        _one_pass(policy, method, batch.select_rows(rows), weight[rows], names, metrics, ranks)
+        rows = _rows_to_evaluate(method, batch, weight, measure_all_rows)
+        batch, weight = batch.select_rows(rows), weight[rows]
+        _accumulate_directly(policy, method, batch, weight, names, metrics, ranks)
     return metrics.means()
 
 
-def _one_pass(
+def _accumulate_directly(
     policy: MicrobatchSignalModel,
     method: Method,
     batch: Batch,
@@ -204,26 +234,31 @@ def _one_pass(
     metrics: UpdateMetrics,
     ranks: Ranks,
 ) -> None:
-    passes = _backward_passes(policy, batch, ranks)
-    weighted = WeightedBatch(batch, weight)
-    results = list[PassResult]()
-    with _failures_of_ranks(policy, ranks):
-        for rows, factor in passes:
+    """Differentiate the loss of each micro-batch with respect to the parameters."""
+    microbatches = _microbatches_with_factors(policy, batch, ranks)
+    weighted_batch = WeightedBatch(batch, weight)
+    results = list[MicrobatchResult]()
+    with _handle_out_of_memory(policy, ranks):
+        for rows, factor in microbatches:
             microbatch = batch.select_rows(rows)
-            pi = policy.signals(microbatch, names)
-            if pi.logp.requires_grad:
-                pi.logp.retain_grad()  # for the metric update/advantage_alignment
-            part, part_weight = weighted.select_rows(rows, microbatch, pi.logp.device)
-            loss = (factor * part_weight * method.loss(pi, part)).sum()
+            policy_signals = policy.signals(microbatch, names)
+            logp = policy_signals.logp
+            if logp.requires_grad:
+                logp.retain_grad()  # for the metric update/advantage_alignment
+            device_microbatch, device_weight = weighted_batch.select_rows(
+                rows, microbatch, logp.device
+            )
+            loss_per_action = method.loss(policy_signals, device_microbatch)
+            loss = (factor * device_weight * loss_per_action).sum()
             loss.backward()
             if factor:
-                results.append(PassResult.of(rows, pi, loss))
-        for rows, pi, loss in read_results(results):
-            metrics.add(method, pi, batch.select_rows(rows), loss)
+                results.append(MicrobatchResult.of(rows, policy_signals, loss))
+        for rows, policy_signals, loss in copy_results_to_cpu(results):
+            metrics.add(method, policy_signals, batch.select_rows(rows), loss)
     metrics.add_other_ranks(ranks)
 
 
-def _two_passes(
+def _accumulate_through_signals(
     policy: MicrobatchSignalModel,
     method: Method,
     batch: Batch,
@@ -232,38 +267,49 @@ def _two_passes(
     metrics: UpdateMetrics,
     ranks: Ranks,
 ) -> None:
+    """Differentiate the loss of the minibatch with respect to the signals, then the signals."""
     signals = evaluate_all(policy, policy, batch, names, ranks)
-    pi = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
-    loss = (weight * method.loss(pi, batch)).sum()
+    policy_signals = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
+    loss = (weight * method.loss(policy_signals, batch)).sum()
     loss.backward()
-    metrics.add(method, pi, batch, loss)
-    gradients = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
+    metrics.add(method, policy_signals, batch, loss)
+    gradients = {
+        name: signal.grad for name, signal in policy_signals.items() if signal.grad is not None
+    }
     has_gradient = [(gradient != 0).any(1) for gradient in gradients.values()]
-    trained = torch.stack(has_gradient).any(0).nonzero()[:, 0]
-    passes = _backward_passes(policy, batch.select_rows(trained), ranks)
-    with _failures_of_ranks(policy, ranks):
-        for indices, factor in passes:
-            rows = trained[indices]
-            live = policy.signals(batch.select_rows(rows), names)
+    trained_rows = torch.stack(has_gradient).any(0).nonzero()[:, 0]
+    microbatches = _microbatches_with_factors(policy, batch.select_rows(trained_rows), ranks)
+    with _handle_out_of_memory(policy, ranks):
+        for indices, factor in microbatches:
+            rows = trained_rows[indices]
+            signals_with_grad = policy.signals(batch.select_rows(rows), names)
             torch.autograd.backward(
-                [live[name] for name in gradients],
+                [signals_with_grad[name] for name in gradients],
                 [
-                    to_device(factor * gradient[rows], live[name].device)
+                    to_device(factor * gradient[rows], signals_with_grad[name].device)
                     for name, gradient in gradients.items()
                 ],
             )
 
 
-def _failures_of_ranks(policy: MicrobatchSignalModel, ranks: Ranks) -> AbstractContextManager[None]:
-    """Context manager of backward passes, in which another rank may fail."""
-    return collective_passes(ranks) if policy.is_sharded else out_of_memory_on_all(ranks)
+def _handle_out_of_memory(
+    policy: MicrobatchSignalModel, ranks: Ranks
+) -> AbstractContextManager[None]:
+    """Return a context manager that raises the right error if a rank runs out of memory."""
+    if policy.is_sharded:
+        return report_sharded_out_of_memory(ranks)
+    return raise_out_of_memory_on_all_ranks(ranks)
 
 
-def _rows_with_gradient(
+def _rows_to_evaluate(
     method: Method, batch: Batch, weight: Tensor, measure_all_rows: bool
 ) -> Tensor:
-    """Indices of the rows that can have a gradient, or of all weighted rows."""
-    counted = batch.mask & (weight != 0)
+    """Return the indices of the rows with an action whose weight is not 0.
+
+    Unless `measure_all_rows` is set, rows are left out whose gradient is 0 because no action has an
+    advantage.
+    """
+    is_evaluated = batch.mask & (weight != 0)
     if method.loss.zero_if_no_advantage and not measure_all_rows:
-        counted &= batch.advantage != 0
-    return counted.any(1).nonzero()[:, 0]
+        is_evaluated &= batch.advantage != 0
+    return is_evaluated.any(1).nonzero()[:, 0]

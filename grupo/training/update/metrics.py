@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from grupo.core.batch import Batch
 from grupo.core.component import walk
-from grupo.core.types import PRUNED, Group, Rollout
+from grupo.core.types import PRUNED_BY_SAMPLER, Group, Rollout
 from grupo.method import Method
 from grupo.training.collect.groups import CollectedGroups
 from grupo.util.timing import Stopwatch
@@ -24,7 +24,9 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
     rewards = _rewards(rollouts)
     reward_mean = mean(rewards)
     lengths = [float(rollout.length) for rollout in rollouts]
-    truncated = [float(rollout.truncated) for rollout in rollouts if rollout.error != PRUNED]
+    truncated = [
+        float(rollout.truncated) for rollout in rollouts if rollout.error != PRUNED_BY_SAMPLER
+    ]
     comparable = [float(_rewards_differ(group)) for group in groups if group.rollouts[1:]]
     return {
         "reward/mean": reward_mean,
@@ -33,7 +35,7 @@ def group_metrics(collected: CollectedGroups, batch: Batch) -> dict[str, float]:
         "groups/sampled": float(len(groups)),
         "groups/trained": float(len(collected.kept_groups)),
         "groups/nonzero_std_frac": mean(comparable),
-        "rollouts/failed": float(sum(r.error not in ("", PRUNED) for r in rollouts)),
+        "rollouts/failed": float(sum(r.error not in ("", PRUNED_BY_SAMPLER) for r in rollouts)),
         "completions/truncated_frac": mean(truncated),
         **_pruned_metrics(rollouts),
         **_unfinished_metrics(rollouts),
@@ -67,9 +69,9 @@ def token_metrics(
     }
 
 
-def usage_metrics(usage: Mapping[str, float]) -> dict[str, float]:
-    """The counts of work that rewards did elsewhere, such as calls of a judge."""
-    return {f"usage/{name}": value for name, value in usage.items()}
+def usage_metrics(external_usage: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of work that rewards did outside this process, such as calls of a judge."""
+    return {f"usage/{name}": value for name, value in external_usage.items()}
 
 
 def mean_staleness(collected: CollectedGroups, step: int) -> float:
@@ -189,7 +191,7 @@ def _continued_metrics(collected: CollectedGroups) -> dict[str, float]:
 
 def _pruned_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
     """Number of rollouts that their sampler stopped early, and of the tokens generated for them."""
-    lengths = [rollout.length for rollout in rollouts if rollout.error == PRUNED]
+    lengths = [rollout.length for rollout in rollouts if rollout.error == PRUNED_BY_SAMPLER]
     if not lengths:
         return {}
     return {"rollouts/pruned": float(len(lengths)), "tokens/pruned": float(sum(lengths))}

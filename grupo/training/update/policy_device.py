@@ -1,6 +1,7 @@
-"""A minibatch on the policy's device, and the results of its backward passes, read with one wait.
+"""A minibatch on the policy's device, and the copies of its results to the CPU.
 
-A GPU has no work while the program waits for it: nothing is read before all passes are queued.
+A GPU has no work while the program waits for a result. The results of the micro-batches are
+therefore copied together, after all micro-batches have been queued.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,50 +49,54 @@ class WeightedBatch:
 
 
 @dataclass(frozen=True)
-class PassResult:
-    """The result of a backward pass, without its graph.
+class MicrobatchResult:
+    """The result of the backward pass of a micro-batch, without the graph of autograd.
 
     Args:
         rows: Row indices of the micro-batch.
-        pi: The policy's signals.
+        policy_signals: The policy's signals.
         loss: The weighted sum of the loss.
-        logp_gradient: Gradient of the log-probabilities; None if the loss does not depend on them.
+        logp_gradient: Gradient of the loss with respect to the log-probabilities; None if the loss
+            does not depend on them.
     """
 
     rows: Tensor
-    pi: Mapping[str, Tensor]
+    policy_signals: Mapping[str, Tensor]
     loss: Tensor
     logp_gradient: Tensor | None
 
     @classmethod
-    def of(cls, rows: Tensor, pi: Signals, loss: Tensor) -> "PassResult":
-        """The result of a pass through which gradients have flowed."""
-        signals = {name: signal.detach() for name, signal in pi.items()}
-        return cls(rows, signals, loss.detach(), pi.logp.grad)
+    def of(cls, rows: Tensor, policy_signals: Signals, loss: Tensor) -> "MicrobatchResult":
+        """The result of a micro-batch whose backward pass has ended."""
+        detached = {name: signal.detach() for name, signal in policy_signals.items()}
+        return cls(rows, detached, loss.detach(), policy_signals.logp.grad)
 
 
-def read_results(results: list[PassResult]) -> Iterator[tuple[Tensor, Signals, Tensor]]:
-    """Rows, signals and loss of each pass on the CPU; `logp.grad` is its gradient, or None.
+def copy_results_to_cpu(
+    results: list[MicrobatchResult],
+) -> Iterator[tuple[Tensor, Signals, Tensor]]:
+    """Copy the results of all micro-batches to the CPU together.
 
-    The results of all passes are copied together.
+    Yields for each micro-batch its row indices, the policy's signals and the loss. The gradient of
+    the log-probabilities, or None, is `logp.grad` of the signals.
     """
     if not results:
         return
     sizes = [len(result.rows) for result in results]
     losses = torch.stack([result.loss for result in results]).cpu()
     columns = {
-        name: torch.cat([result.pi[name] for result in results]).cpu().split(sizes)
-        for name in results[0].pi
+        name: torch.cat([result.policy_signals[name] for result in results]).cpu().split(sizes)
+        for name in results[0].policy_signals
     }
     with_gradient = [result for result in results if result.logp_gradient is not None]
-    gradients = iter(_read_gradients(with_gradient))
+    gradients = iter(_copy_gradients_to_cpu(with_gradient))
     for i, result in enumerate(results):
-        pi = Signals({name: column[i] for name, column in columns.items()})
-        pi.logp.grad = None if result.logp_gradient is None else next(gradients)
-        yield result.rows, pi, losses[i]
+        policy_signals = Signals({name: column[i] for name, column in columns.items()})
+        policy_signals.logp.grad = None if result.logp_gradient is None else next(gradients)
+        yield result.rows, policy_signals, losses[i]
 
 
-def _read_gradients(results: list[PassResult]) -> list[Tensor]:
+def _copy_gradients_to_cpu(results: list[MicrobatchResult]) -> list[Tensor]:
     gradients = [result.logp_gradient for result in results if result.logp_gradient is not None]
     if not gradients:
         return []

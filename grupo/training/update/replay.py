@@ -27,7 +27,7 @@ from grupo.training.update.collate import response_spans
 from grupo.util.rng import make_rng
 
 Collate = Callable[[CollectedGroups], Batch]
-Measure = Callable[[Batch], Batch]
+AddSignals = Callable[[Batch], Batch]
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Replayer:
     Args:
         replay_buffer: The replay buffer.
         collate: Collates the groups that are trained on, without measured signals.
-        measure: Adds the signals that the method reads to a batch.
+        add_method_signals: Adds the signals that the method reads to a batch.
         ranks: The processes that train together; the first one writes and reads the rollouts.
     """
 
     replay_buffer: ReplayBuffer
     collate: Collate
-    measure: Measure
+    add_method_signals: AddSignals
     ranks: Ranks
 
     def __call__(
@@ -128,7 +128,7 @@ class Replayer:
 
     def _measured(self, joined: Batch, fresh: Batch, rows: Tensor) -> Batch:
         """The joined batch with measured signals; those of the step's rows are known."""
-        measured = self.measure(joined.select_rows(rows)).signals if len(rows) else {}
+        measured = self.add_method_signals(joined.select_rows(rows)).signals if len(rows) else {}
         signals = {}
         for name in {**fresh.signals, **measured}:
             if name not in joined.signals:

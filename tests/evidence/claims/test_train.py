@@ -82,13 +82,13 @@ def learner_of(run: TabularRun) -> Learner:
     optimizers = {OPTIMIZER: Adam()(policy.parameters())}
     if run.method.requires.heads:
         optimizers[AUX_HEAD_OPTIMIZER] = Adam()(list(policy.heads.parameters()))
-    folds = run.method.requires.task_folds
+    statistics = run.method.requires.task_statistics
     learner.state = State(
         policy,
         optimizers,
         learner.aux_models,
         run.tasks,
-        history=History(task_histories=TaskHistoryStore(folds)),
+        history=History(task_histories=TaskHistoryStore(statistics)),
         replay_buffer=ReplayBuffer(),
         ema_weights={},
     )
@@ -109,7 +109,7 @@ def learner_of(run: TabularRun) -> Learner:
         (MODES, "flowrl()"),  # a head
         (REUSE, "gspo()"),
         (REUSE, "cispo(group_size=8)"),
-        (REUSE, "dcpo_dynamic_clip(group_size=8)"),  # folds over the history
+        (REUSE, "dcpo_dynamic_clip(group_size=8)"),  # statistics over the history
         (TURNS, "gigpo()"),
         (TURNS, "ppo(group_size=8)"),
     ],
@@ -120,8 +120,8 @@ def test_a_step_changes_the_weights_as_the_learner_does(setting, method):
     learner = learner_of(run)
     sampled, kept = run.sampled_and_kept_groups(run.method)
     rates = {OPTIMIZER: setting.learning_rate, AUX_HEAD_OPTIMIZER: HEAD_LEARNING_RATE}
-    build_batch = learner._batch_builder(run.method)
-    batch = build_batch(CollectedGroups(tuple(sampled), tuple(kept)))
+    batch_builder = learner._batch_builder(run.method)
+    batch = batch_builder(CollectedGroups(tuple(sampled), tuple(kept)))
     update = learner._updater()
     update(run.method, batch, learning_rates=rates, step=0, trace=Trace())
     before = run.policy.table.detach().clone()

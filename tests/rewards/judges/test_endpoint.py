@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 
 from grupo.core.serialization import to_data
-from grupo.core.usage import count_usage
+from grupo.core.usage import count_external_usage
 from grupo.rewards import ChatEndpoint
 from grupo.rewards.judges import ChatReply, JudgeError
 from grupo.util.errors import ConfigError
@@ -19,7 +19,7 @@ QUESTION = ({"role": "user", "content": "Good?"},)
 
 def complete(endpoint, *conversations):
     """The replies, and the counts of what they took."""
-    with count_usage() as usage:
+    with count_external_usage() as usage:
         replies = asyncio.run(endpoint.complete(conversations or (QUESTION,)))
     return replies, usage
 

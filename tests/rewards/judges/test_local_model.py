@@ -2,7 +2,7 @@
 
 import pytest
 
-from grupo.core.usage import count_usage
+from grupo.core.usage import count_external_usage
 from grupo.rewards import LocalModel
 from grupo.rewards.judges import ChatReply, JudgeError
 from grupo.rewards.judges.frozen_model import load_frozen
@@ -26,7 +26,7 @@ def conversation(text):
 
 
 def complete(model, *texts):
-    with count_usage() as usage:
+    with count_external_usage() as usage:
         replies = run_coroutine(model.complete([conversation(text) for text in texts]))
     return replies, usage
 

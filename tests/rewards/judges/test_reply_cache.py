@@ -9,7 +9,7 @@ from threading import Timer
 
 import pytest
 
-from grupo.core.usage import count_usage
+from grupo.core.usage import count_external_usage
 from grupo.rewards.judges import ChatReply, JudgeError, reply_cache
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.session import close_sessions
@@ -27,7 +27,7 @@ def path(tmp_path) -> Path:
 
 
 def complete(endpoint, count=1):
-    with count_usage() as usage:
+    with count_external_usage() as usage:
         replies = asyncio.run(endpoint.complete([QUESTION] * count))
     return replies, usage
 

@@ -7,7 +7,7 @@ from math import log, sqrt
 import pytest
 
 from grupo.config.validate import check_component_tasks
-from grupo.core.task_fold import ScoredGroup
+from grupo.core.task_statistic import ScoredGroup
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.curricula import CurriculumRequest, RecentAdvantages, SourceBandit
 from grupo.rollouts.curricula.sources import bandit_probabilities
@@ -25,21 +25,21 @@ def group(task, *rewards):
 
 
 def request(curriculum, *groups, num_tasks=1000):
-    history = History(source_histories=TaskHistoryStore(curriculum.requires.source_folds))
+    history = History(source_histories=TaskHistoryStore(curriculum.requires.source_statistics))
     history.append_groups(0, groups)
     return CurriculumRequest(TASKS, history, num_tasks, seed=0)
 
 
 def test_the_last_advantages_of_a_source_are_averaged():
-    fold = RecentAdvantages(6)
-    state = fold.initial_state
-    assert (fold.mean(state), len(state)) == (0.0, 7)
+    statistic = RecentAdvantages(6)
+    state = statistic.initial_state
+    assert (statistic.mean(state), len(state)) == (0.0, 7)
     for rewards, mean in (
         ((1.0, 0.0, 0.0, 0.0), (1.5 + 3 * 0.5) / 4),  # s = 1/2
         ((1.0, 1.0, 1.0, 1.0), (2 * 0.5 + 4 * 0.0) / 6),  # the two oldest are replaced
     ):
-        state = fold(state, ScoredGroup(0, rewards))
-        assert fold.mean(state) == pytest.approx(mean, abs=1e-5)
+        state = statistic(state, ScoredGroup(0, rewards))
+        assert statistic.mean(state) == pytest.approx(mean, abs=1e-5)
     assert state[0] == 8
 
 

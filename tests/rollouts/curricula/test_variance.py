@@ -24,7 +24,7 @@ def request(curriculum, *steps, num_tasks=8, tasks_drawn=0):
     """A request after steps of groups."""
     history = History(
         tasks_drawn=tasks_drawn,
-        task_histories=TaskHistoryStore(tuple(curriculum.requires.task_folds)),
+        task_histories=TaskHistoryStore(tuple(curriculum.requires.task_statistics)),
     )
     for step, groups in enumerate(steps):
         history.append_groups(step, groups)

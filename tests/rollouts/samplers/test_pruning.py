@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.schedules import resolve_schedules
-from grupo.core.types import PRUNED
+from grupo.core.types import PRUNED_BY_SAMPLER
 from grupo.rollouts.samplers import BetaBins, EarlyPruning
 from grupo.rollouts.samplers.pruning import BetaBin, balanced_subset
 from grupo.training.collect.groups import drop_failed_rollouts
@@ -72,7 +72,7 @@ def test_half_of_the_rollouts_that_reach_the_pruning_length_are_pruned():
     group = sample(SMALL, repeat_first_letters("azbcydef"))
     # a is always kept; of b to f, at 0.9 each, and y, z, at 0.1, four are kept: two of each
     assert texts(group) == [*(x * 5 + "." for x in "azyef"), "bb", "cc", "dd"]
-    assert [r.error for r in group.rollouts] == [""] * 5 + [PRUNED] * 3
+    assert [r.error for r in group.rollouts] == [""] * 5 + [PRUNED_BY_SAMPLER] * 3
     assert [r.reward for r in group.rollouts[:5]] == [6.0] * 5
     assert all(math.isnan(r.reward) for r in group.rollouts[5:])
     assert drop_failed_rollouts(group).rollouts == group.rollouts[:5]
@@ -93,7 +93,7 @@ def test_rollouts_that_end_before_the_pruning_length_are_kept_without_a_score():
     # a and z end with their second letter; three of the other six continue
     assert texts(group)[:2] == ["a.", "z."]
     assert [r.reward_terms["quality"] for r in group.rollouts[:2]] == [-1.0, -1.0]
-    assert [r.error for r in group.rollouts] == [""] * 5 + [PRUNED] * 3
+    assert [r.error for r in group.rollouts] == [""] * 5 + [PRUNED_BY_SAMPLER] * 3
 
 
 def test_quality_and_score_position_are_added_to_the_rollouts():

@@ -29,7 +29,9 @@ def assert_detected(run, name, content) -> None:
     saved = checkpoint.load(run)
     assert saved.step == 1
     file = f"step-00000002/{name}"
-    assert any(file in note and "step-00000001 is used" in note for note in saved.notes)
+    assert any(
+        file in note and "step-00000001 is used" in note for note in saved.skipped_checkpoints
+    )
     path.write_bytes(before)
 
 
@@ -84,8 +86,8 @@ def test_damage_to_any_byte_of_the_pointer_is_detected_and_the_newest_checkpoint
         (run / "latest").write_bytes(damaged)
         saved = checkpoint.load(run)
         assert saved.step == 2
-        assert saved.notes[0].startswith("latest: ")
-        assert "step-00000002 is used instead" in saved.notes[0]
+        assert saved.skipped_checkpoints[0].startswith("latest: ")
+        assert "step-00000002 is used instead" in saved.skipped_checkpoints[0]
 
 
 @pytest.mark.parametrize("name", [*SMALL, *LARGE])
@@ -107,5 +109,5 @@ def test_the_next_save_succeeds_after_any_damage(run):
         assert checkpoint_contents.loaded(copy).step == 1
         checkpoint_contents.save(copy, 2)  # the run was resumed from step 1
         saved = checkpoint_contents.loaded(copy)
-        assert (saved.step, saved.notes) == (2, ())
+        assert (saved.step, saved.skipped_checkpoints) == (2, ())
         assert sorted(os.listdir(copy)) == ["latest", "step-00000001", "step-00000002.1"]

@@ -76,7 +76,7 @@ def test_steps_before_the_extension_are_repeated_with_their_own_recipe(
     assert result.succeeded == (recipe != "odd of 3")  # its only checkpoint is lost
     if result.succeeded:
         assert "is used instead" in result.messages[0]
-        expected = {**outcome(run), "notes": ()}
+        expected = {**outcome(run), "skipped_checkpoints": ()}
         assert differences(expected, outcome(damaged)) == []
 
 
@@ -107,7 +107,7 @@ def test_a_run_is_extended_twice_and_records_both_earlier_recipes(four, training
     assert training_process("extend", four, changes=FIVE).succeeded
     assert training_process("extend", four, changes={"max_steps": 6}).succeeded
     folder = RunFolder.open(four)
-    assert [(e.recipe.max_steps, e.step, e.finished) for e in folder.earlier] == [
+    assert [(e.recipe.max_steps, e.step, e.finished) for e in folder.earlier_recipes] == [
         (4, 4, True),
         (5, 5, True),
     ]

@@ -1,10 +1,10 @@
-"""Folds over the earlier groups of a task: summaries of constant size, which the history keeps."""
+"""Statistics over a task's earlier groups: states of constant size, which the history keeps."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-FoldState = tuple[float, ...]
+StatisticState = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,24 @@ class ScoredGroup:
     reward_terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
-class TaskFold(ABC):
+class TaskStatistic(ABC):
     """A summary of a task's earlier groups: a fixed number of floats, updated by each group.
 
-    A component that reads it declares it as `Requires(task_folds=(fold,))` and reads its state as
-    `batch.history[p].state(fold)`, or in a curriculum as
-    `request.history.task_history(task).state(fold)`. Declared as `source_folds`, the same fold
-    summarises all tasks of a source: `request.history.source_history(task.source).state(fold)`.
-    Folds are components: equal folds share their state.
+    A component that reads it declares it as `Requires(task_statistics=(statistic,))` and reads its
+    state as `batch.history[p].state(statistic)`, or in a curriculum as
+    `request.history.task_history(task).state(statistic)`. Declared as `source_statistics`, the same
+    statistic summarises all tasks of a source:
+    `request.history.source_history(task.source).state(statistic)`.
+    Statistics are components: equal statistics share their state.
     """
 
     @property
     @abstractmethod
-    def initial_state(self) -> FoldState:
+    def initial_state(self) -> StatisticState:
         """The state of a task without groups; every state has as many numbers."""
         ...
 
     @abstractmethod
-    def __call__(self, state: FoldState, group: ScoredGroup) -> FoldState:
+    def __call__(self, state: StatisticState, group: ScoredGroup) -> StatisticState:
         """The state after one more group."""
         ...
