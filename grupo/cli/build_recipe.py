@@ -14,7 +14,7 @@ from grupo.config.defaults import is_set
 from grupo.config.option_hints import explain_option
 from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.config.recipe_files import load_recipe_file, recipe_to_toml
-from grupo.config.staleness import describe_staleness_split
+from grupo.config.staleness import describe_staleness
 from grupo.config.supervised import column_sampler
 from grupo.core.component import component_fields, walk
 from grupo.envs import RewardTerm, Unscored
@@ -275,7 +275,7 @@ def _check_positional(argument: str) -> None:
 
 def describe_recipe(recipe: Recipe) -> str:
     """The whole recipe in TOML; a step and what the clock decides are described in comments."""
-    lines = (recipe.describe_step(), *describe_staleness_split(recipe), *describe_clock(recipe))
+    lines = (recipe.describe_step(), *describe_staleness(recipe), *describe_clock(recipe))
     comments = [f"# {line}" for line in lines]
     return "\n".join([*comments, "", recipe_to_toml(recipe).rstrip()])
 

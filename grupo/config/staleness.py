@@ -43,16 +43,23 @@ def split_max_staleness(recipe: Recipe) -> StalenessSplit:
     return StalenessSplit(steps_ahead, recipe.max_staleness - steps_ahead)
 
 
-def describe_staleness_split(recipe: Recipe) -> list[str]:
-    """A line about groups that are generated in several steps, if there are such."""
+def describe_staleness(recipe: Recipe) -> list[str]:
+    """Lines about groups that are generated in several steps, and about the method's correction."""
+    lines = []
+    if recipe.max_staleness and recipe.stale_correction and has_correction(recipe.method):
+        lines.append(
+            f"stale_correction {recipe.stale_correction!r} is not applied: the loss of the method"
+            " has a correction of its own"
+        )
     if not recipe.tokens_per_step:
-        return []
+        return lines
     split = split_max_staleness(recipe)
     steps = split.max_later_steps + 1
     ahead = "runs one step ahead of the updates" if split.steps_ahead else "is synchronous"
     return [
+        *lines,
         f"a step generates at most {recipe.tokens_per_step} tokens of a rollout, and a group ends"
-        f" within {steps} steps; generation {ahead}"
+        f" within {steps} steps; generation {ahead}",
     ]
 
 

@@ -13,6 +13,7 @@ from grupo.algo.losses import (
     Reinforce,
     TruncatedIS,
 )
+from grupo.config.staleness import describe_staleness
 from grupo.config.validate import check_recipe
 from grupo.core.schedules import Linear
 from grupo.core.serialization import from_data, to_data
@@ -142,3 +143,16 @@ def test_a_schedule_that_leaves_the_range_names_its_field():
     crossing = BoundedIS(Linear(0.5, 2.0), 1.1)
     with pytest.raises(ConfigError, match=r"^stale_correction, at step \d+: BoundedIS.high: 1.1"):
         check_recipe(echo_recipe(Method()).replace(max_staleness=1, stale_correction=crossing))
+
+
+def test_a_dry_run_says_when_the_method_has_a_correction_of_its_own(model):
+    stale = recipe("grpo", model).replace(max_staleness=1)
+    line = (
+        "stale_correction TruncatedIS(cap=2.0) is not applied: the loss of the method has a"
+        " correction of its own"
+    )
+    assert describe_staleness(stale) == []
+    corrected = stale.replace(method=tis(group_size=4))
+    assert describe_staleness(corrected) == [line]
+    assert describe_staleness(corrected.replace(stale_correction=None)) == []
+    assert describe_staleness(corrected.replace(max_staleness=0)) == []
