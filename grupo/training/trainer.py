@@ -19,7 +19,7 @@ from grupo.distributed.rank_report import RANK_REPORT_FILE
 from grupo.distributed.start import started_ranks
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
-from grupo.rollouts.replay_buffer import remove_unnamed_segments
+from grupo.rollouts.replay_buffer import remove_unreferenced_segments
 from grupo.storage.checkpoint import NoCheckpoint, explain_disk_errors
 from grupo.storage.checkpoint_dirs import newest_first
 from grupo.storage.fault_injection import kill_point
@@ -309,4 +309,4 @@ class Trainer:
         if self.state.replay_buffer.capacity and self.run_folder.is_writer:
             with explain_disk_errors("An older part of the replay buffer is not removed"):
                 checkpoints = newest_first(self.run_folder.folder / CHECKPOINTS)
-                remove_unnamed_segments(self.run_folder.folder, checkpoints)
+                remove_unreferenced_segments(self.run_folder.folder, checkpoints)
