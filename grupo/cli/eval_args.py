@@ -14,7 +14,7 @@ from grupo.cli.chosen_defaults import defaults_for
 from grupo.cli.env_option import with_rewards
 from grupo.cli.paths import last_run
 from grupo.config.defaults import measure_tasks, with_choices
-from grupo.config.success import named_criterion
+from grupo.config.success import with_default_reward_term
 from grupo.config.validate import check_recipe, check_tasks
 from grupo.core.serialization import objects_in_memory
 from grupo.core.types import Task
@@ -63,7 +63,7 @@ class EvalArgs:
             recipe.env,
             tasks,
             attempts=attempts,
-            success=named_criterion(recipe.evaluation.success, recipe.env),
+            success=with_default_reward_term(recipe.evaluation.success, recipe.env),
             turn_strategy=recipe.evaluation.turn_strategy,
             key=derive_key(recipe.seed, "held-out"),  # as in a run, whose numbers are reproduced
         )

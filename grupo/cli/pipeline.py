@@ -15,7 +15,7 @@ from grupo.config.overrides import set_field
 from grupo.core.component import component_fields
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.phase import Phase
-from grupo.distributed.start import is_rank_0, started_ranks
+from grupo.distributed.start import is_rank_0, launched_ranks
 from grupo.pipeline import ConditionFailedError, Pipeline, resume_pipeline
 from grupo.pipeline.collect import NothingCollectedError
 from grupo.pipeline.data_stage import read_data_file
@@ -144,7 +144,7 @@ class PipelineCommand:
         folder = parse_option(parse_folder, "run", self.run) if self.run else unused_folder()
         beginning = [str(folder), self.resume_if_exists and is_pipeline(folder)]
         path, exists = broadcast_from_rank_0(
-            started_ranks(), beginning, Phase.PIPELINE_FOLDER_NAMED
+            launched_ranks(), beginning, Phase.PIPELINE_FOLDER_NAMED
         )
         if exists:
             check_same_pipeline(pipeline, Path(path))
@@ -156,7 +156,7 @@ class PipelineCommand:
             RunFolder.check_empty(root)
             for stage in pipeline.stages:
                 ensure_toy_model(stage.recipe, self.callback_of(root))
-        exchange_json(started_ranks(), None, Phase.QUICKSTART_MODEL_TRAINED)
+        exchange_json(launched_ranks(), None, Phase.QUICKSTART_MODEL_TRAINED)
         with _resume_hint(root):
             begin_pipeline(pipeline, root, self.callback_of)
         _print_stages(root)

@@ -98,7 +98,7 @@ def _of_recipe(args: Any) -> "tuple[Policy, Recipe]":
 def _parts(
     policy: "Policy", recipe: "Recipe", attempts: int, count: int
 ) -> "Iterable[Sequence[TaskSurvey]]":
-    from grupo.config.success import named_criterion
+    from grupo.config.success import with_default_reward_term
     from grupo.config.validate import check_tasks
     from grupo.config.validate_tasks import load_tasks
     from grupo.evidence.survey import survey_tasks
@@ -116,7 +116,7 @@ def _parts(
         recipe.env,
         chosen,
         attempts=attempts,
-        success=named_criterion(recipe.evaluation.success, recipe.env),
+        success=with_default_reward_term(recipe.evaluation.success, recipe.env),
         turn_strategy=recipe.evaluation.turn_strategy,
         key=recipe.seed,
     )
@@ -139,12 +139,12 @@ def _with_progress(
 def _facts(recipe: "Recipe", attempts: int, address: str) -> dict[str, Any]:
     from importlib import metadata
 
-    from grupo.config.success import named_criterion
+    from grupo.config.success import with_default_reward_term
 
     return {
         "grupo": metadata.version("grupo"),
         "policy": address or str(recipe.policy.model),
         "attempts": attempts,
         "seed": recipe.seed,
-        "solved": str(named_criterion(recipe.evaluation.success, recipe.env)),
+        "solved": str(with_default_reward_term(recipe.evaluation.success, recipe.env)),
     }

@@ -133,7 +133,7 @@ def resume_command(
     from grupo.cli.pipeline import resume_stages
     from grupo.config.overrides import apply_overrides
     from grupo.distributed.exchange import exchange_json
-    from grupo.distributed.start import started_ranks
+    from grupo.distributed.start import launched_ranks
     from grupo.storage.pipeline_dirs import is_pipeline
     from grupo.training.resume.extend import extend_run
 
@@ -148,7 +148,7 @@ def resume_command(
 
     for message in extend_run(run, change) if is_rank_0() else ():
         print_line(message)
-    exchange_json(started_ranks(), None, Phase.RUN_EXTENDED)
+    exchange_json(launched_ranks(), None, Phase.RUN_EXTENDED)
     _resume_run(run, make_callback(run, verbose=verbose, **loggers))
 
 
@@ -204,14 +204,14 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
     """The folder of the run, as rank 0 names it, and whether it holds a run to resume."""
     from grupo.cli.build_recipe import parse_option
     from grupo.distributed.exchange import broadcast_from_rank_0
-    from grupo.distributed.start import started_ranks
+    from grupo.distributed.start import launched_ranks
     from grupo.training.resume.run_dir import RECIPE, unused_folder
 
     if resume_if_exists and not run:
         raise ConfigError("resume-if-exists: the folder of the run is not named. Give it by --run.")
     folder = parse_option(parse_folder, "run", run) if run else unused_folder()
     beginning = [str(folder), resume_if_exists and (folder / RECIPE).exists()]
-    path, exists = broadcast_from_rank_0(started_ranks(), beginning, Phase.RUN_FOLDER_NAMED)
+    path, exists = broadcast_from_rank_0(launched_ranks(), beginning, Phase.RUN_FOLDER_NAMED)
     return Path(path), exists
 
 
@@ -219,13 +219,13 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
     from grupo.cli.cost_lines import cost_lines
     from grupo.cli.displays import ensure_toy_model
     from grupo.distributed.exchange import exchange_json
-    from grupo.distributed.start import started_ranks
+    from grupo.distributed.start import launched_ranks
     from grupo.training.resume.run_dir import RunFolder
     from grupo.training.resume.start_from import describe_start
     from grupo.training.trainer import create_trainer
 
     recipe = chosen.recipe
-    ranks = started_ranks()
+    ranks = launched_ranks()
     if is_rank_0():
         RunFolder.check_empty(folder)
         ensure_toy_model(recipe, callback)
@@ -277,7 +277,7 @@ def _is_resumable(folder: Path) -> bool:
 
 
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
-    from grupo.config.success import named_criterion
+    from grupo.config.success import with_default_reward_term
     from grupo.report.tables import eval_table, summary_lines
     from grupo.training.resume.run_dir import RunFolder
 
@@ -285,7 +285,7 @@ def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
         return
     if summary["held_out"]:
         recipe = RunFolder.open(folder).recipe
-        criterion = named_criterion(recipe.evaluation.success, recipe.env)
+        criterion = with_default_reward_term(recipe.evaluation.success, recipe.env)
         out.print(eval_table(summary["held_out"], str(criterion)))
     else:
         print_line("No tasks were held out: nothing was evaluated.")

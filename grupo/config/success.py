@@ -7,13 +7,13 @@ from grupo.envs import MultiTurn, SingleTurn
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 
 
-def named_criterion(success: SuccessCriterion, env: EnvSpec) -> SuccessCriterion:
+def with_default_reward_term(success: SuccessCriterion, env: EnvSpec) -> SuccessCriterion:
     """The criterion with the name of the environment's first reward term if it has none.
 
     >>> from grupo.envs import RewardTerm
     >>> from grupo.rewards import ExactMatch
     >>> env = SingleTurn((RewardTerm("correct", ExactMatch()), RewardTerm("exact", ExactMatch())))
-    >>> str(named_criterion(SuccessCriterion(), env))
+    >>> str(with_default_reward_term(SuccessCriterion(), env))
     'correct >= 1'
     """
     if success.reward_term:

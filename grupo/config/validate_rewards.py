@@ -27,7 +27,7 @@ def check_reward_range(recipe: Recipe) -> None:
         )
 
 
-def check_observed_rewards(method: Method, groups: Iterable[Group]) -> None:
+def check_rewards_in_range(method: Method, groups: Iterable[Group]) -> None:
     """Raise `ConfigError` for the first reward outside of the range that the method assumes."""
     required = method.requires.reward_range
     if required is None:

@@ -8,7 +8,7 @@ from grupo.distributed.base import SINGLE_RANK, Ranks
 
 
 @cache
-def started_ranks() -> Ranks:
+def launched_ranks() -> Ranks:
     """The ranks that torchrun or `--ranks` started, joined at the first call; or a single one.
 
     Raises:

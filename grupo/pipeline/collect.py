@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grupo.config.success import named_criterion
+from grupo.config.success import with_default_reward_term
 from grupo.core.answer_use import answers_not_trained_on
 from grupo.core.media import Media
 from grupo.core.types import Group, Rollout, Task
@@ -169,7 +169,7 @@ def write_collection(
         NothingCollectedError: `rows_of_group` makes no row from any group.
     """
     groups = collection.groups
-    solves = named_criterion(recipe.evaluation.success, recipe.env)
+    solves = with_default_reward_term(recipe.evaluation.success, recipe.env)
     lines = [
         json.dumps({**_task_columns(group.task), **row}, allow_nan=False, default=_data_url)
         for group in groups

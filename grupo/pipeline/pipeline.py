@@ -60,6 +60,8 @@ class Pipeline:
     def start_of(self, index: int, round_number: int = 1) -> str | Merged:
         """The start of a stage: a reference to another stage, a merge, or `OWN_POLICY`.
 
+        `OWN_POLICY` is the policy of the recipe of the stage.
+
         Args:
             index: Index of the stage in `stages`.
             round_number: Number of the round, from 1.
@@ -211,7 +213,7 @@ def _recipe_references(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def check_sources(pipeline: Pipeline) -> None:
-    """Raise `ConfigError` for a reference to tasks or to a model that a stage does not write."""
+    """Raise `ConfigError` for tasks or a model from a stage whose output is of another kind."""
     for stage in pipeline.stages:
         for name in stages_used_as_models(stage.recipe):
             if pipeline.stage(name).output_name != MODEL_FOLDER:

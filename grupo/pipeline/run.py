@@ -11,7 +11,7 @@ import torch
 from grupo.distributed.base import Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json
 from grupo.distributed.phase import Phase
-from grupo.distributed.start import started_ranks
+from grupo.distributed.start import launched_ranks
 from grupo.pipeline.begin import resolved_recipe
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.pipeline import Pipeline, StageExecution, stage_executions
@@ -58,7 +58,7 @@ def begin_pipeline(
     pipeline: Pipeline, run: str | Path = "", callback_of: CallbackOfFolder = no_callback
 ) -> Path:
     """As `run_pipeline`, for a pipeline that `check_pipeline` has accepted."""
-    ranks = started_ranks()
+    ranks = launched_ranks()
     root = Path(
         broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.PIPELINE_FOLDER_NAMED)
     )
@@ -81,7 +81,7 @@ def resume_pipeline(run: str | Path, callback_of: CallbackOfFolder = no_callback
         ConfigError: The folder has no pipeline, or the pipeline has objects that existed only in
             the memory of the process that created it.
     """
-    root, ranks = Path(run), started_ranks()
+    root, ranks = Path(run), launched_ranks()
     if not is_pipeline(root):
         raise ConfigError(no_run_message(root))
     pipeline = read_pipeline(root)

@@ -4,7 +4,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from grupo.config.success import named_criterion
+from grupo.config.success import with_default_reward_term
 from grupo.distributed.base import Ranks
 from grupo.evidence.survey import survey_tasks, write_survey
 from grupo.pipeline.data_stage import new_data_file, sampled_policy
@@ -28,7 +28,7 @@ def write_stage_survey(
         ranks: The processes that share the rollouts; the first writes.
     """
     start = perf_counter()
-    success = named_criterion(recipe.evaluation.success, recipe.env)
+    success = with_default_reward_term(recipe.evaluation.success, recipe.env)
     with sampled_policy(recipe, count, callback, ranks) as sampled:
         parts = survey_tasks(
             sampled.policy,

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from grupo.config.success import named_criterion
+from grupo.config.success import with_default_reward_term
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
 from grupo.report import run_html
@@ -93,7 +93,7 @@ class Run:
     def success(self) -> str:
         """The criterion of success in words."""
         recipe = self.recipe
-        return str(named_criterion(recipe.evaluation.success, recipe.env))
+        return str(with_default_reward_term(recipe.evaluation.success, recipe.env))
 
     def __repr__(self) -> str:
         metrics = self.metrics

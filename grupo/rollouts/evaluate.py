@@ -37,9 +37,9 @@ class SuccessCriterion:
     """A rollout solves its task if the unweighted value of a reward term is at least `min_reward`.
 
     Args:
-        reward_term: Name of the reward term, or "total" for the total reward. "" also selects the
-            total reward, but `named_criterion` replaces "" before a run evaluates: by the first
-            reward term of the recipe's environment, if the environment lists its reward terms.
+        reward_term: Name of the reward term, or "total" for the total reward. In a run, "" means
+            the first reward term of the recipe's environment (`with_default_reward_term`), or the
+            total reward if the environment lists no terms.
         min_reward: Smallest value with which a rollout solves its task.
     """
 
@@ -161,7 +161,7 @@ def evaluate(
     """
     if not attempts:
         return RESULT_WITHOUT_ATTEMPTS
-    with answers_not_trained_on():
+    with answers_not_trained_on():  # the actor keeps no activations for an update
         actor = policy.actor(key)
     greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
     greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy, ranks)

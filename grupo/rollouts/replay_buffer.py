@@ -23,8 +23,8 @@ from grupo.storage.safetensors import StoredTensors
 from grupo.storage.segments import SegmentFiles, Segments, SegmentsInMemory, from_line, to_line
 
 REPLAY_BUFFER = "replay_buffer"  # in a checkpoint, the name of the file with the buffer's tensors
-SEGMENT_CHECKSUMS = "written"  # in this file: step, bytes and CRC-32 of each segment (S, 3)
-ValuesPerAction = tuple[tuple[float, ...], ...]  # one number per action, for each row of the batch
+SEGMENT_CHECKSUMS = "written"  # tensor in it: step, bytes and CRC-32 of each segment (S, 3)
+ValuesPerAction = tuple[tuple[float, ...], ...]  # a number per action, for each row of a rollout
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from grupo.algo.optimizers.averaging import averaged_weights
+from grupo.algo.optimizers.averaging import optimizer_averages_as_weights
 from grupo.config.staleness import split_max_staleness
-from grupo.config.success import named_criterion
+from grupo.config.success import with_default_reward_term
 from grupo.config.supervised import evaluated_demonstration_sampler
 from grupo.config.validate import env_warnings
-from grupo.config.validate_rewards import check_observed_rewards
+from grupo.config.validate_rewards import check_rewards_in_range
 from grupo.config.validate_tasks import load_tasks, task_notes
 from grupo.core.batch import Batch
 from grupo.core.schedules import resolve_schedules
@@ -90,7 +90,8 @@ class Learner:
             recipe of a step differs from `recipe` if the run was extended after that step. By
             default every step has `recipe`.
         segments: The storage for the rollouts of the replay buffer; by default memory.
-        clock: Counts the seconds of steps.
+        clock: Decides how many seconds each step counts for. A repeated step counts the seconds of
+            its first time.
 
     Raises:
         ConfigError: The tasks do not fit the policy, the method or the environment.
@@ -112,7 +113,7 @@ class Learner:
         seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
         shard_policy(self.policy, ranks)
-        usable_tasks, self.task_note = select_usable_tasks(recipe, self.policy, tasks)
+        usable_tasks, self.unusable_tasks_note = select_usable_tasks(recipe, self.policy, tasks)
         self.tasks, self.eval_tasks = usable_tasks
         method = recipe.method
         heads = self.policy.attach_heads(method.requires.heads)
@@ -142,6 +143,7 @@ class Learner:
         self.generation = Generation(recipe, self.policy, self.tasks, self.rollout_queue, ranks)
         self.stopwatch = Stopwatch()
         self.notes: list[str] = []
+        # the rest of max_staleness is for groups that several steps generate
         self.steps_ahead = split_max_staleness(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
@@ -160,7 +162,7 @@ class Learner:
         generated_step = self._generate_step(method)
         collected = generated_step.collected
         self.state.record_collected(generated_step.tasks_drawn, collected.unfinished_groups)
-        check_observed_rewards(method, collected.kept_groups)
+        check_rewards_in_range(method, collected.kept_groups)
         batch_builder = self._batch_builder(method)
         batch = batch_builder(collected)
         replay_metrics = Metrics()
@@ -199,17 +201,17 @@ class Learner:
         """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
         evaluation = self.recipe.evaluation
-        # the queued steps are generated with the weights that the evaluation replaces
+        # the evaluation replaces the weights with which the queued steps are generated
         self.rollout_queue.wait_all()
         optimizers = self.state.optimizers.values()
-        with averaged_weights(*optimizers), count_external_usage() as own_usage:
+        with optimizer_averages_as_weights(*optimizers), count_external_usage() as own_usage:
             self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
             result = evaluate(
                 self.policy,
                 self.recipe.env,
                 self.eval_tasks,
                 attempts=evaluation.attempts,
-                success=named_criterion(evaluation.success, self.recipe.env),
+                success=with_default_reward_term(evaluation.success, self.recipe.env),
                 turn_strategy=evaluation.turn_strategy,
                 key=derive_key(self.recipe.seed, "held-out"),
                 ranks=self.ranks,
@@ -229,7 +231,7 @@ class Learner:
         """Warnings about the policy, the tasks and the environment, one line each."""
         lines = (
             *self.policy.warnings,
-            self.task_note,
+            self.unusable_tasks_note,
             *env_warnings(self.recipe),
             *task_notes(self.recipe, self.tasks, self.eval_tasks),
         )

@@ -16,7 +16,7 @@ from grupo.distributed.exchange import (
 )
 from grupo.distributed.phase import Phase
 from grupo.distributed.rank_report import RANK_REPORT_FILE
-from grupo.distributed.start import started_ranks
+from grupo.distributed.start import launched_ranks
 from grupo.recipe import Recipe
 from grupo.rollouts.eval_scores import step_label
 from grupo.rollouts.replay_buffer import remove_unreferenced_segments
@@ -30,9 +30,9 @@ from grupo.training.learner import Learner, TrainStepResult
 from grupo.training.ranks import check_ranks
 from grupo.training.resume.resumable import (
     check_resumable,
-    models_released_on_error,
+    hand_back_models,
+    hand_back_models_on_error,
     not_resumable_note,
-    release_models,
 )
 from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder, unused_folder
 from grupo.training.resume.step_clock import CLOCK_FILE, RecordedClock, UnrecordedClock
@@ -53,7 +53,7 @@ def run_training(
     Raises:
         ConfigError: The recipe or the folder cannot be used; raised before any training.
     """
-    ranks = started_ranks()
+    ranks = launched_ranks()
     folder = broadcast_from_rank_0(ranks, str(run or unused_folder()), Phase.RUN_FOLDER_NAMED)
     trainer = create_trainer(recipe, Path(folder), callback, ranks)
     with trainer.lock:
@@ -76,7 +76,7 @@ def resume_training(run: str | Path, callback: Callback = NullCallback()) -> dic
         ConfigError: The folder holds no run, or the recipe of the run has objects that existed only
             in the memory of its process.
     """
-    trainer = reopen_trainer(Path(run), callback, started_ranks())
+    trainer = reopen_trainer(Path(run), callback, launched_ranks())
     with trainer.lock:
         trainer.restore()
         return trainer()
@@ -96,7 +96,7 @@ def create_trainer(
     if ranks.rank == 0:
         RunFolder.check_empty(run)
     check_ranks(recipe, ranks)
-    with models_released_on_error(recipe):
+    with hand_back_models_on_error(recipe):
         learner = _learner_of_run(recipe, run, ranks, lambda step: recipe)
         if ranks.rank:
             exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
@@ -163,7 +163,7 @@ class Trainer:
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks
-        # a disk error can occur only in a resumed run, whose folder has an older report
+        # a single rank deletes the report of an earlier start with several ranks
         with explain_disk_errors("The run is not resumed"):
             self.ranks.write_rank_report_to(run_folder.folder / RANK_REPORT_FILE)
 
@@ -186,7 +186,7 @@ class Trainer:
         finally:
             with ExitStack() as cleanup:
                 cleanup.callback(self.callback.on_train_end)
-                cleanup.callback(release_models, self.recipe)
+                cleanup.callback(hand_back_models, self.recipe)
                 self.learner.close()
 
     def restore(self) -> None:
@@ -211,7 +211,7 @@ class Trainer:
             self.callback.on_message(message)
         self.state.restore(checkpoint)
         if checkpoint.data["fingerprint"] != self.run_folder.fingerprint:
-            self.state.reopen()  # the run was extended after this checkpoint was saved
+            self.state.mark_unfinished()  # the run was extended after this checkpoint was saved
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of `summary.json`."""
@@ -253,9 +253,8 @@ class Trainer:
             self.callback.on_message(f"A rollout could not be scored: {error}")
 
     def _log(self, number: int, result: TrainStepResult) -> None:
-        # computing the records of all tokens takes up to a tenth of the time of a short update
         if not self.run_folder.is_writer:
-            return
+            return  # the records of tokens would take a tenth of the time of a short update
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
         logged = sampled[: self.run_folder.recipe_at(number - 1).logged_groups]
@@ -279,8 +278,8 @@ class Trainer:
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        A run that finished at this step and was extended may repeat the step. It then repeats the
-        final evaluation, too.
+        A run may have finished at this step before it was extended. If it repeats the step, it also
+        repeats the evaluation that it ended with.
         """
         step = self.state.step
         every = recipe.evaluation.every

@@ -8,7 +8,7 @@ import torch
 from grupo.algo.advantages import RescaleReward
 from grupo.algo.filters import keep_all
 from grupo.config.validate import check_recipe
-from grupo.config.validate_rewards import check_observed_rewards, declared_reward_range
+from grupo.config.validate_rewards import check_rewards_in_range, declared_reward_range
 from grupo.core.requires import Requires
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
@@ -77,20 +77,20 @@ def test_methods_whose_constants_assume_a_range_refuse_other_rewards(method, rew
         return [Group(Task("k", "?"), (Rollout(reward=0.0), Rollout(reward=reward)))]
 
     with pytest.raises(ConfigError, match=f"reward {reward:g} .*Allowed: rewards {allowed}"):
-        check_observed_rewards(method, groups(reward))
-    check_observed_rewards(method, groups(1.0))
+        check_rewards_in_range(method, groups(reward))
+    check_rewards_in_range(method, groups(1.0))
 
 
 def test_an_observed_reward_outside_of_the_range_is_an_error():
     groups = [Group(Task("k", "?"), (Rollout(reward=1.0), Rollout(reward=-1.0)))]
     with pytest.raises(ConfigError) as error:
-        check_observed_rewards(dapo(64, 16), groups)
+        check_rewards_in_range(dapo(64, 16), groups)
     assert str(error.value) == (
         "env: the reward -1 of task 'k'. Allowed: rewards from 0 to 1, which a component of the"
         " method assumes. Give the method the environment's reward_range if it has this argument."
     )
-    check_observed_rewards(dapo(64, 16, reward_range=(-1.0, 1.0)), groups)
-    check_observed_rewards(Method(), groups)
+    check_rewards_in_range(dapo(64, 16, reward_range=(-1.0, 1.0)), groups)
+    check_rewards_in_range(Method(), groups)
 
 
 @pytest.mark.parametrize("make_method", [dapo, forking_tokens])

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from grupo.config.success import named_criterion
+from grupo.config.success import with_default_reward_term
 from grupo.core.types import Rollout
 from grupo.evidence.survey.parquet import METADATA, check_new_file
 from grupo.report.read_run import read_rollouts
@@ -84,7 +84,7 @@ def write_history_survey(folder: Path, file: Path) -> list[TaskVisits]:
     check_new_file(file)
     records = read_rollouts(folder)
     recipe = read_recipe_file(folder / RECIPE).recipe
-    success = named_criterion(recipe.evaluation.success, recipe.env)
+    success = with_default_reward_term(recipe.evaluation.success, recipe.env)
     rows = visits_of(records, success)
     if not rows:
         raise ConfigError(f"run: {str(folder)!r} has no scored rollouts yet.")

@@ -1,8 +1,8 @@
 """Rescue: further attempts at a task whose group is not informative, with hints or feedback.
 
 An attempt has three components, in the order in which they run: `build_prompts` builds the prompts,
-`reprompt` moves each answer behind the prompt under which it is trained, and `merge` merges the
-scored answers into the group.
+`reprompt` replaces the prompt of each answer by the one that it is trained with, and `merge` merges
+the scored answers into the group.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class GenerationPrompt:
 
 @dataclass(frozen=True)
 class AttemptPrompts:
-    """The prompts of an attempt, and rollouts that join the group beside their answers.
+    """The prompts of an attempt, and further rollouts for the group.
 
     Args:
         prompts: The prompts that the policy answers.
@@ -58,7 +58,7 @@ class AttemptPrompts:
 
 
 class PromptBuilder(Protocol):
-    """Builds the prompts of an attempt at a group's task; without prompts, no answer is made."""
+    """Builds the prompts of an attempt at a group's task; without any, nothing is generated."""
 
     async def __call__(self, group: Group, env: Env, actor: Actor, /) -> AttemptPrompts: ...
 
@@ -73,7 +73,7 @@ class Attempt:
     Args:
         build_prompts: Builds the prompts, with the random streams of their rollouts.
         merge: Merges the scored rollouts of the attempt into the group.
-        reprompt: Moves a rollout behind the prompt under which it is trained.
+        reprompt: Replaces the prompt of a rollout by the one that it is trained with.
         source: `Rollout.source` of the answers.
         turn_strategy: How the policy takes a turn.
     """

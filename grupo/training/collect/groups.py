@@ -152,8 +152,8 @@ class _Collection:
         self.scored += _new_groups(scored)
         _extend_groups(self.kept, scored)
         self.kept += group_filter(_new_groups(scored))
-        # An unfinished extension becomes a separate group of the next step, because this step
-        # trains on the extended group without it.
+        # The next step continues an unfinished extension as a group of its own, because this step
+        # already trains on the group that it was to extend.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
@@ -178,7 +178,8 @@ def _draw_groups(method: Method, request: CurriculumRequest, step: int) -> list[
     history.count_drawn(sum(is_new))
     tasks = [_with_history(task, history, method) for task in drawn_tasks]
     return [
-        GroupInProgress(task, step, (request.resample_round, i)) for i, task in enumerate(tasks)
+        GroupInProgress(task, first_step=step, label=(request.resample_round, i))
+        for i, task in enumerate(tasks)
     ]
 
 
@@ -214,7 +215,7 @@ def _exchange_outcomes(
         }
         phase = Phase.UNFINISHED_EXCHANGED
         unfinished = exchange_unfinished(
-            ranks, own_unfinished, groups_to_generate, phase, "generate"
+            ranks, own_unfinished, groups_to_generate, phase, channel="generate"
         )
     ended_indices = [i for i in range(len(groups_to_generate)) if i not in unfinished]
     own_ended = {
@@ -223,7 +224,8 @@ def _exchange_outcomes(
         if isinstance(group := own_outcomes.get(i), Group)
     }
     tasks = [groups_to_generate[i].task for i in ended_indices]
-    ended = exchange_groups(ranks, own_ended, tasks, Phase.ROLLOUTS_GENERATED, "generate")
+    phase = Phase.ROLLOUTS_GENERATED
+    ended = exchange_groups(ranks, own_ended, tasks, phase, channel="generate")
     return dict(zip(ended_indices, ended, strict=True)), unfinished
 
 
@@ -250,10 +252,10 @@ def _new_groups(added: Sequence[Group]) -> list[Group]:
 
 
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
-    """Return the groups with rollouts that are numbered in `Rollout.index` from `first_index` on.
+    """Return the groups with their rollouts numbered consecutively, in `Rollout.index`.
 
-    Filters remove, copy and add rollouts. The index identifies each rollout of a batch among all
-    rollouts that the step generated.
+    The first number is `first_index`. Filters remove, copy and add rollouts. The index identifies
+    each rollout of a batch among all rollouts that the step generated.
     """
     indices = count(first_index)
     return [

@@ -38,16 +38,16 @@ def check_resumable(recipe: Recipe, run: Path) -> None:
 
 
 @contextmanager
-def models_released_on_error(recipe: Recipe) -> Iterator[None]:
+def hand_back_models_on_error(recipe: Recipe) -> Iterator[None]:
     """Release the models in memory if the block raises."""
     try:
         yield
     except BaseException:
-        release_models(recipe)
+        hand_back_models(recipe)
         raise
 
 
-def release_models(recipe: Recipe) -> None:
+def hand_back_models(recipe: Recipe) -> None:
     """Make models in memory, which a run trained in place, usable outside of grupo again."""
     for part in walk((recipe.policy, recipe.aux_models)):
         if isinstance(part, LoadedModel):

@@ -48,6 +48,8 @@ JOURNAL_CHECKSUMS = "journal_checksums"  # file of a checkpoint with the `LineSu
 class RunFolder:
     """The folder of a run, into which only the process that holds the folder's lock writes.
 
+    A run is extended when it is continued with a changed recipe, such as a larger `max_steps`.
+
     Args:
         folder: The path of the folder.
         recipe: The recipe of the run.
@@ -128,8 +130,8 @@ class RunFolder:
     def recipe_at(self, step: int) -> Recipe:
         """Return the recipe of a step.
 
-        A step that the run did before an extension keeps its earlier recipe. If damage to a
-        checkpoint forces the run to repeat the step, the repeated step therefore has the same bits.
+        A step from before an extension has the recipe with which it was first done, so that
+        repeating it after damage to a checkpoint gives the same bits.
 
         Args:
             step: Number of the step, from 0.
@@ -256,7 +258,7 @@ class RunFolder:
 
         Raises:
             InvalidCheckpoint: A line that was written before the checkpoint is damaged or lost, or
-                the checkpoint holds a step that its recipe did not reach before an extension.
+                the checkpoint has an earlier recipe, and a step after the next extension.
             ConfigError: The checkpoint belongs to another recipe.
         """
         last_steps = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
@@ -265,8 +267,8 @@ class RunFolder:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
         if saved.step > last_steps[fingerprint]:
             raise InvalidCheckpoint(
-                f"it holds step {saved.step} of a recipe that the run left at step"
-                f" {last_steps[fingerprint]}, when it was extended with another recipe"
+                f"it holds step {saved.step} with an earlier recipe, which the run used only up to"
+                f" step {last_steps[fingerprint]}, where it was extended"
             )
         for name, snapshot in journal_snapshots(saved).items():
             try:
@@ -320,7 +322,8 @@ def journal_snapshots(saved: Checkpoint) -> dict[str, JournalSnapshot]:
 def _to_tensor(sums: LineSums) -> Tensor:
     """Return the sums as a tensor of the shape (1 + blocks, 2).
 
-    The first row holds the number of lines, and each other row holds the two sums of a block.
+    The first row holds the number of lines. Each other row holds the two sums of a block of lines:
+    that of their CRC-32, and that of their CRC-32 times the index of the line.
     """
     rows = [(sums.num_lines, 0), *zip(sums.crcs, sums.index_weighted_crcs, strict=True)]
     return torch.tensor(rows, dtype=torch.int64)

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grupo.algo.optimizers.averaging import AveragingOptimizer, averaged_weights
+from grupo.algo.optimizers.averaging import AveragingOptimizer, optimizer_averages_as_weights
 from grupo.algo.optimizers.state import optimizer_tensors, restore_optimizer
 from grupo.core.controllers import GROUP_REWARD_METRIC
 from grupo.core.types import Group, Task
@@ -118,7 +118,7 @@ class State:
         names = method.controlled_metrics
         controlled_metrics = _controlled_metrics(metrics, names - {GROUP_REWARD_METRIC})
         self.history.append_metrics(controlled_metrics)
-        if GROUP_REWARD_METRIC in names:
+        if GROUP_REWARD_METRIC in names:  # it has a value for each group, not for each step
             self.history.append_group_rewards(groups)
         self.aux_models.update_reference(self.step + 1, self.policy)
         self.generated_tokens += int(metrics["tokens/generated"])
@@ -186,13 +186,14 @@ class State:
     def _evaluated_weights(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
         """Return the weights of the policy and of its heads that are evaluated and exported.
 
-        The weights are copies if the gradients are computed at other weights.
+        With an `AveragingOptimizer` the weights are copies: they are averages, and the parameters
+        hold the weights at which gradients are computed.
         """
         optimizers = self.optimizers.values()
         weights, aux_heads = self.policy.weights(), head_weights(self.policy.aux_heads)
         if not any(isinstance(x, AveragingOptimizer) for x in optimizers):
             return weights, aux_heads
-        with averaged_weights(*optimizers):
+        with optimizer_averages_as_weights(*optimizers):
             return _copied(weights), _copied(aux_heads)
 
     def data(self) -> dict[str, Any]:
@@ -231,7 +232,7 @@ class State:
         self.stop_reason = reason
         self.finished = True
 
-    def reopen(self) -> None:
+    def mark_unfinished(self) -> None:
         """Mark a run that was extended as not finished.
 
         The final evaluation gets the label of an evaluation during training.

@@ -1,7 +1,8 @@
 """From a batch to the gradients of the policy's parameters, one micro-batch after the other.
 
-Each micro-batch has one backward pass. If the loss couples rows, the loss of the whole minibatch
-has a backward pass before the micro-batches.
+Each micro-batch has one backward pass. If the loss of a row depends on other rows, the loss of the
+whole minibatch is first differentiated with respect to the signals. The micro-batches then
+propagate this gradient to the parameters.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -114,8 +115,9 @@ def _microbatches_by_rank(
 ) -> list[list[Tensor]]:
     """Return the row indices of the micro-batches that each rank evaluates.
 
-    Each rank divides the rows that it generated, because the division depends on which activations
-    the rank's caches hold. Then all ranks balance the same micro-batches.
+    Each rank divides the rows that it generated into micro-batches: their size depends on whether
+    the rank still has the activations of the rows from generation. The ranks exchange the
+    micro-batches, and all of them compute the same assignment.
     """
     if ranks.size == 1:
         return [list(policy.microbatches(batch))]
@@ -146,7 +148,7 @@ def _microbatches_with_factors(
 
 
 def _ranks_of_rows(batch: Batch, ranks: Ranks) -> Tensor:
-    """Return the rank that generated each row, or a rank in turn if it is not known."""
+    """Return the rank that generated each row; rows of unknown origin get ranks round-robin."""
     if isinstance(batch.inputs, Mapping) and "rank" in batch.inputs:
         return batch.inputs["rank"]
     return torch.arange(len(batch.mask)) % ranks.size
@@ -295,7 +297,11 @@ def _accumulate_through_signals(
 def _handle_out_of_memory(
     policy: MicrobatchSignalModel, ranks: Ranks
 ) -> AbstractContextManager[None]:
-    """Return a context manager that raises the right error if a rank runs out of memory."""
+    """Return a context manager for passes in which a rank may run out of memory.
+
+    With a sharded policy, the rank raises `ShardedOutOfMemoryError`. Otherwise all ranks raise a
+    `MemoryError`.
+    """
     if policy.is_sharded:
         return report_sharded_out_of_memory(ranks)
     return raise_out_of_memory_on_all_ranks(ranks)
