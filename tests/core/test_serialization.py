@@ -107,7 +107,7 @@ VALUES: Mapping[str, Any] = {
     "source": DatasetTasks("a.jsonl"),
     "selection": Between("pass_rate", 0.2, 0.6),
     "shares": (("sft", 0.25), ("dpo", 0.75)),
-    "ask": HintColumn(),
+    "build_prompts": HintColumn(),
     "attempts": (Attempt(HintColumn()),),
     "stages": (Stage("sft", RECIPE),),
     "recipe": RECIPE,

@@ -17,7 +17,6 @@ from grupo.distributed.torch_ranks import TorchRanks
 from grupo.testing.thread_ranks import run_ranks
 from grupo.util.errors import ConfigError
 from tests.cli.conftest import RECIPE, tiny_model, write_tasks
-from tests.helpers.fast_cases import fast_cases
 from tests.helpers.paths import CHILD_ENV
 
 REWARDS = """
@@ -98,7 +97,8 @@ def test_more_ranks_than_cores_are_refused_before_a_process_starts(folder):
     assert not (folder / "typo").exists()
 
 
-@pytest.mark.parametrize("ended_by", fast_cases(1, [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+@pytest.mark.slow
+@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_ranks_end_when_their_launcher_is_killed(folder, ended_by, tmp_path):
     run = tmp_path / "run"
     command = ("grupo", "train", "recipe.py:RECIPE", "--run", str(run), "--steps", "100000")
