@@ -170,9 +170,8 @@ A healthy run and four sick ones, and the errors and warnings of `grupo doctor` 
 reward that can be cheated is the fraction of the sum's digits that occur anywhere in the answer;
 its scores below are those of right answers, which it does not see. The sick runs have 12 steps, and
 their evaluations one sampled answer to each task, but that of the cheated reward has 24.
-The doctor does not notice that the reward is cheated: the reward rises and most answers are wrong.
-The run of the last row leaves the reference policy by 2.26 nats per token and answers nothing right
-any more. The doctor reports the lost rewards and the fallen score, not the KL divergence.
+The run of the last row leaves the reference policy by more than two nats per token and answers
+nothing right any more.
 """,
         {
             "healthy": sums("--learning-rate", "1e-5"),
