@@ -25,7 +25,7 @@ class _OtherRank:
     def begin_step(self, number: int) -> None:
         pass
 
-    def write_rank_report_to(self, file: Path) -> None:
+    def set_rank_report_file(self, file: Path) -> None:
         pass
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:

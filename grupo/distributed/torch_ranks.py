@@ -72,9 +72,9 @@ class TorchRanks:
     def begin_step(self, number: int) -> None:
         self.presence.step = number
 
-    def write_rank_report_to(self, file: Path) -> None:
+    def set_rank_report_file(self, file: Path) -> None:
         if self.rank == 0:
-            self.presence.write_rank_report_to(file)
+            self.presence.set_rank_report_file(file)
 
     def exchange(self, data: bytes, phase: Phase, channel: Channel = "update") -> list[bytes]:
         group = self.groups[channel]

@@ -90,8 +90,8 @@ class Learner:
             recipe of a step differs from `recipe` if the run was extended after that step. By
             default every step has `recipe`.
         segments: The storage for the rollouts of the replay buffer; by default memory.
-        clock: Decides how many seconds each step counts for. A repeated step counts the seconds of
-            its first time.
+        clock: Returns the duration of each step. For a step that is repeated after a resume, this
+            is the duration of the first time.
 
     Raises:
         ConfigError: The tasks do not fit the policy, the method or the environment.
@@ -143,7 +143,7 @@ class Learner:
         self.generation = Generation(recipe, self.policy, self.tasks, self.rollout_queue, ranks)
         self.stopwatch = Stopwatch()
         self.notes: list[str] = []
-        # the rest of max_staleness is for groups that several steps generate
+        # the rest of max_staleness is for groups whose generation takes several steps
         self.steps_ahead = split_max_staleness(recipe).steps_ahead
         if self.steps_ahead:
             self.policy.generate_from_weight_copy()
@@ -201,7 +201,7 @@ class Learner:
         """Attempt the evaluation tasks, and record the scores in the state under `label`."""
         stopwatch = Stopwatch()
         evaluation = self.recipe.evaluation
-        # the evaluation replaces the weights with which the queued steps are generated
+        # the evaluation loads other weights for generation: first finish what is generated ahead
         self.rollout_queue.wait_all()
         optimizers = self.state.optimizers.values()
         with optimizer_averages_as_weights(*optimizers), count_external_usage() as own_usage:

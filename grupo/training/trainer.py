@@ -30,8 +30,8 @@ from grupo.training.learner import Learner, TrainStepResult
 from grupo.training.ranks import check_ranks
 from grupo.training.resume.resumable import (
     check_resumable,
-    hand_back_models,
-    hand_back_models_on_error,
+    make_models_usable_again,
+    make_models_usable_again_on_error,
     not_resumable_note,
 )
 from grupo.training.resume.run_dir import CHECKPOINTS, RunFolder, unused_folder
@@ -96,7 +96,7 @@ def create_trainer(
     if ranks.rank == 0:
         RunFolder.check_empty(run)
     check_ranks(recipe, ranks)
-    with hand_back_models_on_error(recipe):
+    with make_models_usable_again_on_error(recipe):
         learner = _learner_of_run(recipe, run, ranks, lambda step: recipe)
         if ranks.rank:
             exchange_json(ranks, None, Phase.RUN_FOLDER_CREATED)
@@ -163,9 +163,9 @@ class Trainer:
         self.state = learner.state
         self.has_reported_error = False
         self.ranks = learner.ranks
-        # a single rank deletes the report of an earlier start with several ranks
+        # of one rank only, it deletes the report of an earlier start with several ranks
         with explain_disk_errors("The run is not resumed"):
-            self.ranks.write_rank_report_to(run_folder.folder / RANK_REPORT_FILE)
+            self.ranks.set_rank_report_file(run_folder.folder / RANK_REPORT_FILE)
 
     def __call__(self) -> dict[str, Any]:
         """Train to the end and return the summary; a finished run is not trained further."""
@@ -186,7 +186,7 @@ class Trainer:
         finally:
             with ExitStack() as cleanup:
                 cleanup.callback(self.callback.on_train_end)
-                cleanup.callback(hand_back_models, self.recipe)
+                cleanup.callback(make_models_usable_again, self.recipe)
                 self.learner.close()
 
     def restore(self) -> None:
@@ -254,7 +254,7 @@ class Trainer:
 
     def _log(self, number: int, result: TrainStepResult) -> None:
         if not self.run_folder.is_writer:
-            return  # the records of tokens would take a tenth of the time of a short update
+            return  # building the records of tokens takes a tenth of the time of a short update
         sampled = result.collected.sampled_groups
         kept = result.collected.kept_groups
         logged = sampled[: self.run_folder.recipe_at(number - 1).logged_groups]
@@ -271,15 +271,15 @@ class Trainer:
         if self.learner.eval_tasks and label not in self.state.eval_scores:
             result = self.learner.evaluate(label)
             self.callback.on_evaluate(label, result)
-            # before training no error is reported: the first step reports it if it recurs there
+            # an error before training is not reported: if the first step has it too, it reports it
             if self.state.step:
                 self._report_error(result.first_error)
 
     def _must_evaluate(self, recipe: Recipe) -> bool:
         """Whether the policy is evaluated now, after a step with this recipe.
 
-        A run may have finished at this step before it was extended. If it repeats the step, it also
-        repeats the evaluation that it ended with.
+        This includes a step at which the run had finished before it was extended. The run was
+        evaluated there, so that a repetition of the step is evaluated as well.
         """
         step = self.state.step
         every = recipe.evaluation.every

@@ -5,7 +5,7 @@ from tests.first_hour.mistake import Mistake
 TRAIN = "train --model model --tasks tasks.jsonl --reward rewards.py:digits"
 RECIPE = "recipe.py --run new"
 UNSCORED = "train recipe.py --steps 1 --run started --eval-tasks 0 --reward rewards.py"
-MEND = "Mend the reward and resume, or train on with --on-unscored continue"
+MEND = "Mend the reward and resume, or ignore such steps with --on-unscored continue"
 
 
 def unscored(reward: str, allowed: str, *, options: str = "") -> Mistake:

@@ -1,9 +1,11 @@
 """Pipelines that cannot work: one message before any work."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
+from grupo.core.limits import MAX_ROUNDS, MAX_STAGES
 from grupo.core.serialization import from_data, to_data
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.lora import Lora
@@ -31,6 +33,17 @@ from tests.helpers.training_components import WIDE
 @pytest.fixture
 def recipe(model):
     return short(model)
+
+
+def test_more_stages_or_rounds_than_the_limits_are_refused_at_once(recipe):
+    stages = tuple(Stage(f"stage-{i}", recipe) for i in range(MAX_STAGES + 1))
+    begun_at = time.monotonic()
+    with pytest.raises(ConfigError, match=rf"stages: {MAX_STAGES + 1}\. Allowed: 1 to"):
+        Pipeline(stages)
+    for rounds in (MAX_ROUNDS + 1, 10**18):
+        with pytest.raises(ConfigError, match=rf"rounds: {rounds}\. Allowed: 1 to {MAX_ROUNDS}"):
+            Pipeline((Stage("a", recipe),), rounds=rounds)
+    assert time.monotonic() - begun_at < 1
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import check_depth, read_limited
 from grupo.util.user_paths import is_recipe_file, parse_path
 
+TEXT_TAG = "tag:yaml.org,2002:str"
+
 
 def read_data(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The data of a TOML or YAML file, and the lines of its fields where the parser gives them.
@@ -59,15 +61,18 @@ def _read_yaml(text: str) -> tuple[Any, dict[str, int]]:
 
 
 def _lines(node: yaml.Node, prefix: str) -> dict[str, int]:
-    """The line of each field by dotted name; raises for a key that occurs twice."""
+    """The line of each field by dotted name; raises for a key that is no text or occurs twice."""
     lines: dict[str, int] = {}
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines |= _lines(item, f"{prefix.removesuffix('.')}[{index}].")
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            field = f"{prefix}{key.value}"
             line = key.start_mark.line + 1
+            if key.tag != TEXT_TAG:
+                kind = key.tag.rpartition(":")[2]
+                raise ValueError(f"line {line}: a key is of the type {kind}; write it in quotes")
+            field = f"{prefix}{key.value}"
             if field in lines:
                 raise ValueError(f"line {line}: the key {field!r} occurs twice")
             lines |= {field: line, **_lines(value, f"{field}.")}

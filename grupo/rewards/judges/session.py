@@ -20,6 +20,7 @@ from grupo.rewards.judges.retries import RequestFailure, failure_of, retrying
 from grupo.util.json_text import parse_json
 from grupo.util.user_paths import parse_path
 
+MAX_COUNTED_TOKENS = 1 << 40  # of one reply: a larger count is an error of the server
 KEY_IN_MESSAGES = "[API key]"  # takes the place of the key, which a server's message may repeat
 
 
@@ -172,7 +173,9 @@ def parse_completion(completion: Any) -> ChatReply:
             int(counts.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")
         )
         finish_reason = str(choice.get("finish_reason") or "stop")
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        if not all(0 <= n <= MAX_COUNTED_TOKENS for n in (prompt_tokens, completion_tokens)):
+            raise ValueError(f"usage: not 0 to {MAX_COUNTED_TOKENS} tokens")
+    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{type(error).__name__}: {error} in {str(completion)[:80]}") from error
     if not isinstance(text, str | None):
         raise ValueError(f"the content is {str(text)[:80]}")

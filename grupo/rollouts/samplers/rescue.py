@@ -1,8 +1,8 @@
 """Rescue: further attempts at a task whose group is not informative, with hints or feedback.
 
 An attempt has three components, in the order in which they run: `build_prompts` builds the prompts,
-`reprompt` replaces the prompt of each answer by the one that it is trained with, and `merge` merges
-the scored answers into the group.
+`reprompt` replaces the prompt that an answer was generated from by the prompt that the answer is
+trained with, and `merge` merges the scored answers into the group.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class AttemptPrompts:
 
 
 class PromptBuilder(Protocol):
-    """Builds the prompts of an attempt at a group's task; without any, nothing is generated."""
+    """Builds the prompts of an attempt. If there are none, the attempt generates nothing."""
 
     async def __call__(self, group: Group, env: Env, actor: Actor, /) -> AttemptPrompts: ...
 
@@ -73,7 +73,8 @@ class Attempt:
     Args:
         build_prompts: Builds the prompts, with the random streams of their rollouts.
         merge: Merges the scored rollouts of the attempt into the group.
-        reprompt: Replaces the prompt of a rollout by the one that it is trained with.
+        reprompt: Replaces the prompt that a rollout was generated from by the prompt that the
+            rollout is trained with.
         source: `Rollout.source` of the answers.
         turn_strategy: How the policy takes a turn.
     """

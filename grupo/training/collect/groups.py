@@ -69,7 +69,9 @@ async def collect_groups(
     token_limit: StepTokenLimit | None = None,
     unfinished_groups: Sequence[GroupInProgress] = (),
 ) -> CollectedGroups:
-    """Generate groups until `num_prompts` pass the filter or the curriculum returns no tasks.
+    """Generate groups in rounds, until the curriculum returns no tasks.
+
+    The curriculum is told how many groups are still missing. Most return no tasks if none is.
 
     Args:
         method: Its curriculum draws tasks, its sampler generates and its filter selects groups.
@@ -78,8 +80,8 @@ async def collect_groups(
         tasks: The training tasks.
         history: The record of earlier groups. This function adds the number of new tasks that the
             curriculum draws to `history.tasks_drawn`.
-        num_prompts: Number of groups to train on. With a `token_limit`, unfinished groups count
-            like groups that the filter keeps.
+        num_prompts: Number of groups to begin and to keep after the filter. With a `token_limit`,
+            unfinished groups count like groups that the filter keeps.
         seed: Seed of the curriculum.
         ranks: The processes that share the generation; every rank returns the groups of all ranks.
         token_limit: Maximum number of tokens that this step generates for one rollout. None means
@@ -112,7 +114,7 @@ async def collect_groups(
         kill_point("step/filtered")
         groups_to_generate = []
     if collection.unfinished and isinstance(opened_env, ClosableSessions):
-        opened_env.close()  # the next step opens new sessions
+        opened_env.close()  # of the sessions of unfinished groups; the next step opens new ones
     return collection.result(method.filter, num_prompts + len(unfinished_groups))
 
 
@@ -152,8 +154,8 @@ class _Collection:
         self.scored += _new_groups(scored)
         _extend_groups(self.kept, scored)
         self.kept += group_filter(_new_groups(scored))
-        # The next step continues an unfinished extension as a group of its own, because this step
-        # already trains on the group that it was to extend.
+        # An extension adds rollouts to a group of an earlier round. The next step continues an
+        # unfinished one as a group of its own, because this step trains on the other group already.
         self.unfinished += [
             replace(group, task=replace(group.task, extends_group=False))
             for group in unfinished.values()
@@ -254,8 +256,8 @@ def _new_groups(added: Sequence[Group]) -> list[Group]:
 def index_rollouts(groups: Sequence[Group], first_index: int = 0) -> list[Group]:
     """Return the groups with their rollouts numbered consecutively, in `Rollout.index`.
 
-    The first number is `first_index`. Filters remove, copy and add rollouts. The index identifies
-    each rollout of a batch among all rollouts that the step generated.
+    The first number is `first_index`. Filters remove, copy and add rollouts, so that the
+    place in a batch does not identify a rollout; `Rollout.index` does.
     """
     indices = count(first_index)
     return [
@@ -301,6 +303,6 @@ def check_any_scored(step: int, groups: Sequence[Group]) -> None:
     if rollouts and all(rollout.error for rollout in rollouts):
         raise UnscoredStepError(
             f"step {step}: none of {len(rollouts)} rollouts could be scored."
-            f" {first_error(groups)}. Mend the reward and resume, or train on with --on-unscored"
+            f" {first_error(groups)}. Mend the reward and resume, or ignore such steps with --on-unscored"
             " continue."
         )

@@ -38,16 +38,16 @@ def check_resumable(recipe: Recipe, run: Path) -> None:
 
 
 @contextmanager
-def hand_back_models_on_error(recipe: Recipe) -> Iterator[None]:
-    """Release the models in memory if the block raises."""
+def make_models_usable_again_on_error(recipe: Recipe) -> Iterator[None]:
+    """Call `make_models_usable_again` if the block raises."""
     try:
         yield
     except BaseException:
-        hand_back_models(recipe)
+        make_models_usable_again(recipe)
         raise
 
 
-def hand_back_models(recipe: Recipe) -> None:
+def make_models_usable_again(recipe: Recipe) -> None:
     """Make models in memory, which a run trained in place, usable outside of grupo again."""
     for part in walk((recipe.policy, recipe.aux_models)):
         if isinstance(part, LoadedModel):

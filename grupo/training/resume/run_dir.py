@@ -258,7 +258,7 @@ class RunFolder:
 
         Raises:
             InvalidCheckpoint: A line that was written before the checkpoint is damaged or lost, or
-                the checkpoint has an earlier recipe, and a step after the next extension.
+                the checkpoint has an earlier recipe, and a step after that recipe was replaced.
             ConfigError: The checkpoint belongs to another recipe.
         """
         last_steps = {earlier.fingerprint: earlier.step for earlier in self.earlier_recipes}
@@ -322,8 +322,8 @@ def journal_snapshots(saved: Checkpoint) -> dict[str, JournalSnapshot]:
 def _to_tensor(sums: LineSums) -> Tensor:
     """Return the sums as a tensor of the shape (1 + blocks, 2).
 
-    The first row holds the number of lines. Each other row holds the two sums of a block of lines:
-    that of their CRC-32, and that of their CRC-32 times the index of the line.
+    The first row holds the number of lines. Each other row holds two sums over a block of lines: of
+    the CRC-32 of each line, and of the CRC-32 times the index of the line.
     """
     rows = [(sums.num_lines, 0), *zip(sums.crcs, sums.index_weighted_crcs, strict=True)]
     return torch.tensor(rows, dtype=torch.int64)

@@ -115,9 +115,9 @@ def _microbatches_by_rank(
 ) -> list[list[Tensor]]:
     """Return the row indices of the micro-batches that each rank evaluates.
 
-    Each rank divides the rows that it generated into micro-batches: their size depends on whether
-    the rank still has the activations of the rows from generation. The ranks exchange the
-    micro-batches, and all of them compute the same assignment.
+    Each rank divides the rows that it generated into micro-batches. Their size depends on whether
+    the rank holds activations of these rows, which it cached during generation. The ranks exchange
+    the micro-batches, and all of them compute the same assignment.
     """
     if ranks.size == 1:
         return [list(policy.microbatches(batch))]
@@ -172,7 +172,7 @@ def _evaluate_rows(
             signals = signal_model.signals(batch.select_rows(rows), names)
             for name in names:
                 device = signals[name].device
-                # the values stay on the device until all rows are queued: no row waits for a copy
+                # on the device until the last micro-batch, so that none waits for a copy to the CPU
                 values = to_device(all_signals[name], device)
                 values[to_device(rows, device)] = signals[name].to(values)
                 all_signals[name] = values
@@ -208,8 +208,8 @@ def accumulate_gradients(
         policy: The policy; gradients are accumulated in its parameters.
         method: The method, of which the aggregation and the loss are used.
         batch: The minibatch, with advantages.
-        token_hook: Receives, for each micro-batch, the values per action of the policy's entropy,
-            the log-ratio and the metrics of the loss.
+        token_hook: Is called for each micro-batch with the batch and its values per action: the
+            entropy, the log-ratio and the metrics of the loss.
         measure_all_rows: Whether rows without gradient are evaluated, too. A controller that reads
             a metric needs the mean over all rows.
         ranks: The processes that share the rows; the metrics are those of all rows.
@@ -312,8 +312,8 @@ def _rows_to_evaluate(
 ) -> Tensor:
     """Return the indices of the rows with an action whose weight is not 0.
 
-    Unless `measure_all_rows` is set, rows are left out whose gradient is 0 because no action has an
-    advantage.
+    Rows in which every advantage is 0 are left out if the loss is 0 for them
+    (`zero_if_no_advantage`), unless `measure_all_rows` is set.
     """
     is_evaluated = batch.mask & (weight != 0)
     if method.loss.zero_if_no_advantage and not measure_all_rows:

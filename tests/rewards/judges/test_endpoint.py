@@ -70,10 +70,13 @@ def test_parameters_that_are_left_to_the_server_are_not_sent(fake):
         returns({"choices": []}),
         returns({"choices": [{"message": {"content": ["a list"]}}]}),
         returns({**completion("good"), "usage": {"prompt_tokens": "many"}}),
+        returns({**completion("good"), "usage": {"prompt_tokens": 10**400}}),
+        returns({**completion("good"), "usage": {"completion_tokens": -1}}),
     ],
     ids=[
         *("429", "408", "409", "500", "503", "closed", "broken JSON", "a list", "no choices"),
         *("content that is no text", "counts that are no numbers"),
+        *("a count beyond all numbers", "a count below 0"),
     ],
 )
 def test_a_passing_failure_is_retried_until_the_reply(fake, failure):
