@@ -303,6 +303,6 @@ def check_any_scored(step: int, groups: Sequence[Group]) -> None:
     if rollouts and all(rollout.error for rollout in rollouts):
         raise UnscoredStepError(
             f"step {step}: none of {len(rollouts)} rollouts could be scored."
-            f" {first_error(groups)}. Mend the reward and resume, or ignore such steps with --on-unscored"
-            " continue."
+            f" {first_error(groups)}. Mend the reward and resume, or ignore such steps with"
+            " --on-unscored continue."
         )
