@@ -180,12 +180,12 @@ def _launch_ranks(context: Context, ranks: int, oversubscribe: bool) -> None:
 
     The processes have the same arguments: they know by the launcher's variables what they are.
     """
-    from grupo.distributed.launch import check_number, end_with_launcher, launch
+    from grupo.distributed.launch import check_num_ranks, end_with_launcher, launch
 
     if "WORLD_SIZE" in os.environ:
         end_with_launcher()
         return
-    check_number(ranks, oversubscribe)
+    check_num_ranks(ranks, oversubscribe)
     if ranks == 1:
         return
     raise Exit(launch(context.find_root().obj, ranks))

@@ -18,7 +18,7 @@ POLL_INTERVAL = 0.05  # seconds
 LAUNCHER_PIPE = "GRUPO_LAUNCHER_PIPE"  # variable: file descriptor that is closed with the launcher
 
 
-def check_number(num_ranks: int, oversubscribe: bool) -> None:
+def check_num_ranks(num_ranks: int, oversubscribe: bool) -> None:
     """Raise `ConfigError` for less than one rank, or for more than this machine has cores.
 
     Two are always allowed, so that a run with ranks can be tried on any machine.

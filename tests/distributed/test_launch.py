@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from grupo.distributed.agreement import check_same_values
-from grupo.distributed.launch import check_number
+from grupo.distributed.launch import check_num_ranks
 from grupo.distributed.torch_ranks import TorchRanks
 from grupo.testing.thread_ranks import run_ranks
 from grupo.util.errors import ConfigError
@@ -87,9 +87,9 @@ def test_more_ranks_than_cores_are_refused_before_a_process_starts(folder):
     most = max(2, len(os.sched_getaffinity(0)))
     for ranks in (0, most + 1, 10**18):
         with pytest.raises(ConfigError, match=rf"ranks: {ranks}\. Allowed: 1 to {most}, "):
-            check_number(ranks, oversubscribe=False)
-    check_number(most, oversubscribe=False)
-    check_number(most + 1, oversubscribe=True)
+            check_num_ranks(ranks, oversubscribe=False)
+    check_num_ranks(most, oversubscribe=False)
+    check_num_ranks(most + 1, oversubscribe=True)
     train = ("grupo", "train", "recipe.py:RECIPE", "--run", "typo")
     code, _, err = execute(folder, *train, "--ranks", "1000000000000000000")
     assert code == 2

@@ -18,7 +18,7 @@ MIN_LEAKED_FRAC = 0.5  # of the prompts, minus those that contain the answer of 
 MAX_TIME_FRAC = 0.5  # of the time of a step
 TAIL_FACTOR = 8.0  # times the mean length
 MIN_REWARD_FRAC = 0.8  # of the highest reward: the mean reward is high
-MAX_SOLVED_FRAC = 0.5  # of the rollouts
+MAX_TERM_FRAC = 0.5  # of the value with which a task is solved
 
 NAN_REWARDS = FindingTemplate(
     "NaN rewards",
@@ -126,19 +126,19 @@ def reward_follows_length(run: RunData) -> Iterator[Finding]:
 
 
 def reward_without_success(run: RunData) -> Iterator[Finding]:
-    """The mean reward is near the highest one, and most rollouts do not solve their task."""
+    """The mean reward is near the highest one, and the term that decides on success is low."""
     success = run.success
     reward = run.last_window("reward/mean")
     solved = run.last_window(f"reward/{success.reward_term}")
     best = run.reward_range[1]
     if len(solved.values) < MIN_STEPS or success.min_reward <= 0 or best <= 0:
         return
-    most_solved = solved.mean / success.min_reward  # Markov: P(x >= a) <= E[x] / a for x >= 0
-    if reward.mean >= MIN_REWARD_FRAC * best and most_solved < MAX_SOLVED_FRAC:
+    is_low = solved.mean < MAX_TERM_FRAC * success.min_reward
+    if is_low and reward.mean >= MIN_REWARD_FRAC * best:
         yield REWARD_WITHOUT_SUCCESS(
             f"At {format_steps(solved.steps)}, the mean reward is {reward.mean:.3g}, of at most"
-            f" {best:.3g}, and at most {max(0.0, most_solved):.0%} of the rollouts solve their task"
-            f" ({success}).",
+            f" {best:.3g}. The mean of the reward term {success.reward_term!r} is"
+            f" {solved.mean:.3g}; a task is solved from {success.min_reward:g} on.",
             locations=step_locations(solved.steps),
         )
 

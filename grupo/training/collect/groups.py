@@ -71,7 +71,7 @@ async def collect_groups(
 ) -> CollectedGroups:
     """Generate groups in rounds, until the curriculum returns no tasks.
 
-    The curriculum is told how many groups are still missing. Most return no tasks if none is.
+    The request to the curriculum states how many groups are still missing.
 
     Args:
         method: Its curriculum draws tasks, its sampler generates and its filter selects groups.

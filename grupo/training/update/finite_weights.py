@@ -26,8 +26,8 @@ def check_finite_weights(
         learning_rates: The learning rates of the update, by optimizer, for the message.
         ranks: The processes that train together.
     """
-    count = _num_nonfinite(parameters)
-    if not any(exchange_json(ranks, count, Phase.WEIGHTS_CHECKED)):
+    count = max(exchange_json(ranks, _num_nonfinite(parameters), Phase.WEIGHTS_CHECKED))
+    if not count:
         return
     rates = ", ".join(f"{rate:g}" for rate in learning_rates.values())
     raise NonFiniteWeightsError(
