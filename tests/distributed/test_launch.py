@@ -6,8 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +16,7 @@ from grupo.testing.thread_ranks import run_ranks
 from grupo.util.errors import ConfigError
 from tests.cli.conftest import RECIPE, tiny_model, write_tasks
 from tests.helpers.paths import CHILD_ENV
+from tests.helpers.processes import is_running, wait_until
 
 REWARDS = """
 import os
@@ -118,23 +117,6 @@ def test_ranks_end_when_their_launcher_is_killed(folder, ended_by, tmp_path):
     finally:
         launcher.kill()
         launcher.wait()
-
-
-def wait_until(condition, seconds):
-    """Wait for a condition; the test fails if it does not come true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def is_running(process):
-    """Whether a process runs; one that has ended may still be listed as a zombie."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 @pytest.mark.slow

@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from grupo.inference.vllm_processes import StartedServer
 from grupo.util.errors import ConfigError
 from tests.helpers import fake_vllm
 from tests.helpers.fast_cases import fast_cases
+from tests.helpers.processes import is_running, wait_until
 from tests.helpers.vllm_fixtures import STOP_CONDITIONS, WEIGHTS, assert_all_answered_once
 
 
@@ -56,26 +55,6 @@ def remaining_files(python: str) -> list[str]:
     return sorted(path.name for path in Path(python).with_name("temporary").iterdir())
 
 
-def is_alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # the process ended before, or while it is read
-        return False
-    return state != "Z"
-
-
-def ends_soon(process: int) -> bool:
-    return becomes_true(lambda: not is_alive(process))
-
-
-def becomes_true(condition: Callable[[], bool]) -> bool:
-    """Whether the condition becomes true within ten seconds."""
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
 def managed_engine(python: str, **options: Any) -> VllmEngine:
     defaults = {"request_timeout": 2.0, "max_concurrency": 8}
     return VllmEngine(Vllm(python=python, **(defaults | options)), "m", STOP_CONDITIONS)
@@ -87,9 +66,9 @@ def test_server_is_started_when_needed_and_ended_by_close(python):
     engine.load(WEIGHTS)
     assert_all_answered_once(engine)
     (process,) = server_pids(python)
-    assert is_alive(process)
+    assert is_running(process)
     engine.close()
-    assert not is_alive(process)
+    assert not is_running(process)
     assert remaining_files(python) == []
 
 
@@ -101,14 +80,14 @@ def test_server_that_dies_is_restarted(python, deaths, monkeypatch):
     assert_all_answered_once(engine)
     assert len(server_pids(python)) == deaths + 1
     engine.close()
-    assert not any(map(is_alive, server_pids(python)))
+    assert not any(map(is_running, server_pids(python)))
 
 
 def test_server_killed_between_calls_is_restarted(python):
     engine = managed_engine(python)
     engine.load(WEIGHTS)
     os.kill(server_pids(python)[0], signal.SIGKILL)
-    assert ends_soon(server_pids(python)[0])
+    wait_until(lambda: not is_running(server_pids(python)[0]), 10)
     assert_all_answered_once(engine)
     assert len(server_pids(python)) == 2
     engine.close()
@@ -124,7 +103,7 @@ def test_server_that_hangs_is_killed_and_restarted(python):
     os.kill(server_pids(python)[0], signal.SIGSTOP)
     assert_all_answered_once(engine)
     assert len(server_pids(python)) == 2
-    assert not is_alive(server_pids(python)[0])
+    assert not is_running(server_pids(python)[0])
     engine.close()
 
 
@@ -169,12 +148,12 @@ def test_server_ends_with_its_parent_process(python, end, tmp_path):
     assert child.stdout.readline() == "ready\n"
     (process,) = server_pids(python)
     if end is not None:
-        assert is_alive(process)
+        assert is_running(process)
         child.send_signal(end)
     child.communicate()
-    assert ends_soon(process)
+    wait_until(lambda: not is_running(process), 10)
     if end in (signal.SIGKILL, signal.SIGTERM):  # the killed parent could not remove the folder
-        assert becomes_true(lambda: remaining_files(python) == [])
+        wait_until(lambda: remaining_files(python) == [], 10)
 
 
 def test_port_in_use_is_rejected(python):

@@ -6,9 +6,8 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,23 +21,10 @@ from grupo.inference.vllm_engine import VllmEngine
 from grupo.ray_workers.server_host import options_from_json, options_to_json
 from tests.helpers import fake_vllm
 from tests.helpers.paths import CHILD_ENV
+from tests.helpers.processes import is_running, wait_until
 from tests.helpers.vllm_fixtures import STOP_CONDITIONS, WEIGHTS, assert_all_answered_once
 
 SECONDS = 60
-
-
-def becomes_true(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + SECONDS
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
 
 
 def parent(pid: int) -> int:
@@ -107,29 +93,29 @@ def test_servers_answer_and_end_with_the_command(serving, tmp_path):
     assert_answers(serving.urls)
     serving.process.send_signal(signal.SIGTERM)
     serving.process.communicate(timeout=SECONDS)
-    assert becomes_true(lambda: serving.num_running() == 0)
-    assert becomes_true(lambda: not list(tmp_path.glob("grupo-serve-*")))
+    wait_until(lambda: serving.num_running() == 0, SECONDS)
+    wait_until(lambda: not list(tmp_path.glob("grupo-serve-*")), SECONDS)
 
 
 def test_a_server_that_is_killed_answers_again_at_its_address(serving):
     os.kill(serving.server_pids()[0], signal.SIGKILL)
-    assert becomes_true(lambda: len(serving.server_pids()) == 3)
-    assert becomes_true(lambda: all(map(is_healthy, serving.urls)))
+    wait_until(lambda: len(serving.server_pids()) == 3, SECONDS)
+    wait_until(lambda: all(map(is_healthy, serving.urls)), SECONDS)
     assert_answers(serving.urls)
 
 
 def test_a_server_whose_actor_is_killed_answers_again_at_its_address(serving):
     guard = parent(serving.server_pids()[0])
     os.kill(parent(guard), signal.SIGKILL)
-    assert becomes_true(lambda: len(serving.server_pids()) == 3)
-    assert becomes_true(lambda: serving.num_running() == 2)
-    assert becomes_true(lambda: all(map(is_healthy, serving.urls)))
+    wait_until(lambda: len(serving.server_pids()) == 3, SECONDS)
+    wait_until(lambda: serving.num_running() == 2, SECONDS)
+    wait_until(lambda: all(map(is_healthy, serving.urls)), SECONDS)
     assert_answers(serving.urls)
 
 
 def test_servers_end_with_a_command_that_is_killed(serving):
     serving.process.kill()
-    assert becomes_true(lambda: serving.num_running() == 0)
+    wait_until(lambda: serving.num_running() == 0, SECONDS)
 
 
 def test_options_are_equal_after_the_way_to_an_actor():

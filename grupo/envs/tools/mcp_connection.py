@@ -14,6 +14,7 @@ from grupo.envs.bearer_token import auth_headers, without_token
 from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import describe_error
 from grupo.util.optional_deps import optional_dependency
+from grupo.util.parent_death import ending_with_parent
 
 START_SECONDS = 30.0  # in which a server must have started and listed its tools
 CLOSE_SECONDS = 5.0
@@ -162,7 +163,7 @@ class McpConnection:
             headers = dict(auth_headers(self.token_env))
             client = await stack.enter_async_context(http.create_mcp_http_client(headers=headers))
             return http.streamable_http_client(self.address, http_client=client)
-        command, *arguments = shlex.split(self.address)
+        command, *arguments = ending_with_parent(shlex.split(self.address))
         server = mcp.StdioServerParameters(
             command=command, args=arguments, env=dict(self.variables)
         )

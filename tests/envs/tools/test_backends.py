@@ -46,23 +46,25 @@ def test_root_starts_the_sandbox_as_a_user_without_an_account(tools, monkeypatch
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     command = namespaces.isolated_command(("x",), LIMITS)
     assert "--user" not in command
-    drop = command[command.index(f"{tools}/setpriv") :]
+    assert command[:4] == (f"{tools}/setpriv", "--pdeathsig", "KILL", f"{tools}/unshare")
+    drop = command[command.index(f"{tools}/setpriv", 1) :]
     uid = int(drop[drop.index("--reuid") + 1])
     assert uid in namespaces.SANDBOX_UIDS
     assert drop[1:6] == ("--reuid", str(uid), "--regid", str(uid), "--clear-groups")
-    assert drop[-1] == "x"
-    others = {namespaces.isolated_command(("x",), LIMITS)[-7] for _ in range(5)}
+    assert drop[-3:] == ("--pdeathsig", "KILL", "x")
+    others = {namespaces.isolated_command(("x",), LIMITS)[-9] for _ in range(5)}
     assert len({uid, *others}) > 1
 
 
 def test_another_user_starts_the_sandbox_in_a_user_namespace(tools, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     command = namespaces.isolated_command(("x",), LIMITS)
-    assert command[:6] == (
+    assert command[:9] == (
+        *(f"{tools}/setpriv", "--pdeathsig", "KILL"),
         *(f"{tools}/unshare", "--mount", "--propagation", "private"),
         *("--user", "--map-root-user"),
     )
-    assert f"{tools}/setpriv" not in command
+    assert command.count(f"{tools}/setpriv") == 1
 
 
 def test_the_scratch_folder_does_not_hide_python(monkeypatch):

@@ -23,6 +23,7 @@ from grupo.envs.tools.backends import (
 from grupo.envs.tools.backends.protocol import MAX_OUTPUT_BYTES
 from grupo.tasks import ReasoningGym
 from grupo.util.errors import ConfigError
+from grupo.util.parent_death import name_prefix
 from tests.helpers.processes import descendants, new_descendants
 
 SANDBOX = Sandbox(time_limit=10.0, memory_mib=256)
@@ -156,7 +157,8 @@ def test_no_process_of_a_sandbox_has_variables_of_this_one(running_processes):
 
 
 def _resources(folder):
-    cgroup_folders = [str(f) for parent in cgroups.cgroup_parents() for f in parent.glob("grupo-*")]
+    parents, name = cgroups.cgroup_parents(), f"{name_prefix()}*"
+    cgroup_folders = [str(folder) for parent in parents for folder in parent.glob(name)]
     threads = {thread.name for thread in threading.enumerate()}
     return (
         sorted(os.listdir("/proc/self/fd")),

@@ -14,30 +14,51 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from grupo.envs.tools.backends.protocol import MIB
+from grupo.util.parent_death import name_prefix, run_after_end
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 CONTROLLERS = ("memory", "pids")
 MEMORY_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by version of the interface
 REMOVE_TIMEOUT = 2.0  # seconds until the last process of a killed sandbox has ended
+# a script of sh: removes the cgroups whose names start with the first argument from the folders
+# that follow; a cgroup can be removed when its last process has ended: it tries for 10 seconds
+REMOVE_ALL = """\
+prefix=$1
+shift
+for attempt in $(seq 100); do
+    remaining=
+    for parent; do
+        for folder in "$parent/$prefix"*; do
+            [ ! -d "$folder" ] || rmdir "$folder" 2>/dev/null || remaining=1
+        done
+    done
+    [ "$remaining" ] || exit 0
+    sleep 0.1
+done
+"""
 
 
 @contextmanager
 def limited_cgroup(memory_mib: int, max_processes: int) -> Iterator[tuple[Path, ...]]:
     """The `cgroup.procs` files of a new cgroup: a process that writes 0 to each of them joins it.
 
-    Without the permission to make a cgroup there are no files, and nothing is limited.
+    Without the permission to make a cgroup there are no files, and nothing is limited. If this
+    process is killed, the cgroup is removed by another one.
 
     Args:
         memory_mib: Memory of all processes together, in MiB, with that of the kernel for them.
         max_processes: Processes and threads.
     """
-    name = f"grupo-{uuid.uuid4().hex}"
+    name = f"{name_prefix()}{uuid.uuid4().hex}"
     limits = {"memory": memory_mib * MIB, "pids": max_processes}
+    parents = cgroup_parents()
+    if parents:
+        run_after_end("/bin/sh", "-c", REMOVE_ALL, "sh", name_prefix(), *map(str, parents))
     with ExitStack() as stack:
         folders = [
             stack.enter_context(_cgroup_folder(parent / name, controllers, limits))
-            for parent, controllers in cgroup_parents().items()
+            for parent, controllers in parents.items()
         ]
         yield tuple(folder / "cgroup.procs" for folder in folders)
 

@@ -23,6 +23,7 @@ from grupo.envs.tools.backends.protocol import (
 )
 from grupo.envs.tools.seccomp import oci_profile
 from grupo.util.errors import ConfigError
+from grupo.util.parent_death import name_prefix, run_after_end
 
 ENGINES = ("podman", "docker")
 # variables with which a client finds its engine; the container has none of them
@@ -32,6 +33,17 @@ CLIENT_VARIABLES = (
 )
 # clients copy the user's proxies into a container, with their passwords
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
+# a script of sh: removes the containers whose names start with the first argument, by the command
+# of the engine that follows; one may be about to start, so that it looks for them several times
+REMOVE_ALL = """\
+prefix=$1
+shift
+for attempt in 1 2 3 4 5; do
+    containers=$("$@" ps --all --quiet --filter "name=^$prefix")
+    [ -z "$containers" ] || "$@" rm --force $containers
+    sleep 1
+done
+"""
 OPTIONS = (
     *("--rm", "--interactive", "--pull=never", "--network=none", "--read-only", "--ipc=none"),
     *("--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=65534:65534"),
@@ -75,7 +87,10 @@ class Container:
                 " Container(); packages with Bubblewrap() or Gvisor()."
             )
         engine, environment = self._engine_path(), _client_environment()
-        name = f"grupo-{uuid.uuid4().hex}"
+        name = f"{name_prefix()}{uuid.uuid4().hex}"
+        call_engine = (engine, *self.engine_options)
+        remove_all = ("/bin/sh", "-c", REMOVE_ALL, "sh", name_prefix(), *call_engine)
+        run_after_end(*remove_all, environment=environment)
         with tempfile.NamedTemporaryFile("w", suffix=".json") as profile:
             json.dump(oci_profile(), profile)
             profile.flush()
@@ -83,7 +98,7 @@ class Container:
             try:
                 yield Launch(
                     (
-                        *(engine, *self.engine_options, "run", *options, *_limit_options(limits)),
+                        *(*call_engine, "run", *options, *_limit_options(limits)),
                         *(f"--env={name}=" for name in _proxy_variables()),
                         *(f"--entrypoint={self.python}", self.image),
                         *python_command(self.python, limits, packages, **LINUX_LIMITS)[1:],
@@ -91,7 +106,7 @@ class Container:
                     environment,
                 )
             finally:
-                remove = (engine, *self.engine_options, "rm", "--force", name)
+                remove = (*call_engine, "rm", "--force", name)
                 subprocess.run(remove, env=environment, capture_output=True, check=False)
 
     def unavailable_limits(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ _run_numbers = itertools.count(os.getpid())
 # the scratch folder hides a folder of the host in the sandbox's mount namespace only
 SCRATCH_FOLDERS = ("/mnt", "/media", "/srv")
 PID_NAMESPACE = ("--pid", "--fork", "--kill-child", "--mount-proc")
+KILL_WITH_PARENT = ("--pdeathsig", "KILL")  # of setpriv; the kernel forgets it with another user
 SETUP_SCRIPT = """\
 set -e
 for file in {cgroup_files}; do echo 0 > "$file"; done
@@ -53,6 +54,8 @@ def isolated_command(
 ) -> tuple[str, ...]:
     """A command that runs another one with private mounts, as an unprivileged user.
 
+    It is killed when the thread that started it ends, and so when this process is killed.
+
     Args:
         command: The command of the sandbox.
         limits: Limits of the program; its temporary folder has the size `disk_mib`.
@@ -75,7 +78,16 @@ def isolated_command(
     user_namespace = () if is_root else ("--user", "--map-root-user")
     unshare = (find_tool("unshare"), "--mount", "--propagation", "private", *user_namespace)
     shell = ("/bin/sh", "-c", script, "sh")
-    return (*unshare, *namespaces, *shell, *(_drop_root() if is_root else ()), *command)
+    drop_root = _drop_root() if is_root else ()
+    return (
+        find_tool("setpriv"),
+        *KILL_WITH_PARENT,
+        *unshare,
+        *namespaces,
+        *shell,
+        *drop_root,
+        *command,
+    )
 
 
 def package_setup(packages: Sequence[Path]) -> str:
@@ -107,4 +119,5 @@ def _drop_root() -> tuple[str, ...]:
     return (
         *(find_tool("setpriv"), "--reuid", uid, "--regid", uid, "--clear-groups"),
         *("--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"),
+        *KILL_WITH_PARENT,
     )

@@ -1,0 +1,145 @@
+"""What is left of sandboxes and tool servers when the process that started them is killed."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from grupo.envs.tools import Sandbox
+from grupo.envs.tools.backends import Bubblewrap
+from grupo.envs.tools.backends.cgroups import cgroup_parents
+from grupo.util.errors import ConfigError
+from tests.helpers.paths import CHILD_ENV, ROOT
+from tests.helpers.processes import descendants, is_running, wait_until
+from tests.helpers.sandbox_attacks.host import as_user, closed_folder
+
+SLEEP = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from grupo.envs.tools import Sandbox
+from grupo.envs.tools.backends import Bubblewrap
+sandbox = Sandbox(time_limit=1000.0, backend=Bubblewrap())
+with ThreadPoolExecutor(2) as pool:
+    list(pool.map(sandbox.run, ["import time; time.sleep(1000)"] * 2))
+"""
+ISOLATED = """
+import subprocess
+from grupo.envs.tools.backends.namespaces import PID_NAMESPACE, isolated_command
+from grupo.envs.tools.backends.protocol import ProgramLimits
+limits = ProgramLimits(1000.0, 64, 1)
+subprocess.run(isolated_command(("sleep", "1000"), limits, namespaces=PID_NAMESPACE))
+"""
+CONTAINER = """
+from grupo.envs.tools import Sandbox
+from grupo.envs.tools.backends import Container
+Sandbox(time_limit=1000.0, backend=Container("image")).run("print(1)")
+"""
+MCP_SERVER = """
+import grupo.envs.tools.mcp_connection as connection
+connection.McpConnection({command!r}, {{}}, "").list_tools()
+"""
+# an engine that notes its calls: a container runs until it is removed
+ENGINE = """#!/bin/sh
+echo "$@" | tr '\n' ' ' >> {calls}
+echo >> {calls}
+case $1 in
+    run) sleep 1000 ;;
+    ps) echo 0123abcd ;;
+esac
+"""
+ENDS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+
+
+@contextmanager
+def python_program(code, user="this user", **variables):
+    """A Python program in a session of its own, as a user of this machine."""
+    process = subprocess.Popen(
+        as_user(user, [sys.executable, "-c", code]),
+        cwd=ROOT,
+        env={**os.environ, **CHILD_ENV, "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def cgroups_of(process):
+    """The cgroups that a process has made."""
+    return [f for parent in cgroup_parents() for f in parent.glob(f"grupo-{process}-*")]
+
+
+def programs_of(process, name):
+    """The process ids of the programs with a name that a process has started."""
+    folders = descendants(process)
+    return [int(f.name) for f in folders if (f / "comm").read_text().strip() == name]
+
+
+@pytest.fixture(params=["this user", "ordinary user"])
+def user(request):
+    """A user with whom bubblewrap works."""
+    if request.param == "ordinary user" and os.getuid() != 0:
+        pytest.skip("only root can start a sandbox as another user")
+    if request.param == "ordinary user" and (closed := closed_folder(ROOT / "grupo")):
+        pytest.skip(f"an ordinary user may not enter {closed}")
+    try:
+        Sandbox(backend=Bubblewrap()).check()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    return request.param
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_and_no_cgroup_of_a_sandbox_is_left(user, end):
+    with python_program(SLEEP, user) as parent:
+        wait_until(lambda: len(programs_of(parent.pid, "bwrap")) >= 2, 60)
+        processes = [int(folder.name) for folder in descendants(parent.pid)]
+        if user == "this user":
+            assert len(cgroups_of(parent.pid)) == 2 * len(cgroup_parents())
+        parent.send_signal(end)
+        wait_until(lambda: not any(map(is_running, processes)), 20)
+        wait_until(lambda: not cgroups_of(parent.pid), 20)
+
+
+def test_no_process_of_a_namespace_is_left(user):
+    with python_program(ISOLATED, user) as parent:
+        wait_until(lambda: programs_of(parent.pid, "sleep") != [], 60)
+        processes = [int(folder.name) for folder in descendants(parent.pid)]
+        parent.kill()
+        wait_until(lambda: not any(map(is_running, processes)), 20)
+
+
+def test_no_container_is_left(tmp_path):
+    calls = tmp_path / "calls"
+    (tmp_path / "podman").write_text(ENGINE.format(calls=shlex.quote(str(calls))))
+    (tmp_path / "podman").chmod(0o755)
+    with python_program(CONTAINER, PATH=f"{tmp_path}:{os.environ['PATH']}") as parent:
+        wait_until(lambda: calls.exists() and calls.read_text().endswith("\n"), 60)
+        assert calls.read_text().startswith("run --rm --interactive")
+        parent.kill()
+        wait_until(lambda: "rm --force 0123abcd" in calls.read_text(), 20)
+    lines = calls.read_text().splitlines()
+    assert lines[1].startswith(f"ps --all --quiet --filter name=^grupo-{parent.pid}-")
+    assert f"--name=grupo-{parent.pid}-" in lines[0]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_no_mcp_server_is_left(tmp_path, end):
+    pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
+    pid_file = tmp_path / "pid"
+    script = f"echo $$ > {shlex.quote(str(pid_file))}; exec sleep 1000"  # it reads no input
+    command = shlex.join(("/bin/sh", "-c", script))
+    with python_program(MCP_SERVER.format(command=command)) as parent:
+        wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"), 60)
+        server = int(pid_file.read_text())
+        assert is_running(server)
+        parent.send_signal(end)
+        wait_until(lambda: not is_running(server), 20)
