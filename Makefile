@@ -23,7 +23,11 @@ quickstart-offline: .venv/installed
 
 # Compiled files are kept, also where the environment forbids it: hundreds of processes read them.
 test: export PYTHONDONTWRITEBYTECODE =
-test: .venv/installed lint
+test: .venv/installed style
+	$(MAKE) --jobs=2 types fast-tests
+
+.PHONY: style types fast-tests
+fast-tests: .venv/installed
 	$(BIN)/python -m pytest -m "not slow and not browser and not trust and not real" -n 2 --dist worksteal
 
 test-slow: .venv/installed browser test-sinks
@@ -109,10 +113,14 @@ browser:
 	command -v chromedriver || { $(SUDO) apt-get update && \
 		$(SUDO) apt-get install --yes --no-install-recommends chromium chromium-driver; }
 
-lint: .venv/installed
+lint: style types
+
+style: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python tools/check_language.py grupo
+
+types: .venv/installed
 	$(BIN)/basedpyright
 
 # The generated pages, then the site in site/: zensical.toml. A broken link or anchor is an error.

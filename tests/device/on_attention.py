@@ -13,6 +13,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from tests.helpers import tiny_lm
 from tests.helpers.dense_flex_attention import plain_flex_attention
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.simulated_cuda.host_waits import HostWaits
 
 
@@ -41,8 +42,8 @@ def attention_of(policy: CausalPolicy) -> Any:
     return evaluator.backend.attention
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma2"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", fast_cases(1, ["gemma2", "llama"]))
+@pytest.mark.parametrize("dtype", fast_cases(1, ["bfloat16", "float32"]))
 def test_flex_attention_is_used_if_its_trial_passes(family, dtype, folders, monkeypatch, caplog):
     use_kernel(monkeypatch, plain_flex_attention)
     policy = make_policy(folders[family], dtype=dtype)

@@ -13,6 +13,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from grupo.training.update.gradients import accumulate_gradients, evaluate_all
 from tests.helpers import tiny_lm
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.simulated_cuda.host_waits import HostWaits
 
 
@@ -20,12 +21,17 @@ def make_policy(folder: str, **fields) -> CausalPolicy:
     return CausalLM(folder, device="cuda", max_new_tokens=24, **fields).build()
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_lm.save_model(tmp_path_factory.mktemp("llama")))
 
 
-@pytest.mark.parametrize("stop_strings", [(), ("no such string",)])
+@pytest.mark.parametrize(
+    "stop_strings", [pytest.param((), marks=pytest.mark.slow), ("no such string",)]
+)
 def test_a_decode_step_waits_once_whatever_the_number_of_rows(stop_strings, llama):
     policy = make_policy(llama, stop_strings=stop_strings)
     counts = []
@@ -41,7 +47,7 @@ def test_a_decode_step_waits_once_whatever_the_number_of_rows(stop_strings, llam
     assert counts == [24, 24]
 
 
-@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("checkpointing", fast_cases(1, [True, False]))
 def test_an_update_does_not_wait_before_its_loss_is_read(checkpointing, llama):
     policy = make_policy(llama, gradient_checkpointing=checkpointing)
     batch = tiny_lm.answer_batch(policy)
@@ -71,7 +77,9 @@ def training_batch(policy: CausalPolicy) -> Batch:
     return replace(batch, signals=SignalDict(signals), advantage=advantage)
 
 
-@pytest.mark.parametrize("loss", [Clip(), gvpo().loss], ids=["rows alone", "coupled rows"])
+@pytest.mark.parametrize(
+    "loss", fast_cases(1, [gvpo().loss, Clip()]), ids=["coupled rows", "rows alone"]
+)
 def test_waits_of_an_update_do_not_depend_on_the_number_of_microbatches(loss: Loss, llama):
     counts = []
     for size in (1_000, 100):

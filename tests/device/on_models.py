@@ -21,6 +21,7 @@ from grupo.training.learner import Learner
 from grupo.training.trainer import run_training
 from grupo.util.event_loop import run_coroutine
 from tests.helpers import tiny_lm, training_recipes
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.recurrent_model import RECURRENT, save_random_model
 from tests.helpers.tiny_lm import FAMILIES, TEMPLATE
 from tests.helpers.training_components import save_models
@@ -42,7 +43,7 @@ def recipe(models: str, name: str = "grpo", **changes: Any) -> Any:
     return plain.replace(**{"policy": policy, "max_steps": 2, "save_every": 1, **changes})
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, *RECURRENT])
+@pytest.mark.parametrize("family", fast_cases({"qwen3", "gemma3"}, [*FAMILIES, *RECURRENT]))
 def test_every_family_evaluates_what_it_generates(family, tmp_path):
     config = {**FAMILIES, **RECURRENT}[family]()
     policy = CausalLM(save_random_model(tmp_path / family, config), **GPU).build()
@@ -69,6 +70,7 @@ def test_a_model_in_memory_is_trained_on_the_gpu_of_the_policy(models, tmp_path)
     assert model.device == torch.device("cuda:0")
 
 
+@pytest.mark.slow
 def test_a_teacher_may_live_on_another_gpu(models, tmp_path):
     teacher = AuxModel("teacher", CausalLM(models, device="cuda:1", max_new_tokens=6))
     method = training_recipes.METHOD.replace(loss=Clip() + 0.5 * KL(other_policy="teacher"))
@@ -84,7 +86,9 @@ def test_policies_of_two_roles_may_live_on_two_gpus(models, tmp_path):
     learner.close()
 
 
-@pytest.mark.parametrize("changes", [{"gradient_checkpointing": True}, {"dtype": "bfloat16"}])
+@pytest.mark.parametrize(
+    "changes", fast_cases(1, [{"dtype": "bfloat16"}, {"gradient_checkpointing": True}])
+)
 def test_adapters_are_trained_and_exported_from_a_gpu(changes, models, tmp_path):
     spec = replace(CausalLM(models, Lora(2, 4.0), **GPU), **changes)
     run_training(recipe(models, policy=spec), tmp_path / "run")
@@ -102,5 +106,6 @@ def test_a_judge_may_live_on_another_gpu(tmp_path: Path):
     assert 0 < reply.completion_tokens <= 8
 
 
+@pytest.mark.slow
 def test_the_speed_of_a_gpu_is_measured():
     assert measure_speed(torch.device("cuda"), torch.float32)

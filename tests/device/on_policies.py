@@ -29,7 +29,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FAST = ("grpo", "async", "lora", "aux models", "masked", "flow")
+FAST = ("async", "lora", "flow")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ SMALL_BATCH = 600  # tokens: two thirds of the requests fit
 MANY_EOS = tuple(range(0, 99, 7))  # stop tokens: rows end at many different times
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=fast_cases({"llama", "gemma3"}, FAMILIES))
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     """A policy of each model family."""
     return policy_of(tmp_path_factory.mktemp("models"), request.param)

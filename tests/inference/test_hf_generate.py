@@ -38,7 +38,7 @@ STOP_CONDITIONS = StopConditions(
 )
 
 
-@pytest.fixture(scope="module", params=RECURRENT)
+@pytest.fixture(scope="module", params=fast_cases({"lfm2"}, RECURRENT))
 def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     """A policy of each recurrent model."""
     folder = save_random_model(tmp_path_factory.mktemp(request.param), RECURRENT[request.param]())

@@ -31,7 +31,7 @@ def prefills(calls: list[ModelCall]) -> list[int]:
     return [call.num_tokens for call in calls if call.is_prefill]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=fast_cases({"llama", "gemma3"}, FAMILIES))
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     """A policy of each model family."""
     return policy_of(tmp_path_factory.mktemp("models"), request.param)

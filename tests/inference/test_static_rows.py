@@ -38,7 +38,7 @@ SAMPLINGS = (
 )
 
 
-@pytest.fixture(scope="module", params=["llama", "gemma2"])
+@pytest.fixture(scope="module", params=fast_cases(1, ["gemma2", "llama"]))
 def policy(request: Any, tmp_path_factory: pytest.TempPathFactory) -> CausalPolicy:
     folder = tmp_path_factory.mktemp("model")
     return policy_of(folder, request.param, dtype="float64")

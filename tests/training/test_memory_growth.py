@@ -61,6 +61,7 @@ def test_the_heap_does_not_grow_in_thirty_steps(learner):
     assert kb_per_step(learner, 10) < MAX_KB_PER_STEP
 
 
+@pytest.mark.slow
 def test_interned_strings_that_come_and_go_take_no_memory_after_the_resize(learner):
     before = heap_kb()
     for i in range(400_000):  # more than the table's free slots: it is made anew once more

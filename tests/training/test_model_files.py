@@ -20,6 +20,7 @@ from grupo.training.resume.run_dir import RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.training.trainer import resume_training, run_training
 from grupo.util.errors import ConfigError
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.run_outcomes import differences, outcome
 from tests.helpers.tiny_gguf import tiny_model, write_gguf
 from tests.helpers.training_recipes import base
@@ -78,7 +79,7 @@ def test_a_run_is_not_used_with_another_file(run, use):
     USES[use](run)
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("use", fast_cases(1, USES))
 def test_a_run_is_not_used_without_its_file(run, use):
     Path("x.gguf").rename("away.gguf")
     with pytest.raises(ConfigError, match=f"'x.gguf' {GONE}"):

@@ -8,6 +8,7 @@ import pytest
 from grupo.models.causal_policy import CausalPolicy
 from tests.helpers import llama_backends
 from tests.helpers.adapters import adapted_policy
+from tests.helpers.fast_cases import fast_cases
 
 
 @pytest.fixture(scope="session")
@@ -21,15 +22,19 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 ADAPTED = ("qwen2 with adapters", "qwen3 with adapters")
+# biases with adapters, norms of queries and keys, a sliding window: the others have nothing else
+POLICIES = fast_cases(
+    {"mistral", "qwen3", "qwen2 with adapters"}, (*llama_backends.FAMILIES, *ADAPTED)
+)
 
 
-@pytest.fixture(params=(*llama_backends.FAMILIES, *ADAPTED))
+@pytest.fixture(params=POLICIES)
 def policy(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalPolicy:
     """A policy of every family, and of some with adapters, new for each test."""
     return _policy(request.param, folders)
 
 
-@pytest.fixture(params=(*llama_backends.FAMILIES, *ADAPTED))
+@pytest.fixture(params=POLICIES)
 def float64_policy(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalPolicy:
     """The same with weights in float64."""
     return _policy(request.param, folders, dtype="float64")
