@@ -17,12 +17,14 @@ from grupo.config.recipe_files import load_recipe_file, recipe_to_toml
 from grupo.config.staleness import describe_staleness
 from grupo.config.supervised import column_sampler
 from grupo.core.component import component_fields, walk
+from grupo.core.serialization import objects_in_memory
 from grupo.envs import RewardTerm, Unscored
 from grupo.recipe import Recipe, TaskSource
 from grupo.rewards import ReasoningGymVerifier
 from grupo.rollouts.evaluate import TOTAL_REWARD, SuccessCriterion
 from grupo.tasks import EvalShare, parse_task_source
 from grupo.toy import quickstart
+from grupo.training.resume.run_dir import LOCK, RECIPE, RunFolder
 from grupo.training.resume.start_from import with_model
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module
@@ -153,12 +155,19 @@ def parse_eval_tasks(text: str) -> int | TaskSource:
 
 
 def load_recipe(address: str) -> Recipe:
-    """The recipe at `FILE.py:NAME`, NAME being RECIPE by default, or in a TOML or YAML file."""
+    """The recipe at an address.
+
+    Addresses are `FILE.py:NAME`, NAME being RECIPE by default, a TOML or YAML file, and
+    `RUN/recipe.json` for the recipe of a run.
+    """
     if is_recipe_file(address):
         return load_recipe_file(address)
+    if Path(address).name == RECIPE and (Path(address).parent / LOCK).is_file():
+        return _recipe_of_run(Path(address).parent)
     if (path := parse_path(address)).is_dir() or path.suffix in OTHER_FILES:
         raise ConfigError(
-            f"{address!r} is no recipe. Allowed: FILE.py:NAME, FILE.toml, FILE.yaml. A model is"
+            f"{address!r} is no recipe. Allowed: FILE.py:NAME, FILE.toml, FILE.yaml,"
+            " RUN/recipe.json. A model is"
             " --model FOLDER or --model FILE.gguf, a table of tasks --tasks FILE; a run is"
             " continued by `grupo resume RUN`."
         )
@@ -174,6 +183,16 @@ def load_recipe(address: str) -> Recipe:
     if not isinstance(recipe, Recipe):
         kind = type(recipe).__name__
         raise ConfigError(f"recipe: {name!r} in {location!r} is of type {kind}. Allowed: Recipe.")
+    return recipe
+
+
+def _recipe_of_run(run: Path) -> Recipe:
+    recipe = RunFolder.open(run).recipe
+    if objects := objects_in_memory(recipe):
+        raise ConfigError(
+            f"recipe: only the process that began the run {str(run)!r} had {', '.join(objects)}."
+            " Write the recipe as FILE.py:NAME."
+        )
     return recipe
 
 

@@ -13,6 +13,7 @@ from grupo.cli.paths import run_folder_argument
 from grupo.evidence.suggest.questions import QUESTIONS, Answers, Question, check_answer
 from grupo.util.console import print_line
 from grupo.util.errors import ConfigError
+from grupo.util.user_paths import shell_path
 
 
 def suggest(
@@ -34,6 +35,7 @@ def suggest(
     from grupo.evidence.suggest.candidates import suggest_methods
     from grupo.evidence.suggest.symptoms import read_answers
     from grupo.evidence.suggest.text import describe_candidates, describe_symptoms
+    from grupo.training.resume.run_dir import RECIPE
 
     given = {"policy": policy, "reward": reward, "extra": extra} | {
         "problem": problem,
@@ -57,7 +59,8 @@ def suggest(
     for line in describe_symptoms(symptoms) if found else ():
         print_line(line)
     print_line("")
-    for line in describe_candidates(candidates):
+    recipe = shell_path(run / RECIPE) if run else ""
+    for line in describe_candidates(candidates, recipe, found.max_new_tokens if found else 0):
         print_line(line)
 
 

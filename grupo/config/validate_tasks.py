@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from grupo.config.supervised import check_prompts
-from grupo.config.validate import check_columns, check_component_tasks
+from grupo.config.validate import MAX_TASKS_CHECKED, check_columns, check_component_tasks
 from grupo.core.interfaces import EnvSpec, StatefulEnv, open_env
 from grupo.core.task_validator import TaskValidator
 from grupo.core.types import Rollout, Task
@@ -60,6 +60,14 @@ def task_notes(recipe: Recipe, tasks: Sequence[Task], eval_tasks: Sequence[Task]
             f"prompts_per_step: {recipe.prompts_per_step} exceeds the {len(tasks)} training tasks:"
             " every step has some of them several times."
         )
+    for kind, source in (("training", tasks), ("held-out", eval_tasks)):
+        checked = [source[i] for i in range(min(len(source), MAX_TASKS_CHECKED))]
+        without = [task for task in checked if task.reference_answer is None]
+        if 0 < len(without) < len(checked):
+            yield (
+                f"tasks: {len(without)} of {len(checked)} {kind} tasks have no reference answer, as"
+                f" {without[0].location or without[0].key}."
+            )
 
 
 def _check_no_evaluation(recipe: Recipe) -> None:

@@ -10,6 +10,7 @@ from grupo.recipe import Recipe
 from grupo.report.progress_line import Progress, progress_line
 from grupo.report.step_line import active_alarms, step_summary
 from grupo.report.tables import eval_rows
+from grupo.rollouts.eval_scores import evaluated_step
 from grupo.rollouts.evaluate import EvalResult
 from grupo.util import html
 
@@ -65,6 +66,7 @@ class NotebookDisplay:
         self.messages: deque[str] = deque(maxlen=MAX_MESSAGES)
         self.scores: dict[str, Mapping[str, object]] = {}
         self.held_out = math.nan
+        self.held_out_step = 0
         self.num_warnings = 0
         self.step_seconds: deque[float] = deque(maxlen=TIMING_WINDOW)
         self.active_alarms: frozenset[str] = frozenset()
@@ -83,6 +85,7 @@ class NotebookDisplay:
     def on_evaluate(self, label: str, result: EvalResult) -> None:
         self.scores[label] = result.to_data()
         self.held_out = result.sampled.value
+        self.held_out_step = evaluated_step(label, self.step)
         self._update()
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -92,7 +95,9 @@ class NotebookDisplay:
         self._add_alarms(active_alarms(metrics))
         seconds = sum(self.step_seconds) / len(self.step_seconds)
         left = (self.max_steps - step) * seconds
-        progress = Progress(step, self.max_steps, self.held_out, left, self.num_warnings)
+        progress = Progress(
+            step, self.max_steps, self.held_out, self.held_out_step, left, self.num_warnings
+        )
         self.line = progress_line(progress, metrics).plain
         self.details = " | ".join(step_summary(metrics))
         if self.now() - self.updated_at >= UPDATE_INTERVAL:

@@ -16,6 +16,7 @@ from grupo.recipe import Recipe
 from grupo.report.escape import literal
 from grupo.report.progress_line import MAX_COLUMNS, Progress, progress_line
 from grupo.report.step_line import active_alarms, step_summary
+from grupo.rollouts.eval_scores import evaluated_step
 from grupo.rollouts.evaluate import EvalResult
 from grupo.util.console import LinesOfThreads
 
@@ -51,6 +52,7 @@ class ProgressDisplay:
         self.step_line = Text()
         self.details = ""
         self.held_out = math.nan
+        self.held_out_step = 0
         self.num_warnings = 0
         self.last_printed_at = float("-inf")
         self.last_printed_step = 0
@@ -75,6 +77,7 @@ class ProgressDisplay:
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
         self.held_out = result.sampled.value
+        self.held_out_step = evaluated_step(label, self.steps_done)
         self._print(f"held-out {label}: {result}")
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -82,7 +85,12 @@ class ProgressDisplay:
         self.step_seconds.append(metrics.get("time/step", 0.0))
         self._print_new_alarms(active_alarms(metrics))
         progress = Progress(
-            step, self.max_steps, self.held_out, self._seconds_left(), self.num_warnings
+            step,
+            self.max_steps,
+            self.held_out,
+            self.held_out_step,
+            self._seconds_left(),
+            self.num_warnings,
         )
         self.step_line = progress_line(progress, metrics)
         self.details = " | ".join(step_summary(metrics))

@@ -26,6 +26,7 @@ class Progress:
         step: the step that has ended, from 1.
         max_steps: the number of steps of the run.
         held_out: the fraction of held-out tasks solved at the last evaluation; NaN without one.
+        held_out_step: the steps done before the last evaluation.
         seconds_left: the estimated time until the end.
         warnings: the number of warnings so far.
     """
@@ -33,6 +34,7 @@ class Progress:
     step: int
     max_steps: int
     held_out: float = math.nan
+    held_out_step: int = 0
     seconds_left: float = 0.0
     warnings: int = 0
 
@@ -40,19 +42,27 @@ class Progress:
 def progress_line(progress: Progress, metrics: Metrics) -> Text:
     """Step, reward, held-out score, speed, warnings, and the time left if there is room for it.
 
+    A score of an earlier step is followed by that step, if there is room for it.
+
     A step of demonstrations alone has its loss in place of the reward.
 
     >>> print(progress_line(Progress(3, 20, held_out=0.4), {"reward/mean": 0.25}))
-    step 3/20  reward 0.25  held-out 40%  0:00 left
+    step 3/20  reward 0.25  held-out 40% (step 0)  0:00 left
     """
-    cells = _cells(progress, metrics)
-    line = _join(cells)
-    if len(line) > MAX_COLUMNS:
-        line = _join([cell for cell in cells if not cell.plain.endswith(" left")])
+    for options in ({}, {"has_time": False}, {"has_time": False, "has_held_out_step": False}):
+        line = Text(SEPARATOR).join(_cells(progress, metrics, **options))
+        if len(line) <= MAX_COLUMNS:
+            break
     return line
 
 
-def _cells(progress: Progress, metrics: Metrics) -> list[Text]:
+def _cells(
+    progress: Progress,
+    metrics: Metrics,
+    *,
+    has_time: bool = True,
+    has_held_out_step: bool = True,
+) -> list[Text]:
     reward = metrics.get("reward/mean", math.nan)
     is_scored = math.isfinite(reward)
     unscored = "no group ended" if no_group_ended(metrics) else "not scored"
@@ -67,10 +77,13 @@ def _cells(progress: Progress, metrics: Metrics) -> list[Text]:
         Text(shown, style),
     ]
     if math.isfinite(progress.held_out):
-        cells.append(Text(f"held-out {format_percent(progress.held_out)}", "green"))
+        is_earlier = progress.held_out_step != progress.step
+        at = f" (step {progress.held_out_step})" * (has_held_out_step and is_earlier)
+        cells.append(Text(f"held-out {format_percent(progress.held_out)}{at}", "green"))
     if speed is not None:
         cells.append(Text(f"{format_number(speed)} tok/s", "dim"))
-    cells.append(Text(f"{format_duration(progress.seconds_left)} left", "dim"))
+    if has_time:
+        cells.append(Text(f"{format_duration(progress.seconds_left)} left", "dim"))
     if progress.warnings:
         cells.append(Text(count(progress.warnings, "warning"), "yellow"))
     return cells
@@ -84,7 +97,3 @@ def _is_supervised(metrics: Metrics) -> bool:
 
 def _style(is_scored: bool) -> str:
     return "cyan" if is_scored else "bold red"
-
-
-def _join(cells: list[Text]) -> Text:
-    return Text(SEPARATOR).join(cells)

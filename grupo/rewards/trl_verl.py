@@ -26,6 +26,11 @@ TRL_ARGUMENTS = (
     *("trainer_state", "log_extra", "log_metric"),
 )
 
+MESSAGES_HINT = (
+    "The prompts are messages, so that each completion is a list of messages: its text is"
+    " completion[-1]['content']."
+)
+
 
 @component
 class TRLReward:
@@ -44,8 +49,11 @@ class TRLReward:
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Raise `ConfigError` for a task without a column that the function's signature reads."""
+        has_answers = _has_answers(tasks)
         for task in tasks:
             available = (*_columns(task), *TRL_ARGUMENTS)
+            if not has_answers:
+                available = tuple(name for name in available if name != "answer")
             for name in required_names(self.function):
                 if name not in available:
                     raise ConfigError(
@@ -68,7 +76,8 @@ class TRLReward:
             "log_extra": lambda column, values: logged.update({column: list(values)}),
             "log_metric": lambda name, value: logged.update({name: [value] * len(rollouts)}),
         }
-        with typed_columns(columns):
+        hint = "" if isinstance(task.prompt, str) else MESSAGES_HINT
+        with typed_columns(columns, hint):
             result = self.function(**accepted_arguments(self.function, arguments))
         if inspect.isawaitable(result):
             return _await_and_merge(result, logged)
@@ -102,6 +111,15 @@ class VerlReward(PerRolloutReward):
     """
 
     function: Callable[..., Any]
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` if the function reads answers and no task has one."""
+        if "ground_truth" in required_names(self.function) and not _has_answers(tasks):
+            raise ConfigError(
+                f"reward: the parameter 'ground_truth' of {_function_name(self.function)} is the"
+                f" reference answer, and no task has one. {suggest('answer', tasks[0].columns)}"
+                """ Name its column: --tasks "FILE(answer='COLUMN')"."""
+            )
 
     def score(self, task: Task, rollout: Rollout) -> Any:
         arguments = {
@@ -146,12 +164,22 @@ class VerlBatchReward:
         return self.function(**accepted_arguments(self.function, arguments))
 
 
+def _has_answers(tasks: Sequence[Task]) -> bool:
+    """Whether some task has a reference answer, or a column `answer`."""
+    return any(
+        task.reference_answer is not None or task.columns.get("answer") is not None
+        for task in tasks
+    )
+
+
 @contextmanager
-def typed_columns(columns: Mapping[str, Any]) -> Iterator[None]:
-    """Add the types of columns that are no text to an error of a function which expects another."""
+def typed_columns(columns: Mapping[str, Any], hint: str = "") -> Iterator[None]:
+    """Add a hint, and the types of columns that are no text, to an error about a wrong type."""
     try:
         yield
     except (TypeError, AttributeError) as error:
+        if hint:
+            error.add_note(hint)
         types = {name: type(value).__name__ for name, value in columns.items()}
         if shown := ", ".join(f"{name} is {kind}" for name, kind in types.items() if kind != "str"):
             error.add_note(f"Columns that are no text: {shown}.")

@@ -24,6 +24,20 @@ def step_label(step: int) -> str:
     return f"step {step}"
 
 
+def evaluated_step(label: str, steps_done: int) -> int:
+    """The number of steps done before an evaluation.
+
+    Args:
+        label: The label of the evaluation: "before", "step N" or "after".
+        steps_done: Number of steps done before the evaluation "after".
+
+    >>> evaluated_step("before", 90), evaluated_step("step 50", 90), evaluated_step("after", 90)
+    (0, 50, 90)
+    """
+    steps = {"before": 0, "after": steps_done}
+    return steps[label] if label in steps else int(label.removeprefix("step "))
+
+
 def scores_by_step(eval_scores: EvalScores, num_steps: int) -> dict[int, Mapping[str, Any]]:
     """The scores of each evaluation, by the number of steps done before the evaluation.
 
@@ -34,11 +48,7 @@ def scores_by_step(eval_scores: EvalScores, num_steps: int) -> dict[int, Mapping
     >>> scores_by_step({"before": {"a": 1}, "step 50": {"a": 2}, "after": {"a": 3}}, 90)
     {0: {'a': 1}, 50: {'a': 2}, 90: {'a': 3}}
     """
-    steps = {"before": 0, "after": num_steps}
-    return {
-        steps[label] if label in steps else int(label.removeprefix("step ")): scores
-        for label, scores in eval_scores.items()
-    }
+    return {evaluated_step(label, num_steps): scores for label, scores in eval_scores.items()}
 
 
 def metric_value(scores: Mapping[str, Any], metric: str) -> float:

@@ -21,6 +21,7 @@ from grupo.core.usage import count_external_usage
 from grupo.distributed.base import SINGLE_RANK, Ranks
 from grupo.distributed.exchange import broadcast_from_rank_0, exchange_json, sum_counts
 from grupo.distributed.phase import Phase
+from grupo.envs.trial_score import trial_score_notes
 from grupo.method import Method
 from grupo.models.aux_heads import head_parameters
 from grupo.recipe import Recipe
@@ -115,6 +116,9 @@ class Learner:
         shard_policy(self.policy, ranks)
         usable_tasks, self.unusable_tasks_note = select_usable_tasks(recipe, self.policy, tasks)
         self.tasks, self.eval_tasks = usable_tasks
+        self.trial_notes = ()
+        if hasattr(self.policy, "chat_tokenizer"):  # rewards of images read no text
+            self.trial_notes = tuple(trial_score_notes(recipe.env, self.tasks[0]))
         method = recipe.method
         heads = self.policy.attach_heads(method.requires.heads)
         self.aux_models = self.policy.attach_aux_models(
@@ -232,6 +236,7 @@ class Learner:
         lines = (
             *self.policy.warnings,
             self.unusable_tasks_note,
+            *self.trial_notes,
             *env_warnings(self.recipe),
             *task_notes(self.recipe, self.tasks, self.eval_tasks),
         )

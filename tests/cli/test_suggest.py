@@ -42,7 +42,9 @@ def test_a_candidate_without_a_tested_claim_is_called_so(grupo):
 def test_the_proposed_comparison_has_calls_of_methods(grupo):
     _, out, _ = grupo("methods", "suggest", *options(problem="entropy"))
     line = next(x for x in out.splitlines() if x.startswith("grupo compare"))
-    calls = shlex.split(line)[3::2]
+    words = shlex.split(line)
+    assert words[-2] == "--out"
+    calls = words[3:-2:2]
     assert len(calls) == 3
     assert all(isinstance(parse_method(call), Method) for call in calls)
 
@@ -129,3 +131,22 @@ def test_topics_match_tags_titles_and_several_words(grupo):
     titles = grupo("methods", "search", "understanding", "r1-zero")[1]
     assert "dr_grpo" in titles
     assert "opd" in grupo("methods", "distillation")[1]
+
+
+def test_the_commands_for_a_run_have_its_recipe(grupo, home, tmp_path):
+    run = tmp_path / "my run"
+    arguments = ("--steps", "5", "--eval-tasks", "0", "--policy.max-new-tokens", "32")
+    assert grupo("recipe.py", *arguments, "--run", str(run))[0] == 0
+    code, out, err = grupo("methods", "suggest", "--run", str(run))
+    assert code == 0, err
+    commands = [line.split("grupo ", 1)[1] for line in out.splitlines() if "grupo train" in line]
+    assert len(commands) == 3
+    typed = shlex.split(commands[0])
+    assert typed[:3] == ["train", f"{run}/recipe.json", "--method"]
+    again = tmp_path / "again"
+    changes = ("--steps", "1", "--prompts-per-step", "16", "--run", str(again))
+    code, _, err = grupo(*typed, *changes)
+    assert code == 0, err
+    first, second = (json.loads((f / "recipe.json").read_text())["recipe"] for f in (run, again))
+    assert first["policy"] == second["policy"]
+    assert first["method"] != second["method"]

@@ -8,6 +8,13 @@ UNSCORED = "train recipe.py --steps 1 --run started --eval-tasks 0 --reward rewa
 MEND = "Mend the reward and resume, or ignore such steps with --on-unscored continue"
 
 
+def refused(reward: str, allowed: str, options: str = "") -> Mistake:
+    """A reward function that is refused before anything is generated."""
+    typed = f"{UNSCORED}:{reward}{options}"
+    fix = "on a made-up answer, before anything is generated. Mend the function."
+    return Mistake(typed, f"reward: {reward!r}", allowed, fix, "2")
+
+
 def unscored(reward: str, allowed: str, *, options: str = "") -> Mistake:
     """A reward that scores no rollout: the run stops after the first step, with exit code 1."""
     typed = f"{UNSCORED}:{reward}{options}"
@@ -23,11 +30,11 @@ DATA_AND_REWARDS = (
     unscored("raises", "raised ZeroDivisionError: division by zero (rewards.py:"),
     unscored("nan", "returned nan"),
     Mistake(f"{UNSCORED}:none", "returned None", "no reward applies", MEND, "2", code=1),
-    unscored("one_number", "not one number for each of 2 rollouts"),
-    unscored("scalar", "not one number for each of 2 rollouts"),
-    unscored("words", "not a number"),
+    refused("one_number", "not one number for each of 2 rollouts"),
+    refused("scalar", "not one number for each of 2 rollouts"),
+    refused("words", "not a number"),
     unscored("hangs", "did not return within 0.05 s", options=" --env.time-limit 0.05"),
-    unscored("strips", "'int' object has no attribute", options=" --tasks numbers.jsonl"),
+    refused("strips", "'int' object has no attribute", options=" --tasks numbers.jsonl"),
     Mistake(
         f"{RECIPE} --reward rewards.py:needs_solution",
         *("'solution' of needs_solution", "Allowed: answer,", "Add the column to the rows", "2"),

@@ -88,8 +88,7 @@ REWARDS_AND_MODELS = (
     ),
     Mistake(
         "recipe.py --run started --eval-tasks 0 --reward rewards.py:tokens",
-        *("no attribute 'token_list'", "rewards.py:", "Mend the reward"),
-        code=1,
+        *("no attribute 'token_list'", "rewards.py:", "Mend the function"),
     ),
     Mistake(
         "judged.py --run started --eval-tasks 0",

@@ -25,7 +25,9 @@ RECIPES = (
     python("SingleTurn(RewardTerm('a', digits))", "SingleTurn.rewards", "a tuple", "RewardTerm(…)"),
     python("SingleTurn((digits,))", "(rewards.digits,)", "a tuple", "RewardTerm(…)"),
     python("SingleTurn(())", "rewards: named []", "at least one", "no name twice"),
-    python("RewardTerm('a', 'exact')", "'exact'", "not a function", "f(prompts, completions"),
+    python(
+        "RewardTerm('a', 'exact')", "'exact' is not an address", "module:name", "path/to/file.py"
+    ),
     python("RewardTerm('a', digits, '1')", "RewardTerm.weight: '1'", "Allowed", "a number"),
     python("CausalLM('model', lora=16)", "CausalLM.lora: 16", "Allowed", "Lora(…) or None"),
     python("GroupSampler(0)", "group_size: 0", "Allowed", "1 or more"),

@@ -56,6 +56,7 @@ def words(completions, **columns):
 
 def hangs(completions, **columns):
     time.sleep(0.5)
+    return [1.0] * len(completions)
 
 
 def needs_solution(completions, solution, **columns):

@@ -99,7 +99,7 @@ def test_step_line_has_the_last_held_out_score_and_the_number_of_warnings(recipe
     display.on_evaluate("before", EvalResult(HALF, HALF, {1: HALF}))
     display.on_step_end(1, STEP | {"rollouts/failed": 1.0, "groups/nonzero_std_frac": 0.0})
     assert text(console).splitlines()[-1] == (
-        "step 1/3  reward 0.5  held-out 50%  2048 tok/s  0:04 left  2 warnings"
+        "step 1/3  reward 0.5  held-out 50% (step 0)  2048 tok/s  0:04 left  2 warnings"
     )
 
 

@@ -301,3 +301,21 @@ def test_a_type_error_of_a_function_names_the_columns_that_are_no_text(function,
     with pytest.raises(TypeError) as raised:
         reward.score(task, Rollout()) if hasattr(reward, "score") else reward(task, [Rollout()])
     assert raised.value.__notes__ == [f"Columns that are no text: {types}."]
+
+
+def with_answer(completions, answer):
+    return [1.0] * len(completions)
+
+
+def verl_score(data_source, solution_str, ground_truth, extra_info=None):
+    return 1.0
+
+
+@pytest.mark.parametrize("function", [with_answer, verl_score])
+def test_a_function_that_reads_answers_is_refused_where_no_task_has_one(function):
+    reward: Any = as_reward(function)
+    rows = [Task(key, "?", columns={"solution": "4"}) for key in "ab"]
+    with pytest.raises(ConfigError, match="Did you mean 'solution'"):
+        reward.validate_tasks(rows)
+    reward.validate_tasks([*rows, Task("c", "?", "4")])
+    reward.validate_tasks([Task("c", "?", columns={"answer": "4"})])

@@ -1,6 +1,7 @@
 """Answers to the five questions from a run's metrics: its policy, its rewards, its problems.
 
-Thresholds are those of `grupo doctor` and of docs/metrics.md.
+A problem that `grupo doctor` finds too is found by its check; other thresholds are those of
+docs/metrics.md.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,15 +12,13 @@ from typing import Any
 
 from grupo.evidence.suggest.questions import PROBLEM
 from grupo.report.checks.load_run import load_run
-from grupo.report.checks.progress import length_growth
+from grupo.report.checks.optimization import growing_kl
+from grupo.report.checks.progress import entropy_collapse, length_growth, truncated_completions
 from grupo.report.checks.run_data import MIN_STEPS, RunData
 from grupo.util.errors import ConfigError
 
 MIN_NONZERO_STD_FRAC = 0.2  # docs/metrics.md: healthy is 0.2 to 0.9
-MAX_TRUNCATED_FRAC = 0.2
 MAX_CLIP_FRAC = 0.1
-MAX_KL = 0.1  # nats per token
-MIN_ENTROPY_RATIO = 0.3  # of the first steps; the doctor warns at a tenth
 MAX_UNUSED_FRAC = 0.5
 MAX_IDENTICAL_FRAC = 0.5
 SECONDS_FRAC = 0.8  # of a step
@@ -47,12 +46,14 @@ class RunAnswers:
         reward: How its answers are scored.
         sampler: Where its rollouts are generated.
         symptoms: Its problems, the most important first.
+        max_new_tokens: The token limit of its answers; 0 if it has none.
     """
 
     policy: str
     reward: str
     sampler: str
     symptoms: tuple[Symptom, ...]
+    max_new_tokens: int = 0
 
     @property
     def answers(self) -> dict[str, str]:
@@ -81,7 +82,9 @@ def read_answers(folder: Path) -> RunAnswers:
     policy = _policy_kind(run)
     allowed = PROBLEM.allowed(policy)
     symptoms = tuple(s for s in find_symptoms(run) if s.problem in allowed)
-    return RunAnswers(policy, _reward_kind(run), _sampler_kind(run), symptoms)
+    limit = _component(run, "policy").get("max_new_tokens", 0)
+    max_new_tokens = limit if isinstance(limit, int) else 0
+    return RunAnswers(policy, _reward_kind(run), _sampler_kind(run), symptoms, max_new_tokens)
 
 
 def find_symptoms(run: RunData) -> list[Symptom]:
@@ -124,23 +127,11 @@ def _clipping(run: RunData) -> Iterable[Symptom]:
 
 
 def _entropy(run: RunData) -> Iterable[Symptom]:
-    begin, end = (w("policy/entropy").mean for w in (run.first_window, run.last_window))
-    if end < MIN_ENTROPY_RATIO * begin and not run.is_near_best:
-        yield Symptom(
-            "entropy",
-            f"the entropy fell from {begin:.3g} to {end:.3g} nats per token while the reward is"
-            f" {run.last_window('reward/mean').mean:.3g}",
-        )
+    yield from (Symptom("entropy", finding.details) for finding in entropy_collapse(run))
 
 
 def _truncation(run: RunData) -> Iterable[Symptom]:
-    share = run.last_window("completions/truncated_frac").mean
-    if share > MAX_TRUNCATED_FRAC:
-        yield Symptom(
-            "truncated",
-            f"{share:.0%} of the answers of the last steps end at the token limit (healthy: below"
-            f" {MAX_TRUNCATED_FRAC:.0%})",
-        )
+    yield from (Symptom("truncated", finding.details) for finding in truncated_completions(run))
 
 
 def _length(run: RunData) -> Iterable[Symptom]:
@@ -148,14 +139,7 @@ def _length(run: RunData) -> Iterable[Symptom]:
 
 
 def _kl(run: RunData) -> Iterable[Symptom]:
-    for name in run.metric_names("policy/kl_"):
-        first, last = run.first_window(name).mean, run.last_window(name).mean
-        if last > MAX_KL and last > first:
-            yield Symptom(
-                "drift",
-                f"`{name}` is {last:.2g} nats per token (healthy: below {MAX_KL}), after"
-                f" {first:.2g} at first",
-            )
+    yield from (Symptom("drift", finding.details) for finding in growing_kl(run))
 
 
 def _diversity(run: RunData) -> Iterable[Symptom]:

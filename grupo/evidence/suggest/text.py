@@ -1,5 +1,6 @@
 """The candidates as text for a terminal."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -21,20 +22,32 @@ def describe_symptoms(symptoms: Sequence[Symptom]) -> Iterator[str]:
     if not symptoms:
         yield "The run's metrics show none of the problems that the rules know."
     for symptom in symptoms:
-        yield f"{symptom.problem}: {symptom.details}."
+        yield f"{symptom.problem}: {symptom.details.removesuffix('.')}."
 
 
-def describe_candidates(candidates: Sequence[Candidate]) -> Iterator[str]:
-    """The lines about all candidates, and how to compare them."""
-    for number, candidate in enumerate(candidates, 1):
-        yield from map(_wrapped, _describe(number, candidate))
+def describe_candidates(
+    candidates: Sequence[Candidate], recipe: str = "", max_new_tokens: int = 0
+) -> Iterator[str]:
+    """The lines about all candidates, and how to compare them.
+
+    Args:
+        candidates: The candidates.
+        recipe: The recipe to which the commands apply them, as an argument of a command line; ""
+            is the quickstart's.
+        max_new_tokens: The token limit of the recipe's answers, for methods that need it; 0 is the
+            quickstart's.
+    """
+    recipe += " " * bool(recipe)
+    options = [_method_option(c.entry.example, max_new_tokens) for c in candidates]
+    for number, (candidate, option) in enumerate(zip(candidates, options, strict=True), 1):
+        command = f"grupo train {recipe}{option}"
+        yield from map(_wrapped, _describe(number, candidate, command))
         yield ""
-    calls = " ".join(f"--method {_quoted(c.entry.example)}" for c in candidates)
     yield textwrap.fill(CAVEAT, WIDTH)
-    yield f"grupo compare {calls}"
+    yield f"grupo compare {recipe}{' '.join(options)} --out runs/compared"
 
 
-def _describe(number: int, candidate: Candidate) -> Iterator[str]:
+def _describe(number: int, candidate: Candidate, command: str) -> Iterator[str]:
     entry = candidate.entry
     paper = entry.arxiv and f", arXiv:{entry.arxiv}"
     yield f"{number}. {entry.key}: {entry.claim} ({entry.authors}, {entry.year}{paper})"
@@ -49,7 +62,7 @@ def _describe(number: int, candidate: Candidate) -> Iterator[str]:
         yield f"   missing   {text}"
     for text in candidate.needs:
         yield f"   needs     {text}"
-    yield f"   try       grupo train --method {_quoted(entry.example)}"
+    yield f"   try       {command}"
 
 
 def _wrapped(line: str) -> str:
@@ -70,5 +83,8 @@ def _describe_evidence(candidate: Candidate) -> Iterator[str]:
             yield f"             {part}"
 
 
-def _quoted(example: str) -> str:
-    return f'"{example}"' if "(" in example else example
+def _method_option(example: str, max_new_tokens: int) -> str:
+    """The option of the command line for a method, with the recipe's own length limit."""
+    if max_new_tokens:
+        example = re.sub(r"\bmax_length=\d+", f"max_length={max_new_tokens}", example)
+    return f'--method "{example}"' if "(" in example else f"--method {example}"

@@ -28,8 +28,8 @@ PROBLEMS = {
     "cost": {"tokens/unused": 25.0},
 }
 TRENDS = {
-    "entropy": ("policy/entropy", 1.0, 0.1),
-    "drift": ("policy/kl_ref", 0.01, 0.4),
+    "entropy": ("policy/entropy", 1.0, 0.01),
+    "drift": ("policy/kl_ref", 0.01, 3.0),
     "too-long": ("completions/length_mean", 20.0, 80.0),
 }
 
@@ -43,7 +43,7 @@ def written(folder, trend=None, **changes):
     if trend:
         name, first, last = trend
         for i, line in enumerate(lines):
-            line[name] = first + (last - first) * i / (STEPS - 1)
+            line[name] = first * (last / first) ** (i / (STEPS - 1))
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     rollouts = folder / "rollouts.jsonl"
     texts = [json.loads(line) for line in rollouts.read_text().splitlines()]
