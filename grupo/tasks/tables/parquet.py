@@ -9,10 +9,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from grupo.core.limits import COLUMNS, ROW_GROUP_SIZE, ROW_TEXT
+from grupo.tasks.row_sizes import check_text_size, longest_text
 from grupo.tasks.tables.base import LocatedRow, check_row_count
 from grupo.util.errors import ConfigError
 
 ROW_GROUPS_IN_MEMORY = 2
+OVERHEAD = 2**16  # bytes of a column in a row group beside its values
 BATCH_ROWS = 256  # rows that are converted at once when all are read
 
 
@@ -24,6 +27,10 @@ class ParquetTable:
 
     Args:
         path: The file.
+
+    Raises:
+        ConfigError: The file cannot be read, or it has larger row groups or texts than
+            `grupo.core.limits` allows. Where its metadata show that, no row is read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,9 +42,10 @@ class ParquetTable:
             self.file = ParquetFile(path)
         metadata = self.file.metadata
         check_row_count(path, metadata.num_rows)
+        _check_sizes(path, metadata)
         sizes = (metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
         self.starts = [0, *accumulate(sizes)]  # of the row groups, and the number of rows
-        self.row_group = lru_cache(maxsize=ROW_GROUPS_IN_MEMORY)(self.file.read_row_group)
+        self.row_group = lru_cache(maxsize=ROW_GROUPS_IN_MEMORY)(self._read_row_group)
 
     def __len__(self) -> int:
         return self.starts[-1]
@@ -45,7 +53,7 @@ class ParquetTable:
     def __iter__(self) -> Iterator[LocatedRow]:
         with self._reading():
             batches = self.file.iter_batches(batch_size=BATCH_ROWS)
-            rows = (row for batch in batches for row in batch.to_pylist())
+            rows = (row for batch in batches for row in self._checked(batch).to_pylist())
             for index, row in enumerate(rows):
                 yield self._location(index), row
 
@@ -55,6 +63,15 @@ class ParquetTable:
             rows: Any = self.row_group(group).slice(index - self.starts[group], 1)
         (row,) = rows.to_pylist()
         return self._location(index), row
+
+    def _read_row_group(self, group: int) -> Any:
+        return self._checked(self.file.read_row_group(group))
+
+    def _checked(self, rows: Any) -> Any:
+        """The rows of Arrow; raises `ConfigError` for a text in them that is too long."""
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            check_text_size(longest_text(column), f"{self.path}: a value of the column {name!r}")
+        return rows
 
     def _location(self, index: int) -> str:
         return f"{self.path}, row {index + 1}"
@@ -69,3 +86,28 @@ class ParquetTable:
             raise ConfigError(
                 f"{self.path} is not readable as Parquet: {error} Write it again."
             ) from error
+
+
+def _check_sizes(path: Path, metadata: Any) -> None:
+    """Raise `ConfigError` for sizes of columns and row groups, which the metadata state."""
+    if metadata.num_columns > COLUMNS.maximum:
+        count = f"{metadata.num_columns:,}"
+        raise ConfigError(f"{path} has {count} columns. Allowed: {COLUMNS.allowed}.")
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        if group.total_byte_size > ROW_TEXT.maximum:  # of smaller ones no value is too large
+            _check_row_group(f"{path}, row group {index + 1}", group)
+
+
+def _check_row_group(place: str, group: Any) -> None:
+    """Raise `ConfigError` for a row group that is too large, or whose values are on average."""
+    for column in map(group.column, range(group.num_columns)):
+        size, count = column.total_uncompressed_size, column.num_values
+        if size - OVERHEAD > count * ROW_TEXT.maximum:
+            raise ConfigError(
+                f"{place}: the column {column.path_in_schema!r} has {size:,} bytes in {count:,}"
+                f" values. Allowed: {ROW_TEXT.allowed} a value."
+            )
+    if group.total_byte_size > ROW_GROUP_SIZE.maximum:
+        size = f"{group.total_byte_size:,}"
+        raise ConfigError(f"{place} has {size} bytes. Allowed: {ROW_GROUP_SIZE.allowed}.")
