@@ -8,6 +8,7 @@ from annotated_types import Le
 
 from grupo.core.component import component, to_code
 from grupo.core.limits import DURATION, TOKENS
+from grupo.core.ranges import Measured
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.limits import STEPS
@@ -20,10 +21,10 @@ Count = Annotated[int, Le(STEPS.maximum)]
 class Usage:
     """The steps, generated tokens, seconds of training and updates that a run has used."""
 
-    steps: int = 0
+    steps: Measured = 0
     tokens: float = 0.0
     seconds: float = 0.0
-    updates: int = 0
+    updates: Measured = 0
 
 
 class Budget(Protocol):

@@ -12,6 +12,8 @@ from grupo.util.limits import Limit
 MAX_STAGES = 1000  # of a pipeline: their references are checked pair by pair
 MAX_ROUNDS = 10_000  # of a pipeline: each is a list of stages in memory, and folders on the disk
 
+MEASURED = "measured"  # the remark of fields that this program fills; they have no limit
+
 # fields and options; `grupo.core.sizes` checks them
 
 WHOLE_NUMBER = Limit(

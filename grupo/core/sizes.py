@@ -1,7 +1,8 @@
 """Checks that numbers and lists of fields and options stay within `grupo.core.limits`.
 
 The limit of a number is that of its name, such as `group_size`, or else that of its type. An upper
-bound that the annotation of a field states takes the place of both.
+bound that the annotation of a field states takes the place of both, and `Measured` of
+`grupo.core.ranges` has none.
 """
 
 import math
@@ -14,7 +15,14 @@ from typing import Annotated, Any
 
 from annotated_types import Interval, Le, Lt, MaxLen
 
-from grupo.core.limits import DURATION, ENTRIES, LIMIT_OF_NAME, NUMBER, WHOLE_NUMBER
+from grupo.core.limits import (
+    DURATION,
+    ENTRIES,
+    LIMIT_OF_NAME,
+    MEASURED,
+    NUMBER,
+    WHOLE_NUMBER,
+)
 from grupo.util.errors import ConfigError
 from grupo.util.limits import Limit
 
@@ -111,7 +119,7 @@ def has_upper_bound(hint: Any) -> bool:
 def _excess_of_number(name: str, value: float, hint: Any) -> Excess | None:
     if isinstance(value, float) and not math.isfinite(value):  # schedules are NaN as a float
         return None
-    if hint is UNKNOWN or abs(value) <= SMALLEST or has_upper_bound(hint):
+    if hint is UNKNOWN or abs(value) <= SMALLEST or _has_own_limit(hint):
         return None
     is_whole = isinstance(value, int) and not _admits_float(hint)
     limit = limit_of(name, hint, is_whole=is_whole)
@@ -119,7 +127,13 @@ def _excess_of_number(name: str, value: float, hint: Any) -> Excess | None:
     return None if is_allowed else Excess(describe_number(value), limit.allowed)
 
 
+def _has_own_limit(hint: Any) -> bool:
+    return has_upper_bound(hint) or MEASURED in _remarks(hint)
+
+
 def _excess_of_list(name: str, values: Any, hint: Any) -> Excess | None:
+    if MEASURED in _remarks(hint):
+        return None
     lengths = [remark.max_length for remark in _remarks(hint) if isinstance(remark, MaxLen)]
     largest = min(lengths, default=ENTRIES.maximum)
     if len(values) > largest:

@@ -1,7 +1,9 @@
 """Every number and every list of a component, a pipeline or a recipe has a limit."""
 
 import time
-from typing import Any
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from grupo.pipeline.pipeline import Pipeline
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError
 from tests.helpers.component_fields import (
+    ComponentField,
     component_classes,
     component_fields,
     is_component,
@@ -33,6 +36,19 @@ LOADED = {
     *("LMHead", "Denoiser", "VelocityField", "SoftThinkingEngine"),
     *("FlowSampler", "FlowActor", "UnmaskingSampler", "MaskedActor"),
 }
+
+
+# This program fills these fields with what it measures; no recipe, pipeline or option sets them.
+MEASURED = {
+    *("FileDigest.size", "ClockRecord.seconds", "ClockRecord.length", "ClockRecord.torn_bytes"),
+    *("ModelSize.num_parameters", "ModelSize.kv_size", "ModelSize.context_length"),
+    *("Usage.steps", "Usage.updates"),
+}
+
+
+def fields_of(takes: Callable[[Any], bool]) -> list[ComponentField]:
+    """The fields of all components whose type has a property, without those that are measured."""
+    return [f for f in component_fields() if takes(f.hint) and str(f) not in MEASURED]
 
 
 def refuse(field: Any, value: Any) -> str:
@@ -57,7 +73,7 @@ def is_seed(name: str) -> bool:
 
 
 def test_every_whole_number_of_a_component_is_limited():
-    whole = [f for f in component_fields() if takes_whole_numbers(f.hint)]
+    whole = fields_of(takes_whole_numbers)
     with limited_peak(MEMORY):
         problems = [refuse(f, HUGE) for f in whole if not is_seed(f.name)]
         problems += [refuse(f, 2**64) for f in whole if is_seed(f.name)]  # 10^18 is a seed
@@ -66,23 +82,29 @@ def test_every_whole_number_of_a_component_is_limited():
 
 
 def test_whole_numbers_of_any_length_are_refused_with_a_short_message():
-    whole = [f for f in component_fields() if takes_whole_numbers(f.hint)]
+    whole = fields_of(takes_whole_numbers)
     assert list(filter(None, (refuse(f, 10**5000) for f in whole))) == []
 
 
 def test_every_other_number_of_a_component_is_limited():
-    numbers = [f for f in component_fields() if takes_floats(f.hint)]
+    numbers = fields_of(takes_floats)
     assert list(filter(None, (refuse(f, HUGE_FLOAT) for f in numbers))) == []
     assert {"Recipe.learning_rate", "Adam.eps"} <= set(map(str, numbers))
 
 
 def test_every_list_of_a_component_is_limited():
-    lists = [f for f in component_fields() if takes_lists(f.hint)]
+    lists = fields_of(takes_lists)
     long = ("a",) * ENTRIES
     with limited_peak(MEMORY):
         problems = [refuse(f, long) for f in lists]
     assert list(filter(None, problems)) == []
     assert {"Recipe.aux_models", "Pipeline.stages", "MultiTurn.rewards"} <= set(map(str, lists))
+
+
+def test_measured_numbers_are_those_of_the_list():
+    measured = {str(f) for f in component_fields() if limits.MEASURED in remarks(f.hint)}
+    assert measured == MEASURED
+    assert {str(f) for f in fields_of(takes_whole_numbers)} & measured == set()
 
 
 def test_everything_that_a_recipe_file_names_is_a_component():
@@ -96,6 +118,10 @@ def test_everything_that_a_recipe_file_names_is_a_component():
     assert {cls.__name__ for cls in known if not is_component(cls)} == LOADED
     assert len(known) > 200
     assert {cls for cls in known if cls.__name__ not in LOADED} <= set(component_classes())
+
+
+def remarks(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
 
 
 def is_plain(hint: Any) -> bool:
