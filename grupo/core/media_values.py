@@ -200,12 +200,12 @@ def _video(value: Any, folder: Path) -> Video:
     if not 0.0 < fps < float("inf"):
         raise _Refused(f"frames with {fps} per second")
     if _is_pillow(value):
-        frames = frames_of(value)
+        frames = list(frames_of(value))
     elif isinstance(value, np.ndarray | Sequence):
         frames = list(_frames(value, folder))
     else:
         raise _Refused(f"a {type(value).__name__}")
-    if not len(frames):
+    if not frames:
         raise _Refused("a video without frames")
     shapes = {frame.shape for frame in frames}
     if len(shapes) > 1:

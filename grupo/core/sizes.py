@@ -167,7 +167,7 @@ def _admits_float(hint: Any) -> bool:
 
 
 def _remarks(hint: Any) -> list[Any]:
-    """What an annotation, or a member of a union, says beside its type."""
+    """The remarks and ranges of an annotation, or of the members of a union."""
     own = typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
     return [*own, *(remark for member in _members(hint) for remark in _remarks(member))]
 

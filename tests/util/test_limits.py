@@ -1,6 +1,8 @@
 """Limits of input: each rejects what exceeds it before the work."""
 
 import json
+import os
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from grupo.compare.experiment import Comparison
 from grupo.compare.validate import validate_comparison
 from grupo.models.causal_lm import CausalLM
 from grupo.models.config_file import check_config_file
+from grupo.models.loading import load_tokenizer
 from grupo.models.lora import Lora
 from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, split_tasks
 from grupo.tasks.split import _shuffled
@@ -165,6 +168,35 @@ def test_layers_of_a_model_are_limited(tmp_path, layers):
     config.write_text(json.dumps({"num_hidden_layers": layers}))
     with pytest.raises(ConfigError, match=rf"num_hidden_layers = {layers}\. Allowed: 1 or more"):
         check_config_file(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"vocab_size": 10**7 + 1},
+            "vocab_size = 10000001. Allowed: 1 or more, at most 10,000,000",
+        ),
+        ({"text_config": {"vocab_size": 10**18}}, "vocab_size = 1000000000000000000. Allowed"),
+        (
+            {"hidden_size": 10**6 + 1},
+            "hidden_size = 1000001. Allowed: 1 or more, at most 1,000,000",
+        ),
+        ({"num_attention_heads": 10**18}, "num_attention_heads = 1000000000000000000. Allowed"),
+        ({"vision_config": {"num_hidden_layers": 10**18}}, "at most 10,000 layers"),
+    ],
+)
+def test_sizes_of_a_model_are_limited(config, message, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        check_config_file(str(tmp_path))
+
+
+def test_a_large_tokenizer_file_is_not_read(tmp_path):
+    (tmp_path / "tokenizer.json").touch()
+    os.truncate(tmp_path / "tokenizer.json", 2**28 + 1)  # zeros, which take no room on the disk
+    with pytest.raises(ConfigError, match=r"has 268,435,457 bytes\. Allowed: at most 268,435,456"):
+        load_tokenizer(str(tmp_path))
 
 
 def test_length_of_an_argument_is_limited(capsys):
