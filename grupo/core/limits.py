@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from grupo.util import limits
 from grupo.util.limits import Limit
 
-MAX_STAGES = 1000  # of a pipeline: their references are checked pair by pair
-MAX_ROUNDS = 10_000  # of a pipeline: each is a list of stages in memory, and folders on the disk
-
 MEASURED = "measured"  # the remark of fields that this program fills; they have no limit
 
 # fields and options; `grupo.core.sizes` checks them
@@ -46,6 +43,18 @@ ENTRIES = Limit(
     "entries",
     "each is checked when the component is made, and written to recipe.json; larger lists are rows"
     " of a data set",
+)
+STAGES = Limit(
+    "stages of a pipeline",
+    1_000,
+    "stages",
+    "their references are checked pair by pair",
+)
+ROUNDS = Limit(
+    "rounds of a pipeline",
+    10_000,
+    "rounds",
+    "each is a list of stages in memory, and folders on the disk",
 )
 TOKENS = Limit(
     "a budget of tokens: of a run, of a rollout within a step, or of a micro-batch",
@@ -245,7 +254,8 @@ LIMIT_OF_NAME: Mapping[str, Limit] = {
 
 LIMITS = (
     *limits.LIMITS,
-    *(WHOLE_NUMBER, NUMBER, SEED, DURATION, ENTRIES, TOKENS, PROMPTS, ROLLOUTS, STEP_ROLLOUTS),
+    *(WHOLE_NUMBER, NUMBER, SEED, DURATION, ENTRIES, STAGES, ROUNDS),
+    *(TOKENS, PROMPTS, ROLLOUTS, STEP_ROLLOUTS),
     *(EPOCHS, NEW_TOKENS, TURNS, PROCESSES, WIDTH, VOCABULARY, TOKENIZER_FILE, PICTURE_SIDE),
     SIZE,
     *(ROW_TEXT, ROW_GROUP_SIZE, COLUMNS),
