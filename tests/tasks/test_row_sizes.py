@@ -1,6 +1,10 @@
 """Sizes of texts, columns and row groups of tables of tasks."""
 
 import json
+from collections import deque
+from datetime import date
+from decimal import Decimal
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +78,42 @@ def test_a_large_row_group_is_refused_with_the_remedy(tmp_path, short_texts, mon
         DatasetTasks(str(tmp_path / "a.parquet")).load()
     pq.write_table(rows, tmp_path / "a.parquet", use_dictionary=False, row_group_size=10)
     assert len(DatasetTasks(str(tmp_path / "a.parquet")).load()) == 100
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_text_that_all_rows_share_is_in_memory_once(tmp_path, depth):
+    shared = pa.array(["a" * 2**20])
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000, np.int32)), shared)
+    column = pa.StructArray.from_arrays([texts], ["text"]) if depth else texts
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": column}), path, store_schema=False)  # 20 GB of texts
+    assert path.stat().st_size < 10**6
+    table = parquet.ParquetTable(path)
+    with limited_peak(300 * 2**20):
+        _, row = table.read(19_999)
+        ((_, last),) = deque(islice(table, 300), maxlen=1)
+    text = row["x"]["text"] if depth else row["x"]
+    assert len(text) == 2**20
+    assert last == row
+
+
+def test_values_of_all_types_are_those_of_the_file(tmp_path):
+    rows = [
+        {
+            "prompt": f"p{i % 2}",
+            "data": b"x",
+            "messages": [{"role": "user", "content": "Hi"}],
+            "price": Decimal("1.50"),
+            "day": date(2026, 1, 2),
+            "none": None,
+            "numbers": [1.5, 2.5],
+        }
+        for i in range(3)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    table = parquet.ParquetTable(tmp_path / "a.parquet")
+    assert [row for _, row in table] == rows
+    assert [table.read(i)[1] for i in range(3)] == rows
 
 
 def test_columns_are_counted(tmp_path):
