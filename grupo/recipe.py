@@ -13,6 +13,7 @@ from grupo.algo.minibatches import SingleUpdate, UpdatePlan, Updates
 from grupo.algo.optimizers import Adam, OptimizerSpec
 from grupo.core.component import component
 from grupo.core.interfaces import EnvSpec, TurnStrategy, single_response
+from grupo.core.limits import STEP_ROLLOUTS, TOKENS
 from grupo.core.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from grupo.core.schedules import Schedule
 from grupo.core.units import EvaluationsOrNever, RolloutSteps, RolloutStepsOrNever
@@ -25,6 +26,7 @@ from grupo.tasks.base import TaskSource
 from grupo.tasks.in_memory import as_task_source
 from grupo.tasks.overlong import OverlongHandler, error
 from grupo.tasks.split import EvalShare
+from grupo.util.errors import ConfigError
 from grupo.util.limits import STALENESS, STEPS
 
 
@@ -65,7 +67,7 @@ class EarlyStopping:
     """
 
     min_solve_rate: float = 2.0
-    max_tokens: NonNegativeInt = 0
+    max_tokens: Annotated[int, Interval(ge=0, le=TOKENS.maximum)] = 0
     max_seconds: NonNegativeFloat = 0.0
     patience: EvaluationsOrNever = 0
     metric: str = "eval/sampled"
@@ -160,6 +162,11 @@ class Recipe:
         object.__setattr__(self, "tasks", as_task_source(self.tasks))
         if not isinstance(self.eval_tasks, int | EvalShare):
             object.__setattr__(self, "eval_tasks", as_task_source(self.eval_tasks, "eval_tasks"))
+        if self.prompts_per_step * self.group_size > STEP_ROLLOUTS.maximum:
+            raise ConfigError(
+                f"prompts_per_step: {self.prompts_per_step} prompts x {self.group_size} rollouts ="
+                f" {self.prompts_per_step * self.group_size:,}. Allowed: {STEP_ROLLOUTS.allowed}."
+            )
 
     def replace(self, **changes: Any) -> "Recipe":
         """The same recipe with some fields changed."""

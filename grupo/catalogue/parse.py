@@ -21,6 +21,7 @@ from grupo.core.field_types import coerce_number, describe_type, matches_type
 from grupo.core.paper import Paper
 from grupo.core.ranges import range_violation
 from grupo.core.schedules import Schedule
+from grupo.core.sizes import check_size
 from grupo.method import Method
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.importing import load_module_file
@@ -169,7 +170,7 @@ def _check_arguments(
     positional: list[Any],
     keywords: dict[str, Any],
 ) -> None:
-    """Raise `ConfigError` for arguments that are unknown, missing, of another type or range."""
+    """Raise `ConfigError` for arguments that are unknown, missing, of another type or too large."""
     parameters = signature.parameters
     arguments = _bind_arguments(parameters, name, positional, keywords)
     required = [p.name for p in parameters.values() if p.default is p.empty]
@@ -179,6 +180,7 @@ def _check_arguments(
         raise ConfigError(f"{name}: {', '.join(missing)} must be given: {name}({call}).")
     for argument, value in arguments.items():
         hint = parameters[argument].annotation
+        check_size(f"{name}: {argument}", argument, value, hint)
         allowed = range_violation(value, hint)
         if not _matches_type(value, hint):
             allowed = describe_type(literal_type(hint))

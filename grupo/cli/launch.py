@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from grupo.cli.single_value import SingleValueCommand
 from grupo.util.console import print_line
 from grupo.util.errors import ConfigError
 
@@ -28,7 +29,7 @@ def launch() -> None:
     """Print the script of a job on a cluster; submitting it is yours."""
 
 
-@launch_app.command("slurm")
+@launch_app.command("slurm", cls=SingleValueCommand)
 def slurm(
     recipe: RecipeArgument,
     run: RunOption,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from grupo.cli.single_value import SingleValueCommand
 from grupo.cli.suggest import suggest
 from grupo.util.console import out, print_line
 
@@ -18,10 +19,10 @@ HELP = (
 methods_app = typer.Typer(no_args_is_help=True, help=HELP)
 
 
-methods_app.command("suggest")(suggest)
+methods_app.command("suggest", cls=SingleValueCommand)(suggest)
 
 
-@methods_app.command("list")
+@methods_app.command("list", cls=SingleValueCommand)
 def list_methods(
     name: Annotated[
         str,
@@ -45,7 +46,7 @@ def list_methods(
     out.print(methods_table(entries) if entries else "No method has all these tags.")
 
 
-@methods_app.command()
+@methods_app.command(cls=SingleValueCommand)
 def search(
     words: Annotated[
         list[str], Argument(metavar="TOPIC", help="A topic such as kl, or a name, in words.")
@@ -61,7 +62,7 @@ def search(
     out.print(topics_table(search_topic(text)))
 
 
-@methods_app.command()
+@methods_app.command(cls=SingleValueCommand)
 def check(
     address: Annotated[str, Argument(metavar="METHOD", help="path.py:name, or a method's name.")],
 ) -> None:

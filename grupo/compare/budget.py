@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Protocol
 from annotated_types import Le
 
 from grupo.core.component import component, to_code
-from grupo.core.ranges import Finite
+from grupo.core.limits import DURATION, TOKENS
+from grupo.core.ranges import Measured
 from grupo.recipe import Recipe
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.limits import STEPS
@@ -20,10 +21,10 @@ Count = Annotated[int, Le(STEPS.maximum)]
 class Usage:
     """The steps, generated tokens, seconds of training and updates that a run has used."""
 
-    steps: int = 0
+    steps: Measured = 0
     tokens: float = 0.0
     seconds: float = 0.0
-    updates: int = 0
+    updates: Measured = 0
 
 
 class Budget(Protocol):
@@ -77,7 +78,7 @@ class OptimizerUpdates:
 class Tokens:
     """An equal number of generated tokens; a run ends after the step that reaches it."""
 
-    count: int
+    count: Annotated[int, Le(TOKENS.maximum)]
     unit: ClassVar[str] = "tokens"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
@@ -98,7 +99,7 @@ class Tokens:
 class Seconds:
     """An equal training time without evaluations; a run ends after the step that exceeds it."""
 
-    count: Finite
+    count: Annotated[float, Le(DURATION.maximum)]
     unit: ClassVar[str] = "seconds"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from grupo.core.field_types import coerce_number, describe_type, is_describable, matches_type
 from grupo.core.ranges import has_range, range_violation
+from grupo.core.sizes import check_size, describe_number
 from grupo.util.errors import ConfigError, suggest
 
 C = TypeVar("C", bound=type)
@@ -19,7 +20,8 @@ DECLARATIONS = ("requires", "provides")  # see `grupo.core.requires`
 def component(cls: C) -> C:
     """Make a class a frozen dataclass that compares by value and prints as the code that makes it.
 
-    Types of fields, and ranges that their annotations state, are checked when a component is made.
+    Types of fields, ranges that their annotations state, and the limits of `grupo.core.sizes` are
+    checked when a component is made.
 
     Raises:
         TypeError: A class attribute is neither a field nor a declaration: a misspelt `requires`.
@@ -86,10 +88,12 @@ def _with_field_checks(cls: type) -> Callable[[Any], None]:
 
 
 def _check_fields(component: Any) -> None:
-    """Raise `ConfigError` for the first field whose value does not fit its type and its range.
+    """Raise `ConfigError` for the first field that is too large, or does not fit type and range.
 
     Types that no message can describe, such as functions, are not checked.
     """
+    for name, hint in _init_fields(type(component)):
+        check_size(f"{type(component).__name__}.{name}", name, getattr(component, name), hint)
     for name, hint in _checked_fields(type(component)):
         value = getattr(component, name)
         if is_describable(hint) and not matches_type(coerce_number(value, hint), hint):
@@ -116,8 +120,15 @@ def check_field(component: Any, name: str, is_allowed: bool, allowed: str) -> No
 
 def _shown(value: object) -> str:
     """The value as code, or its type if the code has several lines, as that of a model."""
-    code = to_code(value)
+    code = describe_number(value) if isinstance(value, int) else to_code(value)
     return f"an object of type {type(value).__name__}" if "\n" in code else code
+
+
+@cache
+def _init_fields(cls: type) -> tuple[tuple[str, Any], ...]:
+    """Name and type of each field that a component is constructed with."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return tuple((f.name, hints[f.name]) for f in fields(cls) if f.init)
 
 
 @cache

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from grupo.core.pictures import frames_of, open_picture
+from grupo.core.wave_files import decode_wave, encode_wave, wave_rate
 from grupo.util.errors import ConfigError
 from grupo.util.optional_deps import optional_dependency
 
@@ -80,7 +82,7 @@ class Video(Media):
     def frames(self) -> UInt8[np.ndarray, "T H W 3"]:
         """RGB values from 0 to 255 of each frame; raises `ConfigError` if they do not decode."""
         with decoding(self):
-            return np.stack(frames_of(open_picture(self.data)))
+            return frames_of(open_picture(self.data))
 
     @cached_property
     def images(self) -> "tuple[Image, ...]":
@@ -106,34 +108,18 @@ class Audio(Media):
     @classmethod
     def from_samples(cls, samples: Float[np.ndarray, "S"], rate: int) -> "Audio":
         """A WAV file of one channel and 16 bits: samples from -1 to 1, `rate` per second."""
-        import wave
-
-        integers = np.round(np.clip(samples, -1.0, 1.0) * 32767.0).astype("<i2")
-        file = BytesIO()
-        with wave.open(file, "wb") as writer:
-            writer.setnchannels(1)
-            writer.setsampwidth(2)
-            writer.setframerate(rate)
-            writer.writeframes(integers.tobytes())
-        return cls(file.getvalue(), "audio/wav")
+        return cls(encode_wave(samples, rate), "audio/wav")
 
     def samples(self) -> Float[np.ndarray, "S"]:
         """Samples from -1 to 1, the mean of the channels; raises `ConfigError` as `pixels` does."""
-        import wave
-
-        with decoding(self), wave.open(BytesIO(self.data), "rb") as reader:
-            width = reader.getsampwidth()
-            samples = _pcm_samples(reader.readframes(reader.getnframes()), width)
-            channels = samples.reshape(-1, reader.getnchannels())
-        return channels[:, 0] if channels.shape[1] == 1 else channels.mean(1)
+        with decoding(self):
+            return decode_wave(self.data)
 
     @property
     def rate(self) -> int:
         """Samples per second."""
-        import wave
-
-        with decoding(self), wave.open(BytesIO(self.data), "rb") as reader:
-            return reader.getframerate()
+        with decoding(self):
+            return wave_rate(self.data)
 
     def check(self) -> None:
         self.samples()
@@ -158,40 +144,13 @@ def decoding(media: Media) -> Iterator[None]:
     """Turn an error of a decoder into a `ConfigError` that names the file's type and size."""
     try:
         yield
-    except ConfigError:
+    except ConfigError:  # of a limit
         raise
     except Exception as error:  # decoders raise errors of any type, also those of Python's syntax
         raise ConfigError(
             f"a file of {len(media.data)} bytes, {media.media_type}, cannot be decoded:"
             f" {type(error).__name__}: {error}"
         ) from error
-
-
-def open_picture(data: bytes) -> Any:
-    """Pillow's picture of a file's bytes."""
-    with optional_dependency("Pillow", "images"):
-        from PIL import Image as PillowImage
-
-    return PillowImage.open(BytesIO(data))
-
-
-def frames_of(picture: Any) -> list[UInt8[np.ndarray, "H W 3"]]:
-    """RGB values from 0 to 255 of each frame of a picture of Pillow."""
-    from PIL import ImageSequence
-
-    return [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(picture)]
-
-
-def _pcm_samples(data: bytes, width: int) -> Float[np.ndarray, "N"]:
-    """Samples from -1 to 1 of the bytes of a WAV file with `width` bytes for each sample."""
-    if width == 1:  # unsigned
-        return (np.frombuffer(data, np.uint8).astype(np.float32) - 128.0) / 127.0
-    if width == 3:
-        bytes_of_sample = np.frombuffer(data, np.uint8).reshape(-1, 3)
-        padded = np.pad(bytes_of_sample, ((0, 0), (1, 0)))  # the lowest byte of four is 0
-        return np.ascontiguousarray(padded).view("<i4")[:, 0].astype(np.float32) / 2.0**31
-    integers = np.frombuffer(data, f"<i{width}")
-    return integers.astype(np.float32) / np.float32(np.iinfo(integers.dtype).max)
 
 
 def _encode(frames: "list[np.ndarray]", file_format: str, fps: float = 1.0) -> bytes:

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
@@ -11,8 +11,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 from jaxtyping import UInt8
 
-from grupo.core.media import Audio, Image, Media, Video, frames_of
+from grupo.core.limits import MEDIA_FILE_SIZE
+from grupo.core.media import Audio, Image, Media, Video
+from grupo.core.pictures import SIGNATURES, check_frames, check_pixels, frames_of
+from grupo.core.wave_files import check_sound
 from grupo.util.errors import ConfigError
+from grupo.util.regular_files import read_regular_file
 
 KINDS: Mapping[str, type[Media]] = {cls.kind: cls for cls in (Image, Video, Audio)}
 DEFAULT_FPS = 1.0  # of frames without a rate
@@ -34,11 +38,7 @@ TYPES_OF_KIND = {
     "audio": ("audio/wav",),
 }
 _SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
-    (b"\xff\xd8\xff", 0, "image/jpeg"),
-    (b"GIF8", 0, "image/gif"),
-    (b"BM", 0, "image/bmp"),
-    (b"WEBP", 8, "image/webp"),
+    *SIGNATURES,
     (b"WAVE", 8, "audio/wav"),
     (b"ftyp", 4, "video/mp4"),
     (b"\x1aE\xdf\xa3", 0, "video/webm"),
@@ -68,7 +68,8 @@ def as_media(kind: str, value: Any, place: str = "", folder: Path = Path()) -> M
         folder: Relative paths begin here.
 
     Raises:
-        ConfigError: The value is none of these, or its file does not decode.
+        ConfigError: The value is none of these, its file does not decode, or it is larger than
+            `grupo.core.limits` allows.
 
     >>> pixels = np.zeros((2, 3, 3), np.uint8)
     >>> as_media("image", pixels) is as_media("image", as_media("image", pixels).data)
@@ -81,7 +82,8 @@ def as_media(kind: str, value: Any, place: str = "", folder: Path = Path()) -> M
     except (_Refused, ConfigError) as error:
         subject = place or kind
         problem = str(error).rstrip(".")
-        raise ConfigError(f"{subject}: {problem}. Allowed: {ALLOWED[kind]}.") from error
+        allowed = "" if "Allowed: " in problem else f" Allowed: {ALLOWED[kind]}."
+        raise ConfigError(f"{subject}: {problem}.{allowed}") from error
     return interned(media)
 
 
@@ -128,7 +130,9 @@ def _from_text(kind: str, text: str, folder: Path) -> Media:
 
 def _from_file(kind: str, path: Path) -> Media:
     try:
-        data = path.expanduser().read_bytes()
+        data = read_regular_file(path.expanduser(), MEDIA_FILE_SIZE)
+    except ConfigError as error:
+        raise _Refused(str(error)) from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or error
         raise _Refused(f"{str(path)[:200]!r} cannot be read: {reason}") from error
@@ -140,6 +144,8 @@ def _from_file(kind: str, path: Path) -> Media:
 
 def _from_bytes(kind: str, data: bytes) -> Media:
     media_type = sniff_type(data)
+    if len(data) > MEDIA_FILE_SIZE.maximum:
+        raise _Refused(f"a file of {len(data):,} bytes. Allowed: {MEDIA_FILE_SIZE.allowed}")
     if media_type not in TYPES_OF_KIND[kind]:
         raise _Refused(f"a file of {len(data)} bytes, {media_type or 'of an unknown type'}")
     is_animated = kind == "video" and media_type == "image/png"
@@ -176,12 +182,14 @@ def _is_frames(value: Any) -> bool:
 
 def _pixels(value: Any, folder: Path) -> UInt8[np.ndarray, "H W 3"]:
     if _is_pillow(value):
+        check_pixels(*value.size)
         return np.asarray(value.convert("RGB"))
     if not isinstance(value, np.ndarray):
         raise _Refused(f"a {type(value).__name__}")
     has_channels = value.ndim == 3 and value.shape[2] in (3, 4)
     if value.dtype != np.uint8 or not (has_channels or value.ndim == 2) or not value.size:
         raise _Refused(f"an array of {value.dtype} of shape {value.shape}")
+    check_pixels(value.shape[1], value.shape[0])
     return value[:, :, :3] if has_channels else np.repeat(value[:, :, None], 3, axis=2)
 
 
@@ -192,9 +200,9 @@ def _video(value: Any, folder: Path) -> Video:
     if not 0.0 < fps < float("inf"):
         raise _Refused(f"frames with {fps} per second")
     if _is_pillow(value):
-        frames = frames_of(value)
+        frames = list(frames_of(value))
     elif isinstance(value, np.ndarray | Sequence):
-        frames = [_frame(frame, folder) for frame in value]
+        frames = list(_frames(value, folder))
     else:
         raise _Refused(f"a {type(value).__name__}")
     if not frames:
@@ -205,10 +213,15 @@ def _video(value: Any, folder: Path) -> Video:
     return Video.from_frames(np.stack(frames), fps)
 
 
-def _frame(value: Any, folder: Path) -> UInt8[np.ndarray, "H W 3"]:
-    media = _convert("image", value, folder)
-    assert isinstance(media, Image)
-    return media.pixels()
+def _frames(values: Any, folder: Path) -> Iterator[UInt8[np.ndarray, "H W 3"]]:
+    """The pixels of each image of a video, whose size is checked with the first one."""
+    check_frames(len(values), 1, 1)
+    for value in values:
+        media = _convert("image", value, folder)
+        assert isinstance(media, Image)
+        pixels = media.pixels()
+        check_frames(len(values), pixels.shape[1], pixels.shape[0])
+        yield pixels
 
 
 def _audio(value: Any) -> Audio:
@@ -222,6 +235,7 @@ def _audio(value: Any) -> Audio:
         raise _Refused(f"a pair of {type(samples).__name__} and {rate!r}") from error
     if array.ndim != 1 or not array.size or rate <= 0 or not np.isfinite(array).all():
         raise _Refused(f"samples of shape {array.shape} with the rate {rate}")
+    check_sound(len(array), 1, rate)
     return Audio.from_samples(array, rate)
 
 

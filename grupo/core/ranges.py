@@ -13,6 +13,7 @@ from annotated_types import Ge, Gt, Interval, Le, Lt, MinLen
 
 from grupo.core.dynamic_number import DynamicNumber
 from grupo.core.field_types import matches_type
+from grupo.core.limits import MEASURED
 
 PositiveInt = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
@@ -25,6 +26,7 @@ FiniteSeconds = Annotated[float, Interval(gt=0, lt=math.inf), "seconds"]
 Probability = Annotated[float, Interval(ge=0, le=1)]
 PositiveProbability = Annotated[float, Interval(gt=0, le=1)]
 FractionBelowOne = Annotated[float, Interval(ge=0, lt=1)]
+Measured = Annotated[int, MEASURED]
 OpenProbability = Annotated[float, Interval(gt=0, lt=1)]
 
 

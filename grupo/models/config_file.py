@@ -1,13 +1,19 @@
 """Checks of a model's name, config.json and adapters that transformers and peft leave out."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from grupo.core.limits import TOKENIZER_FILE, VOCABULARY, WIDTH
+from grupo.core.sizes import describe_number
 from grupo.models.model_folder import model_folder
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import check_depth, read_limited
-from grupo.util.limits import LORA_RANK, MODEL_LAYERS
+from grupo.util.limits import LORA_RANK, MODEL_LAYERS, Limit
 from grupo.util.user_paths import parse_path
+
+WIDTH_SUFFIXES = ("_size", "_heads", "_dim", "_experts", "d_model", "n_embd", "n_inner", "n_head")
 
 
 def check_model_name(model: str) -> None:
@@ -25,7 +31,7 @@ def check_model_name(model: str) -> None:
 
 
 def check_config_file(model: str) -> None:
-    """Raise `ConfigError` for a config.json that is no object or has too many layers.
+    """Raise `ConfigError` for a config.json that is no object, or has too many layers or tokens.
 
     Args:
         model: Folder, GGUF file or hub name; of a name on the hub only the name is checked.
@@ -41,12 +47,41 @@ def check_config_file(model: str) -> None:
         raise ConfigError(f"model: {path} is no valid JSON: {error}.") from error
     if not isinstance(config, dict):
         raise ConfigError(f"model: {path} is a JSON {type(config).__name__}. Allowed: an object.")
+    _check_sizes(path, config)
+
+
+def _check_sizes(path: Path, config: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` for a number of a configuration, or of one inside it, above its limit."""
     for name, value in config.items():
-        smallest = 1 if name == "num_hidden_layers" else value
-        is_count = "layer" in name and isinstance(value, int)
-        if is_count and not smallest <= value <= MODEL_LAYERS.maximum:
-            allowed = f"1 or more, {MODEL_LAYERS.allowed}"
-            raise ConfigError(f"model: {path}: {name} = {value}. Allowed: {allowed}.")
+        if isinstance(value, Mapping):
+            _check_sizes(path, value)
+        limit = _limit_of(name)
+        if limit and isinstance(value, int) and not isinstance(value, bool):
+            smallest = 1 if name == "num_hidden_layers" else value
+            if not smallest <= value <= limit.maximum:
+                place = f"model: {path}: {name} = {describe_number(value)}"
+                raise ConfigError(f"{place}. Allowed: 1 or more, {limit.allowed}.")
+
+
+def _limit_of(name: str) -> Limit | None:
+    """The limit of a number in config.json.
+
+    >>> _limit_of("hidden_size").maximum, _limit_of("bos_token_id")
+    (1000000, None)
+    """
+    if "layer" in name:
+        return MODEL_LAYERS
+    if name.endswith("vocab_size"):
+        return VOCABULARY
+    return WIDTH if name.endswith(WIDTH_SUFFIXES) else None
+
+
+def check_tokenizer_file(model: str) -> None:
+    """Raise `ConfigError` for a tokenizer.json that takes too much memory to read."""
+    path = Path(model) / "tokenizer.json"
+    if path.is_file() and path.stat().st_size > TOKENIZER_FILE.maximum:
+        size = f"{path.stat().st_size:,} bytes"
+        raise ConfigError(f"model: {path} has {size}. Allowed: {TOKENIZER_FILE.allowed}.")
 
 
 def reads_media(model: str) -> bool:

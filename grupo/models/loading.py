@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from grupo.models.config_file import check_tokenizer_file
 from grupo.models.model_folder import model_folder
 from grupo.models.quantization import Nf4, keep_weights_unpacked
 from grupo.models.quiet_loading import quiet_transformers
@@ -140,6 +141,7 @@ def load_config(model: str) -> PreTrainedConfig:
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer; it needs no pad token, because padding is masked."""
+    check_tokenizer_file(model_folder(path))
     try:
         return AutoTokenizer.from_pretrained(model_folder(path))
     except LOAD_ERRORS as error:

@@ -5,6 +5,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 from grupo.core.component import component
+from grupo.core.ranges import Measured
 from grupo.kernels.llama.structure import is_llama
 from grupo.models.config_file import check_config_file
 from grupo.models.loading import check_model_exists, context_length_of, load_config
@@ -43,12 +44,12 @@ class ModelSize:
         is_llama: Whether the Llama kernels of the CPU can execute it.
     """
 
-    num_parameters: int
+    num_parameters: Measured
     num_layers: int
     hidden_size: int
     vocab_size: int
-    kv_size: int
-    context_length: int
+    kv_size: Measured
+    context_length: Measured
     linear_layers: tuple[LinearLayer, ...]
     num_embeddings: int = 1
     is_llama: bool = False

@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from grupo.core.component import component
-from grupo.core.limits import MAX_ROUNDS, MAX_STAGES
+from grupo.core.limits import ROUNDS, STAGES
 from grupo.pipeline.export import MODEL_FOLDER, stages_used_as_models
 from grupo.pipeline.merge import Merged
 from grupo.pipeline.sources import task_sources_from_stages
@@ -37,13 +37,13 @@ class Pipeline:
     """
 
     stages: tuple[PipelineStage, ...]
-    rounds: Annotated[int, Interval(ge=1, le=MAX_ROUNDS)] = 1
+    rounds: Annotated[int, Interval(ge=1, le=ROUNDS.maximum)] = 1
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise ConfigError('Pipeline.stages: (). Allowed: one or more, as Stage("sft", recipe).')
-        if len(self.stages) > MAX_STAGES:
-            raise ConfigError(f"Pipeline.stages: {len(self.stages)}. Allowed: 1 to {MAX_STAGES}.")
+        if len(self.stages) > STAGES.maximum:
+            raise ConfigError(f"Pipeline.stages: {len(self.stages):,}. Allowed: {STAGES.allowed}.")
         self._check_names()
         for index, stage in enumerate(self.stages):
             for name in _start_stage_names(stage):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.core.media import open_picture
+from grupo.core.pictures import open_picture
 from grupo.report.doctor import examine
 from grupo.report.html.recipe_source import as_code
 from grupo.report.read_run import read_metrics, read_summary

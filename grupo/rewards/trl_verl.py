@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 from grupo.core.component import component
-from grupo.core.media import Image, open_picture
+from grupo.core.media import Image
+from grupo.core.pictures import open_picture
 from grupo.core.types import Message, Observation, Rollout, Task, prefill_text, turn_text
 from grupo.rewards.base import PerRolloutReward, RewardValue
 from grupo.util.errors import ConfigError, suggest

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from grupo.core.component import component
+from grupo.core.ranges import Measured
 from grupo.storage.fault_injection import kill_point
 from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 
@@ -20,7 +21,7 @@ _CHUNK_SIZE = 1 << 20
 class FileDigest:
     """Size in bytes and SHA-256 of a file as it was written."""
 
-    size: int
+    size: Measured
     sha256: str
 
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from grupo.core.component import component
+from grupo.core.limits import COLUMNS
 from grupo.core.types import Observation, Task
 from grupo.tasks.base import task_key
 from grupo.tasks.conversations import MESSAGES, TEXT, conversation_prompt, parse_messages
 from grupo.tasks.media_rows import with_media
 from grupo.tasks.preference_rows import with_shared_prompt
+from grupo.tasks.row_sizes import check_texts
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.json_text import check_depth, check_unicode, parse_json
 
@@ -97,6 +99,8 @@ def _task_without_prompt(
 
 
 def _check_row(row: Mapping[str, Any], location: str) -> None:
+    if len(row) > COLUMNS.maximum:
+        raise ConfigError(f"{location} has {len(row):,} columns. Allowed: {COLUMNS.allowed}.")
     for name in row:
         if not isinstance(name, str):
             raise ConfigError(f"{location} has the column {name!r}. Allowed: a string.")
@@ -104,6 +108,8 @@ def _check_row(row: Mapping[str, Any], location: str) -> None:
         check_depth(dict(row))
     except ValueError as error:
         raise ConfigError(f"{location} is {error}.") from error
+    for name, value in row.items():
+        check_texts(value, f"{location}, column {name!r}")
 
 
 def _to_python(name: str, value: Any) -> Any:

@@ -22,7 +22,10 @@ class Limit:
     @property
     def allowed(self) -> str:
         """The allowed values, for error messages."""
-        return f"at most {self.maximum:,} {self.unit}".strip()
+        digits = str(self.maximum)
+        is_power = self.maximum >= 10**12 and not digits[1:].strip("0") and digits[0] == "1"
+        maximum = f"10^{len(digits) - 1}" if is_power else f"{self.maximum:,}"
+        return f"at most {maximum} {self.unit}".strip()
 
 
 ARGUMENT_LENGTH = Limit(
@@ -144,9 +147,3 @@ LIMITS = (
     GGUF_ENTRIES,
     GGUF_STRING,
 )
-
-
-def limits_table() -> str:
-    """The table of all limits in docs/bad_input.md."""
-    rows = [f"| {limit.name} | {limit.allowed} | {limit.reason} |" for limit in LIMITS]
-    return "\n".join(["| input | allowed | reason |", "|---|---|---|", *rows])

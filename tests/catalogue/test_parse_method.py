@@ -1,12 +1,17 @@
 """Methods from text: of the library by name, of a file by address."""
 
+import inspect
+from importlib import import_module
+
 import pytest
 
+from grupo.catalogue.entries import methods
 from grupo.catalogue.parse import parse_method
 from grupo.methods.dapo import dapo
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.grpo import grpo
 from grupo.util.errors import ConfigError
+from tests.helpers.component_fields import takes_floats, takes_whole_numbers
 
 FILE = """
 from grupo.method import Method
@@ -114,3 +119,20 @@ def test_text_that_describes_no_method_is_refused(text, message):
 def test_a_file_without_such_a_method_is_refused(file, call, message):
     with pytest.raises(ConfigError, match=message):
         parse_method(f"{file}:{call}")
+
+
+@pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
+def test_every_number_among_the_arguments_of_a_method_is_limited(entry):
+    name = entry.example.partition("(")[0]
+    function = getattr(import_module(f"grupo.methods.{name}"), name)
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    required = [p for p in parameters if p.default is p.empty]
+    for parameter in parameters:
+        whole = takes_whole_numbers(parameter.annotation)
+        if whole or takes_floats(parameter.annotation):
+            value = 10**18 if whole else 1e300
+            given = {p.name: 1 for p in required} | {parameter.name: value}
+            arguments = ", ".join(f"{k}={v!r}" for k, v in given.items())
+            refused = rf"^{name}: {parameter.name}: \S+\. Allowed: "
+            with pytest.raises(ConfigError, match=refused):
+                parse_method(f"{name}({arguments})")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 import pytest
 
 from grupo.catalogue.entries import methods
+from grupo.core.limits import LIMITS
 from grupo.method import Method
 from grupo.storage import fault_injection
 from grupo.storage.fault_injection import EXTEND_POINTS
 from grupo.testing.properties import PROPERTIES
 from grupo.training.callbacks import Callback
-from grupo.util.limits import LIMITS
 from tests.cli.test_bad_input import ROWS
 from tests.device import on_policies
 from tests.distributed.test_failures import POINTS

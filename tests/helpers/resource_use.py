@@ -5,7 +5,8 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy
@@ -68,6 +69,21 @@ def resource_use(at: int) -> Sample:
         "child_processes": sum(len(path.read_text().split()) for path in children),
         "temporary_files": sum(len(files) for _, _, files in os.walk(tempfile.gettempdir())),
     }
+
+
+@contextmanager
+def limited_peak(num_bytes: int) -> Iterator[None]:
+    """Fail if the memory of the process grows by more at any moment within the block."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins at what is in use now
+    before = _peak_bytes()
+    yield
+    assert _peak_bytes() - before < num_bytes
+
+
+def _peak_bytes() -> int:
+    """The most memory that the process has had since the peak was reset."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def growth(samples: Sequence[Sample]) -> dict[str, float]:

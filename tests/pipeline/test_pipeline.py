@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.core.limits import MAX_ROUNDS, MAX_STAGES
+from grupo.core.limits import ROUNDS, STAGES
 from grupo.core.serialization import from_data, to_data
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.lora import Lora
@@ -36,12 +36,14 @@ def recipe(model):
 
 
 def test_more_stages_or_rounds_than_the_limits_are_refused_at_once(recipe):
-    stages = tuple(Stage(f"stage-{i}", recipe) for i in range(MAX_STAGES + 1))
+    stages = tuple(Stage(f"stage-{i}", recipe) for i in range(STAGES.maximum + 1))
     begun_at = time.monotonic()
-    with pytest.raises(ConfigError, match=rf"stages: {MAX_STAGES + 1}\. Allowed: 1 to"):
+    with pytest.raises(ConfigError, match=r"stages: 1,001\. Allowed: at most 1,000 stages\."):
         Pipeline(stages)
-    for rounds in (MAX_ROUNDS + 1, 10**18):
-        with pytest.raises(ConfigError, match=rf"rounds: {rounds}\. Allowed: 1 to {MAX_ROUNDS}"):
+    for rounds in (ROUNDS.maximum + 1, 10**18):
+        with pytest.raises(
+            ConfigError, match=rf"rounds: {rounds}\. Allowed: 1 to {ROUNDS.maximum}"
+        ):
             Pipeline((Stage("a", recipe),), rounds=rounds)
     assert time.monotonic() - begun_at < 1
 

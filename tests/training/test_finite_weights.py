@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from grupo.core.schedules import LinearSteps
+from grupo.core.schedules import Exponential
 from grupo.storage.checkpoint_dirs import newest_first
 from grupo.testing.thread_ranks import run_ranks
 from grupo.training.resume.run_dir import CHECKPOINTS
@@ -45,7 +45,7 @@ def test_a_learning_rate_that_destroys_the_weights_ends_the_run(tmp_path):
     save_models(tmp_path / "models")
     run = tmp_path / "run"
     diverging = recipe("grpo", str(tmp_path / "models")).replace(
-        learning_rate=LinearSteps(1e-3, 1e300, drops=1), max_steps=2, save_every=1, eval_tasks=0
+        learning_rate=Exponential(1e-90, -700.0), max_steps=2, save_every=1, eval_tasks=0
     )
     with pytest.raises(NonFiniteWeightsError) as caught:
         run_training(diverging.replace(evaluation=type(diverging.evaluation)()), run)

@@ -9,11 +9,16 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from grupo.core.limits import COLUMNS, ROW_GROUP_SIZE, ROW_TEXT
+from grupo.tasks.row_sizes import check_text_size, longest_text
 from grupo.tasks.tables.base import LocatedRow, check_row_count
 from grupo.util.errors import ConfigError
 
 ROW_GROUPS_IN_MEMORY = 2
+OVERHEAD = 2**16  # bytes of a column in a row group beside its values
 BATCH_ROWS = 256  # rows that are converted at once when all are read
+BATCH_BYTES = 2**26  # of one of their columns
+TEXT_TYPES = ("STRING", "NONE", "JSON", "ENUM")  # logical types of columns of bytes
 
 
 class ParquetTable:
@@ -24,20 +29,27 @@ class ParquetTable:
 
     Args:
         path: The file.
+
+    Raises:
+        ConfigError: The file cannot be read, or it has larger row groups or texts than
+            `grupo.core.limits` allows. Where its metadata show that, no row is read.
     """
 
     def __init__(self, path: Path) -> None:
-        from pyarrow.parquet import ParquetFile
+        from pyarrow.parquet import ParquetFile, read_metadata
 
         self.path = path
         self.lock = Lock()
         with self._reading():
-            self.file = ParquetFile(path)
-        metadata = self.file.metadata
-        check_row_count(path, metadata.num_rows)
+            metadata = read_metadata(path)
+            check_row_count(path, metadata.num_rows)
+            _check_sizes(path, metadata)
+            texts = _text_columns(metadata)
+            # a text that many rows share is in memory once, as it is in the file
+            self.file = ParquetFile(path, metadata=metadata, read_dictionary=texts)
         sizes = (metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
         self.starts = [0, *accumulate(sizes)]  # of the row groups, and the number of rows
-        self.row_group = lru_cache(maxsize=ROW_GROUPS_IN_MEMORY)(self.file.read_row_group)
+        self.row_group = lru_cache(maxsize=ROW_GROUPS_IN_MEMORY)(self._read_row_group)
 
     def __len__(self) -> int:
         return self.starts[-1]
@@ -45,7 +57,7 @@ class ParquetTable:
     def __iter__(self) -> Iterator[LocatedRow]:
         with self._reading():
             batches = self.file.iter_batches(batch_size=BATCH_ROWS)
-            rows = (row for batch in batches for row in batch.to_pylist())
+            rows = (row for batch in batches for row in self._rows(batch))
             for index, row in enumerate(rows):
                 yield self._location(index), row
 
@@ -55,6 +67,26 @@ class ParquetTable:
             rows: Any = self.row_group(group).slice(index - self.starts[group], 1)
         (row,) = rows.to_pylist()
         return self._location(index), row
+
+    def _read_row_group(self, group: int) -> Any:
+        rows = self.file.read_row_group(group)
+        self._check_texts(rows)
+        return rows
+
+    def _rows(self, batch: Any) -> Iterator[Any]:
+        """The rows of a batch of Arrow in Python; few of them at once if they are large."""
+        longest = max(1, self._check_texts(batch))
+        count = max(1, min(BATCH_ROWS, BATCH_BYTES // longest))
+        for start in range(0, batch.num_rows, count):
+            yield from batch.slice(start, count).to_pylist()
+
+    def _check_texts(self, rows: Any) -> int:
+        """The bytes of the longest text in rows; raises `ConfigError` if it is too long."""
+        longest = 0
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            longest = max(longest, longest_text(column))
+            check_text_size(longest, f"{self.path}: a value of the column {name!r}")
+        return longest
 
     def _location(self, index: int) -> str:
         return f"{self.path}, row {index + 1}"
@@ -69,3 +101,38 @@ class ParquetTable:
             raise ConfigError(
                 f"{self.path} is not readable as Parquet: {error} Write it again."
             ) from error
+
+
+def _check_sizes(path: Path, metadata: Any) -> None:
+    """Raise `ConfigError` for sizes of columns and row groups, which the metadata state."""
+    if metadata.num_columns > COLUMNS.maximum:
+        count = f"{metadata.num_columns:,}"
+        raise ConfigError(f"{path} has {count} columns. Allowed: {COLUMNS.allowed}.")
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        if group.total_byte_size > ROW_TEXT.maximum:  # of smaller ones no value is too large
+            _check_row_group(f"{path}, row group {index + 1}", group)
+
+
+def _text_columns(metadata: Any) -> list[str]:
+    """The columns of texts and of bytes, also inside lists and structs."""
+    columns = map(metadata.schema.column, range(metadata.num_columns))
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.logical_type.type in TEXT_TYPES
+    ]
+
+
+def _check_row_group(place: str, group: Any) -> None:
+    """Raise `ConfigError` for a row group that is too large, or whose values are on average."""
+    for column in map(group.column, range(group.num_columns)):
+        size, count = column.total_uncompressed_size, column.num_values
+        if size - OVERHEAD > count * ROW_TEXT.maximum:
+            raise ConfigError(
+                f"{place}: the column {column.path_in_schema!r} has {size:,} bytes in {count:,}"
+                f" values. Allowed: {ROW_TEXT.allowed} a value."
+            )
+    if group.total_byte_size > ROW_GROUP_SIZE.maximum:
+        size = f"{group.total_byte_size:,}"
+        raise ConfigError(f"{place} has {size} bytes. Allowed: {ROW_GROUP_SIZE.allowed}.")

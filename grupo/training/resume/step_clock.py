@@ -7,9 +7,11 @@ its first run, so that every decision from these seconds is repeated, too.
 
 import zlib
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from grupo.core.component import component
+from grupo.core.limits import MEASURED
+from grupo.core.ranges import Measured
 from grupo.storage import strict_json
 from grupo.storage.checkpoint import explain_disk_errors
 from grupo.storage.journal import Journal, JournalSnapshot
@@ -28,10 +30,10 @@ class ClockRecord:
         torn_bytes: Length of an incomplete last line, which a killed run leaves.
     """
 
-    seconds: tuple[float, ...]
-    length: int
+    seconds: Annotated[tuple[float, ...], MEASURED]
+    length: Measured
     damage: str
-    torn_bytes: int
+    torn_bytes: Measured
 
 
 class Clock(Protocol):

@@ -1,0 +1,148 @@
+"""Decoding of images and animations, whose sizes are checked before their pixels are read."""
+
+from collections.abc import Iterator
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from grupo.core.limits import IMAGE_PIXELS, VIDEO_FRAMES, VIDEO_PIXELS
+from grupo.util.errors import ConfigError
+from grupo.util.limits import Limit
+from grupo.util.optional_deps import optional_dependency
+
+SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg"),
+    (b"GIF8", 0, "image/gif"),
+    (b"BM", 0, "image/bmp"),
+    (b"WEBP", 8, "image/webp"),
+)
+_GIF_HEADER = 13  # bytes before the table of colours
+_GIF_EXTENSION, _GIF_IMAGE = 0x21, 0x2C
+
+
+def open_picture(data: bytes) -> Any:
+    """Pillow's picture of a file's bytes, of which the header is read and no pixel.
+
+    Raises:
+        ConfigError: It has more pixels than `IMAGE_PIXELS` allows.
+        ValueError: The bytes are no PNG, JPEG, GIF, BMP or WebP file.
+    """
+    media_type = next((t for mark, at, t in SIGNATURES if data.startswith(mark, at)), "")
+    if not media_type:
+        raise ValueError("cannot identify the format of the image")
+    picture = _readers()[media_type](BytesIO(data))
+    check_pixels(*picture.size)
+    return picture
+
+
+def check_pixels(width: int, height: int) -> None:
+    """Raise `ConfigError` if an image has too many pixels."""
+    _check("an image", f" of {width} x {height} pixels", width * height, IMAGE_PIXELS)
+
+
+def check_frames(count: int, width: int, height: int) -> None:
+    """Raise `ConfigError` if a video has too many frames, or too many pixels in all of them."""
+    _check("a video", f" of {count} frames", count, VIDEO_FRAMES)
+    size = f" of {count} frames of {width} x {height} pixels"
+    _check("a video", size, count * width * height, VIDEO_PIXELS)
+
+
+def frames_of(picture: Any) -> UInt8[np.ndarray, "T H W 3"]:
+    """RGB values from 0 to 255 of each frame of a picture of Pillow.
+
+    Raises:
+        ConfigError: It has too many frames or pixels; they are counted before one is decoded.
+    """
+    check_pixels(*picture.size)
+    width, height = picture.size
+    count = _count_frames(picture)
+    check_frames(count, width, height)
+    frames = np.empty((count, height, width, 3), np.uint8)
+    for index in range(count):
+        picture.seek(index)
+        check_pixels(*picture.size)  # a frame of a GIF file may be larger than those before it
+        frames[index] = np.asarray(picture.convert("RGB"))
+    return frames
+
+
+def count_gif_frames(data: bytes, most: int) -> int:
+    """The number of frames of a GIF file, by its blocks; counting ends above `most`.
+
+    >>> count_gif_frames(b"GIF89a" + bytes(7) + b";", 10)
+    0
+    """
+    count = 0
+    for _ in _gif_frames(data):
+        count += 1
+        if count > most:
+            break
+    return count
+
+
+def _gif_frames(data: bytes) -> Iterator[int]:
+    """Where each frame of a GIF file begins; its pixels are skipped, not decoded."""
+    position = _GIF_HEADER + _color_table_size(data, 10)
+    while position < len(data):
+        start = position
+        if data[position] == _GIF_EXTENSION:
+            position = _skip_blocks(data, position + 2)
+        elif data[position] == _GIF_IMAGE:
+            table = _color_table_size(data, position + 9)
+            position = _skip_blocks(data, position + 11 + table)
+            yield start
+        else:
+            return
+
+
+def _color_table_size(data: bytes, flags: int) -> int:
+    """Bytes of the table of colours that the flags at an offset announce."""
+    packed = data[flags] if flags < len(data) else 0
+    return 3 << (packed & 7) + 1 if packed & 0x80 else 0
+
+
+def _skip_blocks(data: bytes, position: int) -> int:
+    """The end of a list of blocks, each of which begins with its length."""
+    while position < len(data) and data[position]:
+        position += data[position] + 1
+    return position + 1
+
+
+def _count_frames(picture: Any) -> int:
+    """The number of frames of a picture of Pillow, which counts those of a GIF file slowly."""
+    if picture.format == "GIF" and isinstance(picture.fp, BytesIO):
+        count = count_gif_frames(picture.fp.getvalue(), VIDEO_FRAMES.maximum)
+        if count > VIDEO_FRAMES.maximum:
+            return count
+    return int(getattr(picture, "n_frames", 1))
+
+
+def _check(subject: str, size: str, count: int, limit: Limit) -> None:
+    if count > limit.maximum:
+        raise ConfigError(f"{subject}{size}. Allowed: {limit.allowed}.")
+
+
+@cache
+def _readers() -> dict[str, Any]:
+    """Pillow's reader of each type of file.
+
+    `PIL.Image.open` would try all formats that it knows, and warn of sizes that are allowed here.
+    """
+    with optional_dependency("Pillow", "images"):
+        from PIL import (
+            BmpImagePlugin,
+            GifImagePlugin,
+            JpegImagePlugin,
+            PngImagePlugin,
+            WebPImagePlugin,
+        )
+    return {
+        "image/png": PngImagePlugin.PngImageFile,
+        "image/jpeg": JpegImagePlugin.JpegImageFile,
+        "image/gif": GifImagePlugin.GifImageFile,
+        "image/bmp": BmpImagePlugin.BmpImageFile,
+        "image/webp": WebPImagePlugin.WebPImageFile,
+    }

@@ -1,0 +1,140 @@
+"""Limits of images, videos and audio: files, arrays and other values beyond them are refused."""
+
+import os
+import socket
+import struct
+import zlib
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as PillowImage
+
+from grupo.core.media_values import as_media
+from grupo.util.errors import ConfigError
+from tests.helpers.resource_use import limited_peak
+
+
+def file_of(pixels, file_format):
+    file = BytesIO()
+    PillowImage.fromarray(pixels).save(file, file_format)
+    return file.getvalue()
+
+
+def bomb_png(width, height):
+    """A small PNG file whose header announces a large image."""
+    small = file_of(np.zeros((1, 1, 3), np.uint8), "PNG")
+    header = struct.pack(">II", width, height) + small[24:29]
+    checksum = struct.pack(">I", zlib.crc32(b"IHDR" + header))
+    return small[:16] + header + checksum + small[33:]
+
+
+def gif(frames, side=1):
+    """A GIF file of as many equal frames, which are not compressed to one."""
+    data = file_of(np.zeros((side, side, 3), np.uint8), "GIF")
+    start = data.index(b",", 13)
+    return data[:start] + data[start:-1] * frames + b";"
+
+
+def wav(*, rate=8000, channels=1, frames=3, announced=None):
+    """A WAV file of 16 bits, whose header may announce more frames than it has."""
+    size = 2 * channels * (frames if announced is None else announced)
+    form = struct.pack("<HHIIHH", 1, channels, rate, rate, min(2 * channels, 65_535), 16)
+    chunks = b"fmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", size)
+    return b"RIFF" + struct.pack("<I", 36) + b"WAVE" + chunks + bytes(2 * channels * frames)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "problem"),
+    [
+        ("image", lambda: bomb_png(50_001, 1_000), "an image of 50001 x 1000 pixels"),
+        ("image", lambda: bomb_png(2**31 - 1, 2**31 - 1), "an image of 2147483647 x 2147483647"),
+        ("image", lambda: np.zeros((7_100, 7_100), np.uint8), "an image of 7100 x 7100 pixels"),
+        ("image", lambda: PillowImage.new("1", (7_100, 7_100)), "an image of 7100 x 7100 pixels"),
+        ("image", lambda: b"\x89PNG\r\n\x1a\n" + bytes(2**27), "a file of 134,217,736 bytes"),
+        ("video", lambda: gif(10_001), "a video of 10001 frames"),
+        ("video", lambda: gif(9_000, side=150), "a video of 9000 frames of 150 x 150 pixels"),
+        ("video", lambda: bomb_png(50_001, 1_000), "an image of 50001 x 1000 pixels"),
+        ("video", lambda: [np.zeros((1, 1), np.uint8)] * 10**6, "a video of 1000000 frames"),
+        ("video", lambda: np.zeros((10_001, 1, 1, 3), np.uint8), "a video of 10001 frames"),
+        ("audio", lambda: wav(rate=0), "a sound with the rate 0"),
+        ("audio", lambda: wav(rate=2**31), "a sound with the rate 2,147,483,648"),
+        ("audio", lambda: wav(frames=0), "a sound without samples"),
+        ("audio", lambda: wav(frames=0, announced=10**9), "a sound without samples"),
+        ("audio", lambda: wav(channels=65_535), "a sound of 65,535 channels"),
+        ("audio", lambda: wav(channels=65), "a sound of 65 channels"),
+        ("audio", lambda: (np.zeros(60_000_001, np.float32), 8000), "a sound of 60,000,001 samp"),
+        ("audio", lambda: (np.zeros(3), 10**18), "a sound with the rate 1,000,000"),
+    ],
+)
+def test_media_beyond_a_limit_are_refused_before_they_are_decoded(kind, make, problem):
+    value = make()
+    with limited_peak(250 * 2**20), pytest.raises(ConfigError) as refused:
+        as_media(kind, value, "row 1")
+    message = str(refused.value)
+    assert message.startswith(f"row 1: {problem}")
+    assert message.count("Allowed: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("image", lambda: bytes_of_large_image()),
+        ("video", lambda: gif(10_000)),
+        ("audio", lambda: wav(channels=64, rate=768_000)),
+    ],
+)
+def test_media_within_the_limits_are_accepted(kind, make):
+    assert as_media(kind, make()).kind == kind
+
+
+def bytes_of_large_image():
+    file = BytesIO()
+    PillowImage.new("1", (7_000, 7_000)).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("file_format", ["GIF", "PNG", "WEBP"])
+def test_every_frame_of_an_animation_is_read(file_format):
+    frames = [np.full((4, 4, 3), 60 * i, np.uint8) for i in range(4)]
+    first, *rest = map(PillowImage.fromarray, frames)
+    file = BytesIO()
+    first.save(file, file_format, save_all=True, append_images=rest, lossless=True)
+    assert (as_media("video", file.getvalue()).frames() == np.stack(frames)).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda folder: Path("/dev/zero"), "'/dev/zero' is a device"),
+        (lambda folder: Path("/dev/full"), "'/dev/full' is a device"),
+        (lambda folder: os.mkfifo(folder / "x.png") or folder / "x.png", "x.png' is a named pipe"),
+        (lambda folder: folder, "' is a folder"),
+        (lambda folder: linked(folder), "x.png' is a device"),
+        (lambda folder: listening(folder), "x.png' is a socket"),
+        (lambda folder: sparse(folder), "x.png' has 134,217,729 bytes"),
+    ],
+)
+def test_only_regular_files_are_read(make, problem, tmp_path):
+    path = make(tmp_path)
+    for value in (path, str(path), f"file://{path}", {"path": str(path)}):
+        with limited_peak(2**24), pytest.raises(ConfigError, match=rf"row 1: .*{problem}\. Allow"):
+            as_media("image", value, "row 1")
+
+
+def linked(folder):
+    (folder / "x.png").symlink_to("/dev/zero")
+    return folder / "x.png"
+
+
+def listening(folder):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "x.png"))
+    return folder / "x.png"
+
+
+def sparse(folder):
+    (folder / "x.png").touch()
+    os.truncate(folder / "x.png", 2**27 + 1)
+    return folder / "x.png"

@@ -1,0 +1,146 @@
+"""Sizes of texts, columns and row groups of tables of tasks."""
+
+import json
+from collections import deque
+from datetime import date
+from decimal import Decimal
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from grupo.tasks import DatasetTasks, FromFunction, row_sizes
+from grupo.tasks.row_sizes import check_texts, longest_text
+from grupo.tasks.tables import parquet
+from grupo.util.errors import ConfigError
+from grupo.util.limits import Limit
+from tests.helpers.resource_use import limited_peak
+
+SMALL_TEXT = Limit("a text", 100, "bytes", "a test")
+
+
+@pytest.fixture
+def short_texts(monkeypatch):
+    """Texts of 100 bytes are the longest that a row may have."""
+    monkeypatch.setattr(row_sizes, "ROW_TEXT", SMALL_TEXT)
+    monkeypatch.setattr(parquet, "ROW_TEXT", SMALL_TEXT)
+
+
+def test_a_parquet_text_of_500_mb_is_refused_from_its_metadata(tmp_path):
+    size = 500_000_000
+    ends = np.array([0, size], np.int32)
+    buffers = [pa.py_buffer(ends), pa.py_buffer(np.full(size, ord("a"), np.uint8))]
+    text = pa.StringArray.from_buffers(1, *buffers)
+    options = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(pa.table({"prompt": text}), tmp_path / "a.parquet", **options)
+    del text, buffers
+    with limited_peak(2**26), pytest.raises(ConfigError) as refused:
+        DatasetTasks(str(tmp_path / "a.parquet")).load()
+    assert "row group 1: the column 'prompt' has 500,0" in str(refused.value)
+    assert str(refused.value).endswith("in 1 values. Allowed: at most 67,108,864 bytes a value.")
+
+
+def test_one_long_text_among_short_ones_is_refused_before_it_is_a_string(tmp_path):
+    rows = pa.table({"prompt": ["a"] * 1000 + ["b" * 2**27]})
+    pq.write_table(rows, tmp_path / "a.parquet", use_dictionary=False)
+    with pytest.raises(ConfigError, match=r"of the column 'prompt' has 134,217,728 bytes\. Allow"):
+        DatasetTasks(str(tmp_path / "a.parquet")).load()
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv"])
+def test_a_long_text_of_a_file_is_refused_with_its_place(suffix, tmp_path, short_texts):
+    rows = [{"prompt": "short"}, {"prompt": "b" * 101}]
+    if suffix == "jsonl":
+        (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif suffix == "csv":
+        (tmp_path / "a.csv").write_text("prompt\nshort\n" + "b" * 101 + "\n")
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    with pytest.raises(ConfigError, match=r"'prompt' has 101 bytes\. Allowed: at most 100 bytes"):
+        DatasetTasks(str(tmp_path / f"a.{suffix}")).load()
+
+
+def test_texts_of_messages_and_of_functions_are_checked(short_texts):
+    messages = [{"role": "user", "content": [{"type": "text", "text": "é" * 51}]}]
+    with pytest.raises(ConfigError, match=r"item 1, column 'prompt' has 102 bytes"):
+        FromFunction(lambda: [{"prompt": messages}]).load()
+    check_texts({"a": ["x" * 100, None, 5]}, "row 1")
+
+
+def test_a_large_row_group_is_refused_with_the_remedy(tmp_path, short_texts, monkeypatch):
+    small = Limit("a row group", 5000, "bytes", "a test")
+    monkeypatch.setattr(parquet, "ROW_GROUP_SIZE", small)
+    rows = pa.table({"prompt": [f"{i:099}" for i in range(100)]})
+    pq.write_table(rows, tmp_path / "a.parquet", use_dictionary=False)
+    with pytest.raises(ConfigError, match=r"row group 1 has [\d,]+ bytes\. Allowed: at most 5,000"):
+        DatasetTasks(str(tmp_path / "a.parquet")).load()
+    pq.write_table(rows, tmp_path / "a.parquet", use_dictionary=False, row_group_size=10)
+    assert len(DatasetTasks(str(tmp_path / "a.parquet")).load()) == 100
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_text_that_all_rows_share_is_in_memory_once(tmp_path, depth):
+    shared = pa.array(["a" * 2**20])
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000, np.int32)), shared)
+    column = pa.StructArray.from_arrays([texts], ["text"]) if depth else texts
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": column}), path, store_schema=False)  # 20 GB of texts
+    assert path.stat().st_size < 10**6
+    table = parquet.ParquetTable(path)
+    with limited_peak(300 * 2**20):
+        _, row = table.read(19_999)
+        ((_, last),) = deque(islice(table, 300), maxlen=1)
+    text = row["x"]["text"] if depth else row["x"]
+    assert len(text) == 2**20
+    assert last == row
+
+
+def test_values_of_all_types_are_those_of_the_file(tmp_path):
+    rows = [
+        {
+            "prompt": f"p{i % 2}",
+            "data": b"x",
+            "messages": [{"role": "user", "content": "Hi"}],
+            "price": Decimal("1.50"),
+            "day": date(2026, 1, 2),
+            "none": None,
+            "numbers": [1.5, 2.5],
+        }
+        for i in range(3)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    table = parquet.ParquetTable(tmp_path / "a.parquet")
+    assert [row for _, row in table] == rows
+    assert [table.read(i)[1] for i in range(3)] == rows
+
+
+def test_columns_are_counted(tmp_path):
+    names = [f"c{i}" for i in range(10_001)]
+    pq.write_table(pa.table({name: ["a"] for name in names}), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text(json.dumps(dict.fromkeys(names, "a")))
+    for name in ("a.parquet", "a.jsonl"):
+        with pytest.raises(ConfigError, match=r"has 10,001 columns\. Allowed: at most 10,000 col"):
+            DatasetTasks(str(tmp_path / name)).load()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", None, "bbb"]),
+        pa.array([b"a", b"bbb"]),
+        pa.array([["a"], [], ["a", "bbb"]]),
+        pa.array([{"x": "a", "y": [{"z": "bbb"}]}]),
+        pa.array(["a", "bbb"]).dictionary_encode(),
+        pa.chunked_array([["a"], ["bbb"]]),
+        pa.array([[("k", "bbb")]], pa.map_(pa.string(), pa.string())),
+    ],
+)
+def test_the_longest_text_of_a_column_is_found_at_any_depth(column):
+    assert longest_text(column) == 3
+
+
+@pytest.mark.parametrize("column", [pa.array([1, 2]), pa.array([], pa.string()), pa.array([None])])
+def test_a_column_without_texts_has_none(column):
+    assert longest_text(column) == 0
