@@ -15,6 +15,8 @@ from jaxtyping import Float, UInt8
 from grupo.util.errors import ConfigError
 from grupo.util.optional_deps import optional_dependency
 
+PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # Pillow would start a program for EPS
+
 
 @dataclass(frozen=True)
 class Media:
@@ -172,7 +174,7 @@ def open_picture(data: bytes) -> Any:
     with optional_dependency("Pillow", "images"):
         from PIL import Image as PillowImage
 
-    return PillowImage.open(BytesIO(data))
+    return PillowImage.open(BytesIO(data), formats=PICTURE_FORMATS)
 
 
 def frames_of(picture: Any) -> list[UInt8[np.ndarray, "H W 3"]]:
