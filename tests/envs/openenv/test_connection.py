@@ -5,7 +5,9 @@ import http
 
 import pytest
 
-websockets = pytest.importorskip("websockets", reason="websockets is not installed")
+pytest.importorskip("websockets", reason="websockets is not installed")
+
+import websockets
 
 from grupo.envs.openenv.connection import connect_without_redirects
 

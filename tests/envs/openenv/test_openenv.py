@@ -27,10 +27,11 @@ from tests.helpers.openenv_server import (
     Moves,
     served,
 )
-from tests.helpers.scripted_play import action, play
+from tests.helpers.scripted_play import play, response
 
 TASK = Task("key", "", columns={"reset": {"seed": 7}})
 WAIT_SECONDS = 10.0
+ECHO_TOKEN = "q7TzLw3kVb9XyRm2Hd"
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,7 @@ def test_a_step_that_is_cancelled_closes_its_connection(echo_url):
     async def cancel() -> None:
         env = echo(echo_url).open()
         assert await env.reply(TASK, Rollout()) == "ready 7"
-        turn = Rollout().append_turn("ready 7", action("hang"))
+        turn = Rollout().append_turn("ready 7", response("hang"))
         step = asyncio.create_task(env.reply(TASK, turn))
         await asyncio.sleep(0.05)
         step.cancel()
@@ -214,9 +215,9 @@ def test_the_token_is_sent_and_not_written(monkeypatch):
     assert "secret-123" not in f"{env} {observations(leak)} {broken.error}"
 
 
-@pytest.mark.parametrize("shown", ["q7TzLw3kVb9XyRm2Hd", "71 37 54 7a 4c 77 33 6b 56 62 39 58"])
+@pytest.mark.parametrize("shown", [ECHO_TOKEN, ECHO_TOKEN.encode().hex(" ")])
 def test_the_token_is_filtered_in_observations_and_errors_also_encoded(monkeypatch, shown):
-    monkeypatch.setenv("ECHO_TOKEN", "q7TzLw3kVb9XyRm2Hd")
+    monkeypatch.setenv("ECHO_TOKEN", ECHO_TOKEN)
     with served(Echo, EchoAction, EchoObservation) as (url, _):
         env = OpenEnv(url, token_env="ECHO_TOKEN")
         env.check()
@@ -225,13 +226,13 @@ def test_the_token_is_filtered_in_observations_and_errors_also_encoded(monkeypat
 
 
 def test_errors_of_every_kind_are_raised_without_the_token(monkeypatch, echo_url):
-    monkeypatch.setenv("ECHO_TOKEN", "q7TzLw3kVb9XyRm2Hd")
+    monkeypatch.setenv("ECHO_TOKEN", ECHO_TOKEN)
     connection = Connection(echo_url, "ECHO_TOKEN")
 
     async def fails(error):
         raise error
 
-    message = "closed: q7TzLw3kVb9XyRm2Hd"
+    message = f"closed: {ECHO_TOKEN}"
     kinds = [
         (RuntimeError(message), RuntimeError),
         (RuntimeError(f"{message} {INVALID_ACTION_CODE}"), InvalidActionError),

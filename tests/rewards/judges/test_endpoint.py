@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -181,7 +182,7 @@ def test_a_reply_that_holds_the_key_is_filtered(fake, monkeypatch, shown):
     monkeypatch.setenv("JUDGE_KEY", KEY)
     fake.script = [says(f"Score: 4 {shown}")]
     (reply,), _ = complete(fake.endpoint(api_key_env="JUDGE_KEY"))
-    assert reply.text.removesuffix("=") == "Score: 4 [API key]"
+    assert re.fullmatch(r"Score: 4 \[API key\](.==)?", reply.text)
 
 
 def test_words_of_a_reply_that_equal_a_short_key_stay(fake, monkeypatch):
