@@ -13,6 +13,7 @@ from grupo.rewards import TagFormat
 from grupo.rewards.block_answer import is_pure
 from grupo.rewards.extract_answer import answer_after_thoughts, is_thoughts_then_answer
 from grupo.rewards.judges.parsers import JSONField, ReplyError
+from grupo.rewards.math_text import strip_delimiters
 from grupo.rewards.segmentation_prompt import parse_box_and_points
 from grupo.rewards.structured_answers import last_json_block
 from grupo.rewards.time_spans import FORMAT
@@ -55,6 +56,8 @@ def judged(text):
         (answer_after_thoughts, "<think></think><answer>", ""),
         (parse_box_and_points, "{", ""),
         (parse_box_and_points, "{}", "{"),
+        (strip_delimiters, r"\boxed{", "}" * (SIZE // 7)),
+        (strip_delimiters, ". ", ""),
         (last_json_block, " ", ""),
         (lambda text: last_json_block("```" + text), " ", ""),
         (last_code_block, "```python\n", ""),
