@@ -128,7 +128,7 @@ def _spans(text: str, secret: str, nested: int) -> Iterator[Span]:
 
 @lru_cache(maxsize=64)
 def _parts(secret: str) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-    """What betrays a secret: the parts of half its length, plain, in base64 and in hexadecimal."""
+    """The parts of half a secret's length that betray it: plain, in base64, in hexadecimal."""
     data = secret.encode()
     encoded = [part for shift in range(3) for part in _halves(_in_base64(data, shift), MIN_BASE64)]
     return _halves(secret, MIN_PLAIN) or [secret], encoded, _halves(data.hex(), MIN_HEX)
