@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from grupo.core.types import Rollout
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
+from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.flow import Flow
 from grupo.models.model_references import check_references
 from grupo.models.multimodal.processor_loading import load_processor
@@ -111,6 +113,24 @@ def test_a_file_of_weights_without_an_object_is_left_to_its_reader(model):
     (model / "model.safetensors.index.json").write_text("[1]")
     (model / "tokenizer_config.json").write_text("{")
     check_references(str(model))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% include 'config.json' %}",
+        "{% import 'config.json' as other %}",
+        "{% extends '/etc/passwd' %}",
+        "{{ ().__class__.__base__.__subclasses__() }}",
+        "{{ messages.__init__.__globals__ }}",
+    ],
+)
+def test_a_chat_template_reads_no_file_and_reaches_no_code(model, template):
+    tokenizer = loading.load_tokenizer(str(model))
+    tokenizer.chat_template = template
+    chat = ChatTokenizer(tokenizer, (0,), apply_chat_template=True)
+    with pytest.raises(ConfigError, match="the chat template rejects messages of user"):
+        chat.encode_observation(Rollout(), "Hi")
 
 
 def pipeline_refusal(path: Path) -> str:

@@ -147,7 +147,12 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
     headers = dict(auth_headers(token_env))
     uses_proxy = parts.hostname not in LOCAL_HOSTS
     try:
-        with httpx.Client(headers=headers, timeout=SCHEMA_SECONDS, trust_env=uses_proxy) as client:
+        with httpx.Client(
+            headers=headers,
+            timeout=SCHEMA_SECONDS,
+            trust_env=uses_proxy,
+            follow_redirects=False,
+        ) as client:
             schema = client.get(url).raise_for_status().json()["action"]
             return without_token(schema, token_env)
     except (httpx.HTTPError, ValueError, TypeError, KeyError) as error:

@@ -1,7 +1,8 @@
-"""The client's connections follow no redirect of a server; without an environment of OpenEnv."""
+"""Connections follow no redirect of a server, and raise its errors without the token."""
 
 import asyncio
 import http
+import traceback
 
 import pytest
 
@@ -9,7 +10,14 @@ pytest.importorskip("websockets", reason="websockets is not installed")
 
 import websockets
 
-from grupo.envs.openenv.connection import connect_without_redirects
+from grupo.envs.openenv.connection import (
+    INVALID_ACTION_CODE,
+    Connection,
+    InvalidActionError,
+    connect_without_redirects,
+)
+
+ECHO_TOKEN = "q7TzLw3kVb9XyRm2Hd"
 
 
 async def connections_after_a_redirect(connect):
@@ -45,3 +53,26 @@ def test_a_redirect_is_an_error_and_the_other_server_gets_no_request():
 def test_the_client_library_alone_follows_it():
     status, arrived = asyncio.run(connections_after_a_redirect(websockets.connect))
     assert (status, len(arrived)) == (101, 1)
+
+
+def test_errors_of_every_kind_are_raised_without_the_token(monkeypatch):
+    pytest.importorskip("openenv", reason="OpenEnv is not installed: make test-adapters")
+    monkeypatch.setenv("ECHO_TOKEN", ECHO_TOKEN)
+    connection = Connection("http://127.0.0.1:1", "ECHO_TOKEN")
+
+    async def fails(error):
+        raise error
+
+    message = f"closed: {ECHO_TOKEN}"
+    kinds = [
+        (RuntimeError(message), RuntimeError),
+        (RuntimeError(f"{message} {INVALID_ACTION_CODE}"), InvalidActionError),
+        (OSError(message), ConnectionError),
+    ]
+    for error, expected in kinds:
+        with pytest.raises(expected, match=r"closed: \[token\]") as caught:
+            connection._call(fails(error))
+        assert "q7Tz" not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(LookupError, match="other"):
+        connection._call(fails(LookupError("other")))
+    connection.close()
