@@ -65,8 +65,8 @@ def target_modules(names: Iterable[str], targets: str | tuple[str, ...]) -> str 
         names: Names of all modules of the model.
         targets: Those of `Lora`.
 
-    >>> target_modules(("a.up", "b.up", "b.down"), "b[.].*")
-    'b\\.up|b\\.down'
+    >>> target_modules(("query", "key", "value"), "query|v.*")
+    'query|value'
     """
     if targets == ALL_LINEAR or not isinstance(targets, str):
         return targets if isinstance(targets, str) else list(targets)
