@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from grupo.util.errors import ConfigError
+from grupo.util.secret_filter import without_secret
 
 T = TypeVar("T")
 TOKEN_IN_TEXTS = "[token]"  # takes the token's place in texts of a server
@@ -38,24 +39,14 @@ def auth_headers(token_env: str) -> Mapping[str, str]:
 
 
 def without_token(data: T, token_env: str) -> T:
-    """Data of a server without the token, for the run folder and the policy.
+    """Data of a server without the token, in any encoding, for the run folder and the policy.
 
     Args:
-        data: A text, or JSON data.
+        data: A text, or JSON data, whose texts belong together.
         token_env: Name of the environment variable; "" for a server without tokens.
     """
     token = os.environ.get(token_env, "") if token_env else ""
-    return _replaced(data, token) if token else data
-
-
-def _replaced(data: Any, token: str) -> Any:
-    if isinstance(data, str):
-        return data.replace(token, TOKEN_IN_TEXTS)
-    if isinstance(data, Mapping):
-        return {_replaced(name, token): _replaced(value, token) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_replaced(value, token) for value in data]
-    return data
+    return without_secret(data, token, TOKEN_IN_TEXTS)
 
 
 def check_url(field: str, url: str) -> None:

@@ -5,7 +5,6 @@ one input, its output is compared outside of the sandbox, and exit codes and rep
 """
 
 import ast
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from grupo.envs.tools.sandbox import Sandbox
 from grupo.rewards.extract_answer import AfterThinking, Extractor
 from grupo.rewards.instruction_following import share_met
 from grupo.util.errors import ConfigError
+from grupo.util.fenced_blocks import fenced_blocks
 from grupo.util.json_text import parse_json
 
-CODE_BLOCK = re.compile(r"^```(?:python|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 # the program's standard input is a file, so that sys.stdin, open(0) and os.read(0, …) read it
 WITH_INPUT = """\
 import os, sys, tempfile
@@ -46,7 +45,7 @@ def last_code_block(text: str) -> str | None:
     >>> last_code_block("So:\n```python\nprint(1)\n```\nDone.")
     'print(1)\n'
     """
-    blocks = CODE_BLOCK.findall(text)
+    blocks = fenced_blocks(text, ("python", "py"))
     if blocks:
         return blocks[-1]
     return None if "```" in text else text

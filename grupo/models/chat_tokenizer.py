@@ -193,7 +193,7 @@ class ChatTokenizer:
                 f"prompt: the chat template cannot continue the last message, the assistant's:"
                 f" {error}"
             ) from error
-        except TemplateError as error:
+        except (TemplateError, TypeError) as error:  # TypeError: it includes a file
             roles = ", ".join(str(message.get("role")) for message in messages)
             raise ConfigError(
                 f"prompt: the chat template rejects messages of {roles}: {error}."

@@ -21,6 +21,7 @@ from transformers import (
 
 from grupo.models.config_file import check_tokenizer_file
 from grupo.models.model_folder import model_folder
+from grupo.models.model_references import check_references
 from grupo.models.quantization import Nf4, keep_weights_unpacked
 from grupo.models.quiet_loading import quiet_transformers
 from grupo.models.weight_files import check_no_pickle
@@ -47,7 +48,7 @@ def check_model_exists(path: str) -> None:
     _check_folder(path)
     if not Path(path).is_dir():
         try:
-            AutoConfig.from_pretrained(path)
+            AutoConfig.from_pretrained(path, trust_remote_code=False)
         except LOAD_ERRORS as error:
             problem = f"{path!r} is no folder, and as a name on the hub it does not load"
             allowed = "a model's folder, a .gguf file, or a name on the hub"
@@ -136,14 +137,15 @@ def enable_gradient_checkpointing(model: PreTrainedModel) -> None:
 
 def load_config(model: str) -> PreTrainedConfig:
     """Load the configuration of a model: of a folder, a GGUF file or a name on the hub."""
-    return AutoConfig.from_pretrained(model_folder(model))
+    return AutoConfig.from_pretrained(model_folder(model), trust_remote_code=False)
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer; it needs no pad token, because padding is masked."""
     check_tokenizer_file(model_folder(path))
+    check_references(model_folder(path))
     try:
-        return AutoTokenizer.from_pretrained(model_folder(path))
+        return AutoTokenizer.from_pretrained(model_folder(path), trust_remote_code=False)
     except LOAD_ERRORS as error:
         has_file = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
         reason = first_line(error) if has_file else "there is no tokenizer.json"
@@ -156,12 +158,13 @@ def _model(
     """Load a model with dropout off."""
     options = {
         "output_loading_info": True,
+        "trust_remote_code": False,  # without a value, transformers may ask in the terminal
         "ignore_mismatched_sizes": not loading_options,  # quantized weights have other shapes
         **loading_options,
     }
     errors = (Exception,) if allow_pickle else LOAD_ERRORS  # a pickle can raise any error
     try:
-        config = AutoConfig.from_pretrained(path)
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
         if not allow_pickle:
             check_no_pickle(path, config, kind)
             options["use_safetensors"] = True

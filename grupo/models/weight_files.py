@@ -8,6 +8,7 @@ from typing import Any
 from transformers.utils.hub import cached_file
 from transformers.utils.peft_utils import find_adapter_config_file
 
+from grupo.models.model_references import check_pipeline_references
 from grupo.util.errors import ConfigError
 
 SAFETENSORS = (".safetensors", ".safetensors.index.json")
@@ -37,7 +38,8 @@ def check_no_pickle(path: str, config: Any, model_class: type) -> None:
 
 
 def check_pipeline(path: str) -> None:
-    """Raise `ConfigError` if an index in the folder of a pipeline names a pickle."""
+    """Raise `ConfigError` if the folder of a pipeline names a pickle, or anything outside."""
+    check_pipeline_references(path)
     for index in sorted(Path(path).rglob("*.safetensors.index.json")):
         for name in _pickled_shards(index):
             raise ConfigError(_problem(path, name))

@@ -100,8 +100,14 @@ def is_pure(text: str, blocks: Sequence[str]) -> bool:
     False
     """
     names = "|".join(map(re.escape, (*blocks, "answer")))
-    pieces = re.split(rf"(?s)<({names})>(.*?)</\1>", text)
-    between, tags, contents = pieces[::3], pieces[1::3], pieces[2::3]
-    nested = any(re.search(rf"</?(?:{names}|response)>", content) for content in contents)
+    opening = re.compile(rf"\s*<({names})>")
+    inside = re.compile(rf"</?(?:{names}|response)>")
+    tags, position = list[str](), 0
+    while block := opening.match(text, position):
+        end = text.find(f"</{block[1]}>", block.end())
+        if end < 0 or inside.search(text, block.end(), end):
+            return False
+        tags.append(block[1])
+        position = end + len(f"</{block[1]}>")
     is_last = tags[-1:] == ["answer"] and tags.count("answer") == 1
-    return is_last and not nested and not "".join(between).strip()
+    return is_last and not text[position:].strip()

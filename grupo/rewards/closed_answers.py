@@ -88,7 +88,8 @@ def _options(task: Task, column: str) -> Mapping[str, str]:
         )
     by_letter = zip(LETTERS, texts, strict=False)  # of the letters, as many as there are texts
     return {
-        letter: _plain(re.sub(rf"^\(?{letter}[.:)] *", "", str(text))) for letter, text in by_letter
+        letter: _plain(re.sub(rf"^\(?{re.escape(letter)}[.:)] *", "", str(text)))
+        for letter, text in by_letter
     }
 
 

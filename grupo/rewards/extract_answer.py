@@ -6,7 +6,7 @@ from collections.abc import Callable
 from grupo.core.component import component
 
 Extractor = Callable[[str], str | None]
-THOUGHTS_THEN_ANSWER = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
+THOUGHTS_END = re.compile(r"</think>\s*<answer>")
 
 
 def whole_text(text: str) -> str | None:
@@ -92,6 +92,20 @@ class InsideTagOrWhole:
         return text.strip() if inside is None else inside
 
 
+def is_thoughts_then_answer(text: str) -> bool:
+    """True if the whole text is <think>…</think><answer>…</answer>, in time linear in the text.
+
+    >>> is_thoughts_then_answer("<think>2 + 2</think>\\n<answer>4</answer>")
+    True
+    >>> is_thoughts_then_answer("<think>2 + 2</think> so <answer>4</answer>")
+    False
+    """
+    if not text.startswith("<think>") or not text.endswith("</answer>"):
+        return False
+    inside = text.removeprefix("<think>").removesuffix("</answer>")
+    return THOUGHTS_END.search(inside) is not None
+
+
 def answer_after_thoughts(text: str) -> str | None:
     """The text inside <answer>, if the whole text is <think>…</think><answer>…</answer>.
 
@@ -100,8 +114,7 @@ def answer_after_thoughts(text: str) -> str | None:
     >>> answer_after_thoughts("<answer>4</answer>") is None
     True
     """
-    is_complete = THOUGHTS_THEN_ANSWER.fullmatch(text.strip()) is not None
-    return InsideTag("answer")(text) if is_complete else None
+    return InsideTag("answer")(text) if is_thoughts_then_answer(text.strip()) else None
 
 
 def last_boxed(text: str) -> str | None:

@@ -51,7 +51,7 @@ REPLACEMENTS = tuple(
         (r"\\text\{\s*([ei]|[+-]?\d[\d.,/]*)\s*\}", r"\1"),
         (r"(?<![\d)}])(?<![\d)}] )\\text\{\s*(\(?[A-Za-z]\)?)\s*\}", r"\1"),
         (r"(\d)\{,\}(?=\d)", r"\1,"),
-        (r"(?<!\d)(\d{1,3})((?: \d{3})+)(?![\d ]*\d)", lambda m: m[1] + m[2].replace(" ", ",")),
+        (r"(?<!\d)(\d{1,3})((?: \d{3})++)(?![\d ]*\d)", lambda m: m[1] + m[2].replace(" ", ",")),
         (r"_\s*(\d+|[A-Za-z])", r"_{\1}"),
         (r"==", "="),
     )
@@ -70,6 +70,7 @@ ENCLOSURES = tuple(
 )
 BOXED = re.compile(r"\\f?box(?:ed)?\s*(?=\{)")
 OPENING, CLOSING = "([{", ")]}"
+MAX_ENCLOSURES = 20  # around one answer; without a limit, a row of many would take quadratic time
 
 
 def normalize(text: str) -> str:
@@ -91,11 +92,12 @@ def strip_delimiters(text: str) -> str:
     >>> strip_delimiters(r"$\boxed{4}$."), strip_delimiters("$3$ or $4$")
     ('4', '$3$ or $4$')
     """
-    while True:
+    for _ in range(MAX_ENCLOSURES):
         stripped = _strip_once(text.strip())
         if stripped == text:
-            return text
+            break
         text = stripped
+    return text
 
 
 def _strip_once(text: str) -> str:

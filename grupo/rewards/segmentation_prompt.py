@@ -11,7 +11,7 @@ from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
 from grupo.rewards.boxes import points_distance, reference_box
-from grupo.rewards.extract_answer import THOUGHTS_THEN_ANSWER
+from grupo.rewards.extract_answer import is_thoughts_then_answer
 from grupo.util.boxes import BoundingBox, Point, box_text, find_boxes
 from grupo.util.errors import ConfigError
 
@@ -33,7 +33,7 @@ def parse_box_and_points(text: str) -> BoxAndPoints | None:
     >>> parse_box_and_points('{"bbox": [0, 0, 4, 4], "points_1": [1, 1], "points_2": [2, 3]}')
     BoxAndPoints(box=(0.0, 0.0, 4.0, 4.0), points=[(1.0, 1.0), (2.0, 3.0)])
     """
-    match = JSON_OBJECT.search(text)
+    match = JSON_OBJECT.search(text[: text.rfind("}") + 1])  # without it, each { would be followed
     try:
         data = json.loads(match[0]) if match else {}
         boxes = find_boxes(box_text(data["bbox"]))
@@ -74,7 +74,7 @@ class SegmentationPrompt(PerRolloutReward):
         answer = parse_box_and_points(rollout.text)
         near = self._near(answer, task) if answer else (False,) * 3
         conditions = (
-            THOUGHTS_THEN_ANSWER.fullmatch(rollout.text) is not None,
+            is_thoughts_then_answer(rollout.text),
             answer is not None,
             *near,
         )

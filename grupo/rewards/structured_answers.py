@@ -16,7 +16,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
 
 MAX_CHARS = 20_000
-CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n?(.*?)```", re.DOTALL)
+CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*+\n?(.*?)```", re.DOTALL)
 NO_DATA = object()
 
 

@@ -1,17 +1,11 @@
-"""Rewards that match the text of a rollout, and a length penalty.
-
-A search of Python's regular expressions cannot be interrupted, not even by a time limit: avoid
-patterns with nested repetitions such as (a+)+.
-"""
-
-import re
-from functools import lru_cache
+"""Rewards that match the text of a rollout, and a length penalty, in time linear in the text."""
 
 from grupo.core.component import component
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.extract_answer import Extractor, InsideTagOrWhole, whole_text
 from grupo.util.errors import ConfigError
+from grupo.util.linear_patterns import LinearPattern
 
 
 @component
@@ -64,7 +58,8 @@ class RegexMatch(PerRolloutReward):
     """1 if the pattern matches anywhere in the text, else 0.
 
     Args:
-        pattern: A regular expression; a dot matches newlines too.
+        pattern: A regular expression of RE2, which neither looks around nor refers back; a dot
+            matches newlines too, and $ is the end of the text.
     """
 
     pattern: str
@@ -74,18 +69,20 @@ class RegexMatch(PerRolloutReward):
         return (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        _compile_pattern(self.pattern)
+        LinearPattern(self.pattern)
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        return float(_compile_pattern(self.pattern).search(rollout.text) is not None)
+        return float(LinearPattern(self.pattern).occurs_in(rollout.text))
 
 
 @component
 class RegexAnswer(PerRolloutReward):
     """1 if the first group of the pattern's last match equals the reference answer, else 0.
 
+    A text with more than 10,000 matches scores 0.
+
     Args:
-        pattern: A regular expression with a group; a dot matches newlines too.
+        pattern: A regular expression of RE2 with a group, as that of `RegexMatch`.
     """
 
     pattern: str
@@ -95,14 +92,14 @@ class RegexAnswer(PerRolloutReward):
         return (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        if _compile_pattern(self.pattern).groups < 1:
+        if LinearPattern(self.pattern).groups < 1:
             raise ConfigError(
                 f"pattern: {self.pattern!r} has no group. Allowed: a pattern with a group."
             )
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        answers = [match[1] for match in _compile_pattern(self.pattern).finditer(rollout.text)]
-        return float(bool(answers) and (answers[-1] or "").strip() == reference_text(task))
+        answers = LinearPattern(self.pattern).matches(rollout.text)
+        return float(bool(answers) and answers[-1].strip() == reference_text(task))
 
 
 @component
@@ -120,15 +117,16 @@ class TagFormat(PerRolloutReward):
     may_be_empty: tuple[str, ...] = ()
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        names = "|".join(map(re.escape, self.tags))
-        rest = rf"(?:(?!</?(?:{names})>).)*"
-        filled = rf"\s*(?!</?(?:{names})>)\S{rest}"
-        blocks = (
-            rf"<{re.escape(tag)}>{rest if tag in self.may_be_empty else filled}</{re.escape(tag)}>"
-            for tag in self.tags
-        )
-        pattern = _compile_pattern(r"\s*" + r"\s*".join(blocks) + r"\s*")
-        return float(pattern.fullmatch(rollout.text) is not None)
+        marks = [mark for tag in self.tags for mark in (f"<{tag}>", f"</{tag}>")]
+        rest = rollout.text.strip()
+        for tag in self.tags:
+            before, _, after = rest.partition(f"<{tag}>")
+            content, close_tag, rest = after.partition(f"</{tag}>")
+            is_filled = bool(content.strip()) or tag in self.may_be_empty
+            if before or not close_tag or not is_filled or any(mark in content for mark in marks):
+                return 0.0
+            rest = rest.lstrip()
+        return float(not rest)
 
 
 @component
@@ -145,11 +143,3 @@ class LengthPenalty(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> float:
         return -self.penalty_coef * max(0, rollout.length - self.max_length)
-
-
-@lru_cache(maxsize=256)
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern, re.DOTALL)
-    except re.error as error:
-        raise ConfigError(f"pattern: {pattern!r} is not a regular expression: {error}.") from error

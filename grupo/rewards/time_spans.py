@@ -19,7 +19,7 @@ from grupo.util.json_text import parse_json
 TimeSpan = tuple[float, float]  # start and end in seconds
 KEYS = ("start_time", "end_time")
 MAX_CHARS = 2_000
-NUMBER = r'"(?:\d+\.?\d*|\.\d+)"'
+NUMBER = r'"(?:\d+(?:\.\d*)?|\.\d+)"'
 FORMAT = re.compile(
     r"<think>.*?</think>\s*<answer>\s*"
     rf'\{{\s*"start_time"\s*:\s*{NUMBER}\s*,\s*"end_time"\s*:\s*{NUMBER}\s*\}}\s*</answer>',

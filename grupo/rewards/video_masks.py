@@ -18,7 +18,7 @@ from grupo.core.media import Video, media_of
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.bounding_box import iou
-from grupo.rewards.extract_answer import THOUGHTS_THEN_ANSWER, InsideTag
+from grupo.rewards.extract_answer import InsideTag, is_thoughts_then_answer
 from grupo.util.boxes import BoundingBox
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json
@@ -188,7 +188,7 @@ class VideoSegmentation(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> Mapping[str, float]:
         answer = parse_segmentation(rollout.text)
-        form = float(THOUGHTS_THEN_ANSWER.fullmatch(rollout.text) is not None)
+        form = float(is_thoughts_then_answer(rollout.text))
         parts = {"format": form + (answer.valid_frac if answer else 0.0)}
         parts |= {"keyframe": 0.0, "boxes": 0.0, "masks": 0.0}
         masks = np.asarray(task.columns["masks"], dtype=bool)

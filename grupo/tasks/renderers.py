@@ -19,7 +19,7 @@ from grupo.util.optional_deps import optional_dependency
 MAX_CHARS = 20_000  # of an SVG
 MAX_FORMULA_CHARS = 1_000
 MAX_ELEMENTS = 500
-SVG_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
+SVG_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
 PATH_TOKEN = re.compile(rf"[MmLlHhVvZz]|{SVG_NUMBER}")
 Points = list[tuple[float, float]]
 Pixels = UInt8[np.ndarray, "H W 3"]

@@ -1,7 +1,7 @@
 """Tokenizers built from the phrases or words of given texts, and all printable characters."""
 
+import re
 from collections.abc import Iterable
-from re import escape, findall
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -23,7 +23,7 @@ def phrase_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     '4 + 12 ='
     """
     characters = [*PRINTABLE_CHARACTERS, *(f" {x}" for x in "0123456789-+*/=")]
-    phrases = {phrase for text in texts for phrase in findall(PHRASE_PATTERN, text)}
+    phrases = {phrase for text in texts for phrase in re.findall(PHRASE_PATTERN, text)}
     return _regex_tokenizer(PHRASE_PATTERN, [*characters, *sorted(phrases - set(characters))])
 
 
@@ -40,10 +40,10 @@ def word_tokenizer(
     >>> tokenizer.tokenize("Read this: age above 7?")
     ['Read this: ', 'age ', 'above ', '7', '?']
     """
-    words = {word for text in texts for word in findall(WORD_PATTERN, text)}
+    words = {word for text in texts for word in re.findall(WORD_PATTERN, text)}
     new_words = {*single_token_texts, *words} - set(PRINTABLE_CHARACTERS)
     tokens = sorted(new_words, key=lambda word: (-len(word), word))  # the longest match first
-    pattern = "|".join([*map(escape, tokens), r"[\s\S]"])
+    pattern = "|".join([*map(re.escape, tokens), r"[\s\S]"])
     return _regex_tokenizer(pattern, [*PRINTABLE_CHARACTERS, *tokens])
 
 

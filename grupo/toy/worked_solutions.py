@@ -1,7 +1,7 @@
 """Worked solutions, on which toy models are fine-tuned."""
 
+import re
 from collections.abc import Sequence
-from re import findall
 
 from grupo.core.types import Task
 from grupo.util.rng import derive_key
@@ -14,7 +14,7 @@ def chain_sum_solutions(task: Task) -> Sequence[str]:
 
     The solution of the others is only the answer. The model thus learns both behaviours.
     """
-    expression = "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
+    expression = "".join(re.findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
     short = len(expression.split()) < 2 * 5 - 1
     worked = short or derive_key(0, "worked", task.key) % 5 < 2
     return [

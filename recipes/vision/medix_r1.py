@@ -67,7 +67,7 @@ MODALITIES = {  # colours of background and cells
     "<STAIN>": ((235, 190, 215), (110, 40, 140)),
     "<FLUO>": ((10, 20, 40), (60, 230, 90)),
 }
-FORMAT = r"\A(?:(?!<thinking>).)*<thinking>.*?</thinking>\s*<answer>.*?</answer>\s*\Z"
+FORMAT = r"<thinking>.*</thinking>\s*<answer>.*</answer>\s*\Z"
 _answer = InsideTag("answer")
 
 

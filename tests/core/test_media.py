@@ -164,3 +164,19 @@ def test_a_path_of_the_home_folder_is_read(picture, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "a.png").write_bytes(picture.data)
     assert as_media("image", Path("~/a.png")) == picture
+
+
+def test_a_file_of_a_format_for_which_pillow_starts_a_program_is_not_opened(pixels, monkeypatch):
+    started = []
+    monkeypatch.setattr("subprocess.check_call", lambda *a, **k: started.append(a))
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    data = file_of(pixels, "EPS")
+    for media in (Image(data, "image/png"), Video(data, "image/png")):
+        with pytest.raises(ConfigError, match="cannot be decoded: UnidentifiedImageError"):
+            media.check()
+    assert started == []
+
+
+@pytest.mark.parametrize("file_format", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
+def test_pictures_of_every_allowed_format_are_opened(pixels, file_format):
+    assert as_media("image", file_of(pixels, file_format)).pixels().shape == pixels.shape

@@ -60,6 +60,12 @@ def make_app(description=None):
         return ["a lake", Image(data=b"\x89PNG", format="png")]
 
     @server.tool()
+    def parts(texts: list[str]) -> list:
+        """Texts as parts of one result; "picture" is a picture."""
+        picture = Image(data=b"\x89PNG", format="png")
+        return [picture if text == "picture" else text for text in texts]
+
+    @server.tool()
     def table() -> dict[str, int]:
         """A structure."""
         return {"lakes": 3}

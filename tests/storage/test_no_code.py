@@ -44,6 +44,7 @@ ALLOWED = {
     "config/migrate/recipe_text.py": ["yaml"],
     "config/migrate/shell.py": ["yaml"],
     "config/recipe_files/read.py": ["yaml"],
+    "tasks/tables/dataset_references.py": ["yaml"],
 }
 
 
@@ -69,6 +70,8 @@ def constructs(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value="load"), *_]):
             yield "getattr load"
+        case ast.keyword(arg="trust_remote_code", value=ast.Constant(value=False)):
+            pass
         case ast.keyword(arg="trust_remote_code"):
             yield "trust_remote_code"
         case ast.keyword(arg=str(name), value=ast.Constant(value)) if (name, value) in KEYWORDS:

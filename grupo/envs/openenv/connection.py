@@ -85,10 +85,16 @@ class Connection:
             self._running = _loop.submit(coroutine)
         try:
             return self._running.result()
-        except RuntimeError as error:  # with the server's message
-            if str(error).endswith(INVALID_ACTION_CODE):
-                raise InvalidActionError(str(error)) from error
-            raise RuntimeError(without_token(str(error), self._token_env)) from error
+        except Exception as error:  # with the server's message
+            raise self._error_without_token(error) from None
+
+    def _error_without_token(self, error: Exception) -> Exception:
+        """The error that a caller gets: the same, or one whose message is without the token."""
+        message = without_token(str(error), self._token_env)
+        if isinstance(error, RuntimeError):
+            is_invalid = message.endswith(INVALID_ACTION_CODE)
+            return InvalidActionError(message) if is_invalid else RuntimeError(message)
+        return error if message == str(error) else ConnectionError(message)
 
     async def _reset(self, arguments: Mapping[str, Any]) -> Any:
         await self._client.connect()
@@ -110,7 +116,21 @@ class Connection:
 def import_openenv() -> Any:
     """The client of OpenEnv for any environment; the first import takes seconds."""
     with optional_dependency("OpenEnv", "openenv"):
+        client: Any = import_module("openenv.core.env_client")
+        client.ws_connect = connect_without_redirects()  # it follows redirects to any host
         return import_module("openenv.core.generic_client").GenericEnvClient
+
+
+@cache
+def connect_without_redirects() -> Any:
+    """`connect` of websockets for one address: a server's redirect is an error."""
+    from websockets.asyncio.client import connect
+
+    class Connect(connect):
+        def process_redirect(self, exc: Exception) -> Exception | str:
+            return exc
+
+    return Connect
 
 
 @cache
@@ -127,9 +147,14 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
     headers = dict(auth_headers(token_env))
     uses_proxy = parts.hostname not in LOCAL_HOSTS
     try:
-        with httpx.Client(headers=headers, timeout=SCHEMA_SECONDS, trust_env=uses_proxy) as client:
+        with httpx.Client(
+            headers=headers,
+            timeout=SCHEMA_SECONDS,
+            trust_env=uses_proxy,
+            follow_redirects=False,
+        ) as client:
             schema = client.get(url).raise_for_status().json()["action"]
             return without_token(schema, token_env)
     except (httpx.HTTPError, ValueError, TypeError, KeyError) as error:
         reason = without_token(f"{type(error).__name__}: {error}", token_env)
-        raise ConfigError(f"address: {url} has no schema of OpenEnv: {reason}") from error
+        raise ConfigError(f"address: {url} has no schema of OpenEnv: {reason}") from None

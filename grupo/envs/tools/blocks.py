@@ -1,6 +1,5 @@
 """Tool calls as blocks of text: sampling stops at </search> or </code>, and the result follows."""
 
-import re
 from collections.abc import Callable
 
 from grupo.core.component import component
@@ -79,11 +78,11 @@ class BlockSession:
     def step(self, text: str) -> StepResult:
         """The response to the block at the end of a text; without one, the session is done."""
         for block in self.config.blocks:
-            call = re.search(
-                rf"<{re.escape(block.tag)}>(?P<call>.*?)</{re.escape(block.tag)}>\s*\Z", text
-            )
-            if call:
-                return self._response(block, call["call"].strip())
+            body = text.rstrip()
+            closed = body.removesuffix(f"</{block.tag}>")
+            _, open_tag, call = closed.rpartition("\n")[2].partition(f"<{block.tag}>")
+            if open_tag and closed != body:
+                return self._response(block, call.strip())
         return StepResult("", done=True)
 
     def _response(self, block: Block, call: str) -> StepResult:

@@ -61,6 +61,8 @@ class McpServer:
         """The specifications of the tools, in the server's order."""
         connection = connection_of(*self._connection_key)
         listed = {tool.name: tool for tool in connection.list_tools()}
+        if without_token(list(listed), self.token_env) != list(listed):
+            raise ConfigError("address: the names of the server's tools hold its token.")
         for name in self.tools:
             if name not in listed:
                 raise ConfigError(f"tools: the server has no {name!r}. {suggest(name, listed)}")

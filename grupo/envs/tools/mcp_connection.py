@@ -69,9 +69,9 @@ class McpConnection:
                 raise TimeoutError(f"no answer in {time_limit} s") from None
             except Exception as error:
                 if self._loop.call(self._is_alive(client), CLOSE_SECONDS):
-                    raise McpToolError(self._without_token(str(error))) from error
+                    raise McpToolError(self._without_token(str(error))) from None
                 continue
-            text = self._without_token(_text_of(result))
+            text = self._text_of(result)
             if result.is_error:
                 raise McpToolError(text)
             return text
@@ -91,10 +91,17 @@ class McpConnection:
             raise ConfigError(
                 f"tools: the MCP server {self.address!r} does not answer:"
                 f" {self._without_token(_innermost(error))}"
-            ) from error
+            ) from None  # the cause may show the token
 
     def _without_token(self, text: str) -> str:
         return without_token(text, self.token_env)
+
+    def _text_of(self, result: Any) -> str:
+        """The text of a result; content of another kind is named in brackets."""
+        texts = [part.text for part in result.content if part.type == "text"]
+        cleaned = iter(without_token(texts, self.token_env))  # a token may span several parts
+        parts = (next(cleaned) if p.type == "text" else f"[{p.type}]" for p in result.content)
+        return "\n".join(parts)
 
     async def _list_tools(self) -> Sequence[Any]:
         client = await self._running_client()
@@ -136,7 +143,7 @@ class McpConnection:
         """The error of a server that does not start, with the last line that it wrote."""
         log.seek(0)
         last_lines = " ".join(log.read().strip().splitlines()[-1:])
-        reason = " ".join(filter(None, (self._without_token(_innermost(error)), last_lines)))
+        reason = self._without_token(" ".join(filter(None, (_innermost(error), last_lines))))
         return ConfigError(f"tools: the MCP server {self.address!r} does not start: {reason}")
 
     async def _is_alive(self, client: Any) -> bool:
@@ -168,12 +175,6 @@ class McpConnection:
             command=command, args=arguments, env=dict(self.variables)
         )
         return mcp.stdio_client(server, errlog=log)
-
-
-def _text_of(result: Any) -> str:
-    """The text of a result; content of another kind is named in brackets."""
-    parts = [part.text if part.type == "text" else f"[{part.type}]" for part in result.content]
-    return "\n".join(parts)
 
 
 def _innermost(error: BaseException) -> str:

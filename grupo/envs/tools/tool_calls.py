@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -166,7 +165,7 @@ def parse_calls(text: str) -> Iterator[tuple[str, object] | ToolCallError]:
     >>> list(parse_calls('So: <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>'))
     [('add', {'a': 2})]
     """
-    for segment in re.split(re.escape(OPEN_TAG), text)[1:]:
+    for segment in text.split(OPEN_TAG)[1:]:
         call, close_tag, _ = segment.partition(CLOSE_TAG)
         if close_tag:
             yield _parse_call(call)

@@ -14,7 +14,7 @@ from grupo.models.config_file import check_model_name
 from grupo.models.flow_matching.diffusers import PipelineBackbone
 from grupo.models.flow_matching.unet import SmallFlow
 from grupo.models.loading import PIPELINE_INDEX
-from grupo.models.lora import Lora
+from grupo.models.lora import ALL_LINEAR, Lora, target_modules
 from grupo.util.errors import ConfigError
 
 Condition = Mapping[str, Tensor]  # encoded prompts by keyword of the module, one row each
@@ -120,11 +120,12 @@ def add_adapters(module: nn.Module, lora: Lora) -> nn.Module:
     from peft import LoraConfig, get_peft_model
 
     linear = [name for name, x in module.named_modules() if isinstance(x, nn.Linear)]
-    targets = linear if lora.targets == "all-linear" else lora.targets
+    names = [name for name, _ in module.named_modules()]
+    targets = linear if lora.targets == ALL_LINEAR else target_modules(names, lora.targets)
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
-        target_modules=targets if isinstance(targets, str) else list(targets),
+        target_modules=targets,
     )
     try:
         return get_peft_model(module, config)  # pyright: ignore[reportArgumentType]

@@ -10,6 +10,7 @@ from transformers import AutoProcessor
 from transformers.utils.hub import cached_file
 
 from grupo.models.loading import LOAD_ERRORS, first_line
+from grupo.models.model_references import check_references
 from grupo.models.multimodal.missing_video import (
     VIDEO,
     MissingVideoProcessor,
@@ -27,9 +28,10 @@ def load_processor(path: str) -> Any:
     Raises:
         ConfigError: It does not load.
     """
+    check_references(path)
     try:
         with without_video_processors():
-            processor = AutoProcessor.from_pretrained(path)
+            processor = AutoProcessor.from_pretrained(path, trust_remote_code=False)
     except LOAD_ERRORS as error:
         raise ConfigError(
             f"model: {path!r} has no processor that loads: {first_line(error)}"

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from grupo.core.component import check_field, component
 from grupo.core.ranges import Finite, NonEmptyString, Probability
 from grupo.rewards.extract_answer import AfterThinking, whole_text
+from grupo.util.fenced_blocks import fenced_blocks
 from grupo.util.json_text import parse_json
 
 MAX_QUOTED_CHARS = 160  # of a reply in an error
@@ -148,9 +149,7 @@ def verdict(text: str) -> str:
 def json_object(text: str) -> dict[str, Any]:
     """The JSON object that is the reply, or its last fenced block."""
     reply = verdict(text)
-    blocks = re.findall(
-        r"^```(?:json)?[ \t]*\n(.*?)\n?^```[ \t]*$", reply, re.DOTALL | re.MULTILINE
-    )
+    blocks = fenced_blocks(reply, ("json",))
     is_last = reply.endswith("```")
     try:
         value = parse_json(blocks[-1] if blocks and is_last else reply)

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock, Thread
 from typing import Any
@@ -18,10 +18,12 @@ from grupo.rewards.judges.endpoint_settings import EndpointSettings
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.retries import RequestFailure, failure_of, retrying
 from grupo.util.json_text import parse_json
+from grupo.util.secret_filter import without_secret
 from grupo.util.user_paths import parse_path
 
 MAX_COUNTED_TOKENS = 1 << 40  # of one reply: a larger count is an error of the server
-KEY_IN_MESSAGES = "[API key]"  # takes the place of the key, which a server's message may repeat
+KEY_IN_MESSAGES = "[API key]"  # takes the place of the key, which a server may repeat
+MIN_SECRET_CHARS = 8  # a shorter key, such as "none", is no secret, and replies may hold the word
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class ChatSession:
             async with asyncio.timeout(self.endpoint.time_limit):
                 # an extra body, because servers have options that the client library lacks
                 response = await create(model=model, messages=messages, extra_body=others)
-            return parse_completion(parse_json(response.text))
+            return self._reply_without_key(parse_completion(parse_json(response.text)))
         except Exception as error:
             raise failure_of(error, self.endpoint) from error
 
@@ -154,7 +156,14 @@ class ChatSession:
         }
 
     def _without_key(self, message: str) -> str:
-        return message.replace(self.api_key, KEY_IN_MESSAGES) if self.api_key else message
+        return without_secret(message, self.api_key, KEY_IN_MESSAGES)
+
+    def _reply_without_key(self, reply: ChatReply) -> ChatReply:
+        """The reply as it may be cached, journaled and shown."""
+        if len(self.api_key) < MIN_SECRET_CHARS:
+            return reply
+        text, finish_reason = map(self._without_key, (reply.text, reply.finish_reason))
+        return replace(reply, text=text, finish_reason=finish_reason)
 
 
 def request_key(base_url: str, request: dict[str, Any]) -> str:

@@ -61,8 +61,9 @@ def parse_hint(text: str) -> str:
     >>> parse_hint("It forgot to carry. <hint> Carry! </hint>")
     'Carry!'
     """
-    match = re.search(r"<hint>(.*?)</hint>", text, re.DOTALL | re.IGNORECASE)
-    return match[1].strip() if match else ""
+    _, *after = re.split(r"<hint>", text, maxsplit=1, flags=re.IGNORECASE)
+    hint, *rest = re.split(r"</hint>", "".join(after), maxsplit=1, flags=re.IGNORECASE)
+    return hint.strip() if rest else ""
 
 
 @component

@@ -3,7 +3,6 @@
 TON, Wang et al., 2025, arXiv:2505.16854.
 """
 
-import re
 from collections.abc import Callable, Sequence
 
 from grupo.core.component import component
@@ -25,9 +24,9 @@ def without_thoughts(text: str, tag: str = "think") -> str:
     >>> without_thoughts("<think>1 + 2</think><answer>3</answer>")
     '<think>\n\n</think><answer>3</answer>'
     """
-    name = re.escape(tag)
-    skipped = f"<{tag}>{EMPTY}</{tag}>"
-    return re.sub(rf"<{name}>.*?</{name}>", lambda _: skipped, text, count=1, flags=re.DOTALL)
+    before, _, after = text.partition(f"<{tag}>")
+    _, close_tag, rest = after.partition(f"</{tag}>")
+    return f"{before}<{tag}>{EMPTY}</{tag}>{rest}" if close_tag else text
 
 
 @component

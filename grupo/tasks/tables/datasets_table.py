@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.tasks.tables.base import LocatedRow, check_row_count
+from grupo.tasks.tables.dataset_references import check_folder, check_hub_files, check_saved
 from grupo.util.errors import ConfigError, suggest
 from grupo.util.limits import FOLDER_FILES
 from grupo.util.loader_errors import loader_errors
@@ -78,13 +79,27 @@ def _load_dataset(path: str, split: str, config: str) -> Any:
     saved = any((Path(path) / name).is_file() for name in ("dataset_dict.json", "state.json"))
     try:
         if not saved:
+            _check_files(path, config)
             return datasets.load_dataset(path, config or None, split=split)
+        check_saved(Path(path))
         dataset = datasets.load_from_disk(path)
+    except ConfigError:
+        raise
     except Exception as error:  # builders of `datasets` raise errors of any type
         raise ConfigError(f"{path}: {_load_error(path, error)}") from error
     if isinstance(dataset, datasets.DatasetDict):
         return _select_split(dataset, split, path)
     return dataset
+
+
+def _check_files(path: str, config: str) -> None:
+    """Raise `ConfigError` if a data set names files that are not its own."""
+    if Path(path).is_dir():
+        return check_folder(Path(path))
+    import datasets
+
+    builder = datasets.load_dataset_builder(path, config or None)
+    return check_hub_files(path, builder.config.data_files or {})
 
 
 def _check_folder_size(folder: Path) -> None:

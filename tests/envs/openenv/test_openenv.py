@@ -25,10 +25,11 @@ from tests.helpers.openenv_server import (
     Moves,
     served,
 )
-from tests.helpers.scripted_play import action, play
+from tests.helpers.scripted_play import play, response
 
 TASK = Task("key", "", columns={"reset": {"seed": 7}})
 WAIT_SECONDS = 10.0
+ECHO_TOKEN = "q7TzLw3kVb9XyRm2Hd"
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def test_a_step_that_is_cancelled_closes_its_connection(echo_url):
     async def cancel() -> None:
         env = echo(echo_url).open()
         assert await env.reply(TASK, Rollout()) == "ready 7"
-        turn = Rollout().append_turn("ready 7", action("hang"))
+        turn = Rollout().append_turn("ready 7", response("hang"))
         step = asyncio.create_task(env.reply(TASK, turn))
         await asyncio.sleep(0.05)
         step.cancel()
@@ -210,6 +211,16 @@ def test_the_token_is_sent_and_not_written(monkeypatch):
     assert sent == {("/schema", "Bearer secret-123"), ("/ws", "Bearer secret-123")}
     assert observations(leak)[1] == "[token] 7"
     assert "secret-123" not in f"{env} {observations(leak)} {broken.error}"
+
+
+@pytest.mark.parametrize("shown", [ECHO_TOKEN, ECHO_TOKEN.encode().hex(" ")])
+def test_the_token_is_filtered_in_observations_and_errors_also_encoded(monkeypatch, shown):
+    monkeypatch.setenv("ECHO_TOKEN", ECHO_TOKEN)
+    with served(Echo, EchoAction, EchoObservation) as (url, _):
+        env = OpenEnv(url, token_env="ECHO_TOKEN")
+        env.check()
+        (leak,) = play(MultiTurn(env, max_turns=2), [shown, "b"], task=TASK)
+    assert observations(leak)[1] == "[token] 7"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """Tools of a real MCP server over streamable HTTP, on a loopback port."""
 
+import base64
 import json
+import re
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
+from urllib.parse import quote
 
 import pytest
 
@@ -146,6 +149,80 @@ def test_the_token_is_sent_with_every_request_and_never_shown(monkeypatch):
     reply = rollout.turns[1][0]
     assert "[token]" in reply
     assert "secret-123" not in f"{env} {reply}"
+
+
+TOKEN = "q7Tz/Lw3+kVb9XyRm2Hd"
+
+
+@pytest.fixture
+def trusted(remote, monkeypatch):
+    """The replies of the server, which knows the token, to calls."""
+    monkeypatch.setenv("REMOTE_TOKEN", TOKEN)
+    yield lambda *calls: "\n".join(replies(remote[0], *calls, token_env="REMOTE_TOKEN")[0])
+    connection_of(remote[0], (), "REMOTE_TOKEN").close()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [TOKEN[:7], TOKEN[7:]],
+        [TOKEN[:4], "picture", TOKEN[4:8], TOKEN[8:12], "picture", TOKEN[12:]],
+        [*TOKEN],
+        [base64.b64encode(TOKEN.encode()).decode()],
+        [quote(TOKEN, safe="")],
+        [TOKEN.encode().hex()],
+        ["".join(f"\\u{ord(char):04x}" for char in TOKEN)],
+    ],
+)
+def test_the_token_is_filtered_in_every_encoding_and_across_the_parts_of_a_result(trusted, texts):
+    reply = trusted(call("parts", texts=["a", *texts, "b"]))
+    text = reply.replace("[image]", "").replace("\n", "")
+    assert re.fullmatch(r"a\[token\](.=)?b", text)  # base64 ends in bits of one character
+
+
+def test_of_a_token_in_two_calls_one_half_is_filtered(trusted):
+    reply = trusted(call("parts", texts=[TOKEN[:9]]), call("fail", reason=TOKEN[9:]))
+    assert "[token]" in reply
+    assert TOKEN not in reply.replace("\n", "")
+
+
+def test_a_server_whose_tools_are_named_after_the_token_is_refused_without_it(remote, monkeypatch):
+    monkeypatch.setenv("REMOTE_TOKEN", "add")
+    with pytest.raises(ConfigError, match="the names of the server's tools hold its token"):
+        McpServer(remote[0], tools=("other",), token_env="REMOTE_TOKEN").check()
+    connection_of(remote[0], (), "REMOTE_TOKEN").close()
+
+
+async def not_found(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+        await send({"type": "http.response.body"})
+
+
+def redirecting(url):
+    """An application that redirects every request to another server."""
+
+    async def app(scope, receive, send):
+        if scope["type"] == "http":
+            headers = [(b"location", f"{url}{scope['path']}".encode())]
+            await send({"type": "http.response.start", "status": 307, "headers": headers})
+            await send({"type": "http.response.body"})
+
+    return app
+
+
+def test_a_redirect_to_another_server_is_not_followed(monkeypatch):
+    monkeypatch.setenv("REMOTE_TOKEN", TOKEN)
+    requests = []
+    with (
+        serving(not_found, requests=requests) as (other, _),
+        serving(redirecting(other)) as (url, _),
+    ):
+        server = McpServer(f"{url}/mcp", token_env="REMOTE_TOKEN")
+        with pytest.raises(ConfigError, match="does not start") as caught:
+            server.check()
+        connection_of(server.address, (), "REMOTE_TOKEN").close()
+    assert (requests, TOKEN in str(caught.value)) == ([], False)
 
 
 @pytest.mark.parametrize(

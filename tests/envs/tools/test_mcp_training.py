@@ -34,13 +34,14 @@ def test_the_tools_of_a_server_train_from_the_command_line(tmp_path, task_option
     assert first["reward/done"] == 1.0
 
 
+@pytest.mark.parametrize("shown", ["secret-123", b"secret-123".hex(), "s%65cret\\u002d123"])
 def test_the_token_of_a_server_at_a_url_is_not_in_the_run_folder(
-    tmp_path, task_options, monkeypatch
+    tmp_path, task_options, monkeypatch, shown
 ):
     monkeypatch.setenv("REMOTE_TOKEN", "secret-123")
     model = make_model(tmp_path / "model", context=4096)
     requests = []
-    with serving(make_app("adds secret-123"), requests=requests) as (url, _):
+    with serving(make_app(f"adds {shown}"), requests=requests) as (url, _):
         env = f"mcp:{url}/mcp(token_env='REMOTE_TOKEN', time_limit=60.0)"
         run = train_by_command(tmp_path / "run", model, ["--env", env, *task_options])
         connection_of(f"{url}/mcp", (), "REMOTE_TOKEN").close()
@@ -48,4 +49,5 @@ def test_the_token_of_a_server_at_a_url_is_not_in_the_run_folder(
     files = [file for file in run.folder.rglob("*") if file.is_file()]
     assert any(b"adds [token]" in file.read_bytes() for file in files)
     assert any(b"REMOTE_TOKEN" in file.read_bytes() for file in files)
-    assert not any(b"secret-123" in file.read_bytes() for file in files)
+    for text in (b"secret-123", shown.encode()):
+        assert not any(text in file.read_bytes() for file in files)

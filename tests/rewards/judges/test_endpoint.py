@@ -1,7 +1,10 @@
 """Requests of the real client library to a server that fails in every way."""
 
 import asyncio
+import base64
 import json
+import re
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -166,6 +169,39 @@ def test_the_key_comes_from_the_environment_and_is_written_nowhere(fake, monkeyp
     assert fake.headers[0]["authorization"] == "Bearer sk-secret"
     assert "Incorrect key [API key]" in str(error)
     assert "sk-secret" not in json.dumps(to_data(endpoint)) + repr(endpoint)
+
+
+KEY = "sk-4fT9qLz81xVbWm0R"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [KEY, KEY[:9] + "\n" + KEY[9:], KEY.encode().hex(), base64.b64encode(KEY.encode()).decode()],
+)
+def test_a_reply_that_holds_the_key_is_filtered(fake, monkeypatch, shown):
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    fake.script = [says(f"Score: 4 {shown}")]
+    (reply,), _ = complete(fake.endpoint(api_key_env="JUDGE_KEY"))
+    assert re.fullmatch(r"Score: 4 \[API key\](.==)?", reply.text)
+
+
+def test_words_of_a_reply_that_equal_a_short_key_stay(fake, monkeypatch):
+    monkeypatch.setenv("JUDGE_KEY", "none")
+    fake.script = [says("none of them")]
+    (reply,), _ = complete(fake.endpoint(api_key_env="JUDGE_KEY"))
+    assert reply.text == "none of them"
+
+
+def test_a_redirect_is_not_followed_with_the_key(fake, monkeypatch):
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0.5)
+        address = f"http://127.0.0.1:{other.getsockname()[1]}/v1/chat/completions"
+        fake.script = [fails(307, location=address)]
+        (error,), _ = complete(fake.endpoint(api_key_env="JUDGE_KEY", retries=0))
+        with pytest.raises(TimeoutError):
+            other.accept()
+    assert isinstance(error, JudgeError)
 
 
 def test_an_endpoint_without_keys_never_receives_that_of_the_environment(fake, monkeypatch):

@@ -1,0 +1,106 @@
+"""References in the files of a data set to files elsewhere: none of them is followed."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from grupo.util.errors import ConfigError
+from grupo.util.file_names import stays_inside
+
+CARD, CARD_SETTINGS = "README.md", ".huggingface.yaml"  # both may name the files of the data set
+HUB_FILES = "hf://datasets/"  # begins the address of a file of the hub
+ALLOWED = "Allowed: files in its own folder. Get the others yourself, and name them in --tasks."
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `ConfigError` if the card of a folder names files outside of it, or addresses.
+
+    Args:
+        folder: The folder of a data set.
+    """
+    for file in (CARD, CARD_SETTINGS):
+        for pattern in _patterns(_card_settings(folder / file)):
+            if not stays_inside(pattern):
+                raise ConfigError(f"{folder}: {file} names {str(pattern)[:200]!r}. {ALLOWED}")
+
+
+def check_hub_files(name: str, files: Mapping[Any, Iterable[object]]) -> None:
+    """Raise `ConfigError` for files of a data set of the hub that are not on the hub.
+
+    Args:
+        name: The name of the data set.
+        files: The addresses of its files by split, as `datasets` found them.
+    """
+    for file in (str(file) for files_of_split in files.values() for file in files_of_split):
+        if not file.startswith(HUB_FILES):
+            raise ConfigError(f"{name}: it names the file {file[:200]!r}. {ALLOWED}")
+
+
+def check_saved(folder: Path) -> None:
+    """Raise `ConfigError` if a data set saved by `datasets` names files outside of its folder.
+
+    Args:
+        folder: The folder of `save_to_disk`.
+    """
+    splits = _list(_json(folder / "dataset_dict.json"), "splits")
+    _check_saved_names(folder, splits)
+    for part in (folder, *(folder / split for split in splits)):
+        files = _list(_json(part / "state.json"), "_data_files")
+        names = [file.get("filename") if isinstance(file, dict) else file for file in files]
+        _check_saved_names(part, names)
+
+
+def _check_saved_names(folder: Path, names: Iterable[object]) -> None:
+    for name in names:
+        if not stays_inside(name):
+            raise ConfigError(f"{folder}: it names the file {str(name)[:200]!r}. {ALLOWED}")
+
+
+def _patterns(settings: Any) -> Iterator[object]:
+    """The patterns of files in the settings of a card; folders of files are among them."""
+    configs = settings.get("configs") if isinstance(settings, dict) else None
+    for config in configs if isinstance(configs, list) else ():
+        if isinstance(config, dict):
+            yield from filter(None, (config.get("data_dir"),))
+            yield from _texts(config.get("data_files"))
+
+
+def _texts(files: Any) -> Iterator[object]:
+    """The patterns in a text, a list, or a mapping with the field `path` or with splits."""
+    if isinstance(files, str):
+        yield files
+    elif isinstance(files, list):
+        for inner in files:
+            yield from _texts(inner)
+    elif isinstance(files, dict):
+        for field, inner in files.items():
+            yield from _texts(inner) if field != "split" else ()
+
+
+def _card_settings(file: Path) -> Any:
+    """The settings of a card: those between two lines of dashes, or a whole file of YAML."""
+    if not file.is_file():
+        return {}
+    text = file.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff")
+    if file.name == CARD:
+        _, *parts = text.split("---", 2) if text.lstrip().startswith("---") else ("",)
+        text = parts[0] if parts else ""
+    try:
+        return yaml.safe_load(text)
+    except (ValueError, RecursionError, yaml.YAMLError):
+        return {}  # which `datasets` reports
+
+
+def _json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}  # which `datasets` reports
+
+
+def _list(settings: Any, field: str) -> list[Any]:
+    value = settings.get(field) if isinstance(settings, dict) else None
+    return value if isinstance(value, list) else []
