@@ -79,8 +79,15 @@ def cgroups_of(process):
 
 def programs_of(process, name):
     """The process ids of the programs with a name that a process has started."""
-    folders = descendants(process)
-    return [int(f.name) for f in folders if (f / "comm").read_text().strip() == name]
+    return [int(folder.name) for folder in descendants(process) if name_of(folder) == name]
+
+
+def name_of(folder):
+    """The name of a process; "" if it has ended."""
+    try:
+        return (folder / "comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 @pytest.fixture(params=["this user", "ordinary user"])
