@@ -17,6 +17,7 @@ from grupo.rewards.reasoning_gym_guards import (
     Guard,
     Verifier,
     char_limit,
+    partial_credit_char_limit,
 )
 from grupo.tasks.reasoning_gym import GymSettings, create_gym_dataset
 from grupo.util.errors import ConfigError
@@ -83,7 +84,10 @@ class GuardedVerifier:
         except Exception as error:  # verifiers parse the policy's text, and many do not check it
             self._score(entry["answer"], entry)
             raise AnswerError(f"the verifier raised {type(error).__name__}: {error}") from error
-        return score if score >= NEARLY_RIGHT else score * self.guard.partial_credit
+        if score >= NEARLY_RIGHT:
+            return score
+        is_too_long = len(answer) > partial_credit_char_limit(entry)
+        return 0.0 if is_too_long else score * self.guard.partial_credit
 
     def _score(self, answer: str, entry: Entry) -> float:
         score = float(self.verify(answer, entry))

@@ -19,6 +19,7 @@ Verifier = Callable[[str, Entry], float]
 
 MIN_CHAR_LIMIT = 10_000  # characters that an answer may have at least, whatever the family
 MAX_REFERENCE_LENGTHS = 4  # an answer may also be this many times as long as the reference answer
+MIN_PARTIAL_CHAR_LIMIT = 1_000  # characters that an answer with partial credit may have at least
 NEARLY_RIGHT = 0.999  # partial credit of this much is for a rounding error
 REDUCED = 0.1  # factor of partial credit where an uninformed answer gets too much of it
 
@@ -218,3 +219,11 @@ REFUSED_FAMILIES: Mapping[str, str] = {
 def char_limit(entry: Entry) -> int:
     """The largest number of characters that an answer may have; longer ones earn 0."""
     return max(MIN_CHAR_LIMIT, MAX_REFERENCE_LENGTHS * len(entry["answer"] or ""))
+
+
+def partial_credit_char_limit(entry: Entry) -> int:
+    """The largest number of characters of an answer with partial credit.
+
+    Several families pay up to 0.05 for any text; longer texts, which cost the most, get none.
+    """
+    return max(MIN_PARTIAL_CHAR_LIMIT, MAX_REFERENCE_LENGTHS * len(entry["answer"] or ""))

@@ -8,8 +8,10 @@ import sys
 import pytest
 import reasoning_gym.factory
 
+from grupo.rewards import AnswerError
 from grupo.rewards.reasoning_gym import GuardedVerifier, load_verifier
 from grupo.rewards.reasoning_gym_guards import GUARDS, REDUCED_FAMILIES, REFUSED_FAMILIES
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.paths import ROOT
 from tests.helpers.verifier_probe import (
     excess,
@@ -173,3 +175,29 @@ def test_a_verifier_without_its_guard_freezes():
     assert (returncode, rows) == (1, [])
     assert "Timeout (0:00:00.500000)!" in errors
     assert re.search(r"fractions\.py.* in __new__", errors)
+
+
+TEXT_BOMBS = {
+    "digits": "9" * 9000,
+    "more digits": "9" * 100_000,
+    "brackets": "(" * 9000,
+    "nested lists": "[" * 4000 + "]" * 4000,
+    "nested objects": '{"a":' * 1500 + "1" + "}" * 1500,
+    "words": "a " * 4500,
+    "newlines": "\n" * 9000,
+    "spaces": " " * 9000 + "x",
+    "powers": "9**" * 3000 + "9",
+    "zero bytes": "\0" * 5000,
+    "combining characters": "a\u0301" * 4000,
+}
+
+
+@pytest.mark.parametrize("family", fast_cases({"rearc", "rubiks_cube", "tsumego"}, FAMILIES))
+def test_text_bombs_earn_nothing(family):
+    verify = load_verifier(family)
+    for entry in make_entries(family, 4):
+        for name, answer in TEXT_BOMBS.items():
+            try:
+                assert (name, verify(answer, entry)) == (name, 0.0)
+            except AnswerError:
+                continue  # it is scored as an answer on which the verifier fails
