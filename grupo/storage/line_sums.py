@@ -5,6 +5,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import torch
+from torch import Tensor
+
 LINES_PER_BLOCK = 64
 
 
@@ -37,6 +40,20 @@ class LineSums:
     def copy(self) -> "LineSums":
         """The sums as they are now."""
         return LineSums(self.num_lines, self.crcs[:], self.index_weighted_crcs[:])
+
+    def to_tensor(self) -> Tensor:
+        """The sums as a tensor of the shape (1 + blocks, 2), for a file of a checkpoint.
+
+        The first row holds the number of lines, each other row the two sums of a block.
+        """
+        rows = [(self.num_lines, 0), *zip(self.crcs, self.index_weighted_crcs, strict=True)]
+        return torch.tensor(rows, dtype=torch.int64)
+
+    @classmethod
+    def from_tensor(cls, rows: Tensor) -> "LineSums":
+        """The sums of which `to_tensor` made a tensor."""
+        crcs, index_weighted_crcs = rows[1:].T.tolist()
+        return cls(int(rows[0, 0]), array("q", crcs), array("q", index_weighted_crcs))
 
     def block_lengths(self) -> Iterator[int]:
         """The number of lines of each block."""

@@ -1,6 +1,5 @@
 """The folder of a run, with its recipe, journals, checkpoints and summary. See docs/runs.md."""
 
-from array import array
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from grupo.core.component import component_fields, to_code
@@ -223,7 +221,7 @@ class RunFolder:
                 journal.fsync()
         snapshots = {name: journal.snapshot(step) for name, journal in self.journals.items()}
         lengths = {name: snapshot.length for name, snapshot in snapshots.items()}
-        checksums = {name: _to_tensor(snapshot.sums) for name, snapshot in snapshots.items()}
+        checksums = {name: snapshot.sums.to_tensor() for name, snapshot in snapshots.items()}
         checkpoint.save(
             self.folder / CHECKPOINTS,
             step,
@@ -314,25 +312,9 @@ def journal_snapshots(saved: Checkpoint) -> dict[str, JournalSnapshot]:
     lengths = saved.data["lengths"]
     checksums = saved.tensors[JOURNAL_CHECKSUMS]
     return {
-        name: JournalSnapshot(saved.step, lengths[name], _to_sums(checksums[name]))
+        name: JournalSnapshot(saved.step, lengths[name], LineSums.from_tensor(checksums[name]))
         for name in JOURNALS
     }
-
-
-def _to_tensor(sums: LineSums) -> Tensor:
-    """Return the sums as a tensor of the shape (1 + blocks, 2).
-
-    The first row holds the number of lines. Each other row holds two sums over a block of lines: of
-    the CRC-32 of each line, and of the CRC-32 times the index of the line.
-    """
-    rows = [(sums.num_lines, 0), *zip(sums.crcs, sums.index_weighted_crcs, strict=True)]
-    return torch.tensor(rows, dtype=torch.int64)
-
-
-def _to_sums(rows: Tensor) -> LineSums:
-    num_lines = int(rows[0, 0])
-    crcs, index_weighted_crcs = rows[1:].T.tolist()
-    return LineSums(num_lines, array("q", crcs), array("q", index_weighted_crcs))
 
 
 def unused_folder() -> Path:
