@@ -44,7 +44,11 @@ A recipe trains the model on a family:
 
 ```console
 $ grupo train recipes/real/two_digit_sums.py:RECIPE --model PATH
+$ grupo train recipes/real/comparable.py:capitals --model PATH
 ```
+
+`comparable.py` has a recipe for each family with pass@8 between 5 and 90 %: on others, few groups
+have both right and wrong answers.
 
 Notes on what the numbers are about:
 

@@ -1,11 +1,13 @@
 """The families of a real model: deterministic tasks, distinct prompts, and rewards by hand."""
 
+import json
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import pytest
 
+from grupo.cli.build_recipe import load_recipe
 from grupo.core.serialization import from_data, to_data
 from grupo.core.types import Response, Rollout, Task
 from grupo.evidence.survey import TaskFamily
@@ -240,3 +242,14 @@ def test_recipes_train_on_one_family_and_are_evaluated_on_the_tasks_of_the_surve
     assert recipe.eval_tasks == TRAINING.surveyed(family)
     assert recipe.policy.max_new_tokens == family.max_new_tokens
     assert recipe.evaluation.success == family.success
+
+
+def test_there_is_a_recipe_for_each_family_on_which_methods_can_be_compared():
+    lines = (ROOT / "docs" / "real_survey.jsonl").read_text().splitlines()
+    results = [row for row in map(json.loads, lines) if row["part"] == "survey"]
+    shares = {row["family"]: row["pass_at_k"]["8"][0] for row in results}
+    module: Any = load_module_file(FOLDER / "comparable.py")
+    assert set(module.NAMES) == {name for name, share in shares.items() if 0.05 <= share <= 0.9}
+    for name in module.NAMES:
+        recipe = load_recipe(f"{FOLDER / 'comparable.py'}:{name}")
+        assert recipe.tasks == TRAINING.trained(FAMILIES[name])
