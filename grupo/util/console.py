@@ -8,9 +8,21 @@ from typing import Any
 
 from rich.console import Console
 
+from grupo.util.exit_codes import EXIT_BROKEN_PIPE
 from grupo.util.terminal_text import escape_controls, printable_message
 
-out = Console()
+
+class PipeConsole(Console):
+    """A console that ends the command without a message when the reader of its output has ended."""
+
+    def on_broken_pipe(self) -> None:
+        try:
+            super().on_broken_pipe()  # discards what is written later
+        except SystemExit:
+            raise SystemExit(EXIT_BROKEN_PIPE) from None
+
+
+out = PipeConsole()
 err = Console(stderr=True)
 
 

@@ -11,6 +11,7 @@ EXIT_UNEXPECTED = 1  # a bug: the traceback is shown
 EXIT_CONFIG_ERROR = 2  # invalid input; nothing was started
 EXIT_STOPPED = 3  # a run was stopped by an error; it can be resumed from its last checkpoint
 EXIT_CORRUPT = 4  # files of a run are damaged
+EXIT_BROKEN_PIPE = 141  # the reader of the output has ended, as `head` does: 128 + SIGPIPE
 # errors of a disk or of its permissions rather than of the program
 _DISK_ERRNOS = (
     errno.ENOSPC,
