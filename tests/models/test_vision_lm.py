@@ -242,7 +242,8 @@ def test_an_export_loads_with_transformers_and_as_a_policy(folders, name, lora, 
         for parameter in policy.parameters():
             parameter.add_(0.05)
     policy.export(tmp_path)
-    batch = batch_of(policy, answers(policy, mixed_prompts(kind_of(name))))
+    rollouts = answers(policy, mixed_prompts(kind_of(name)))  # they keep the media of the batch
+    batch = batch_of(policy, rollouts)
     again = VisionLM(str(tmp_path), max_new_tokens=8).build()
     off = again.signals(batch).logp - policy.signals(batch).logp
     assert off[batch.mask].abs().max() < 5e-4

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from grupo.util.parent_death import ending_with_parent, name_prefix, run_after_end
+from grupo.util.parent_death import ending_with_parent, name_prefix
 from tests.helpers.paths import CHILD_ENV
 from tests.helpers.processes import is_running, wait_until
 
@@ -27,6 +27,17 @@ from grupo.util.parent_death import ending_with_parent
 child = subprocess.Popen(ending_with_parent(("sleep", "1000")))
 print(child.pid, flush=True)
 time.sleep(1000)
+"""
+FORK = """
+import os
+from grupo.util.parent_death import name_prefix
+own = name_prefix()
+read_end, write_end = os.pipe()
+if (child := os.fork()) == 0:
+    os.write(write_end, name_prefix().encode())
+    os._exit(0)
+os.waitpid(child, 0)
+print(own, child, os.read(read_end, 100).decode(), flush=True)
 """
 ENDS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 
@@ -80,13 +91,8 @@ def test_the_command_keeps_its_arguments_and_its_exit_code():
 
 
 def test_a_forked_process_has_names_of_its_own():
-    prefix = name_prefix()
-    assert prefix == name_prefix()
-    read_end, write_end = os.pipe()
-    if (child := os.fork()) == 0:
-        os.write(write_end, name_prefix().encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read_end, 100).decode().startswith(f"grupo-{child}-")
-    assert prefix.startswith(f"grupo-{os.getpid()}-")
-    run_after_end("true")  # this process may start its own shell beside that of a fork
+    with python_program(FORK) as (process, line):
+        own, child, of_child = line.split()
+        assert own.startswith(f"grupo-{process.pid}-")
+        assert of_child.startswith(f"grupo-{child}-")
+    assert name_prefix() == name_prefix()
