@@ -3,18 +3,22 @@ r"""Removal of a secret from data of a server, also where it is encoded, split o
 A server that gets a token can return it: by chance, in an error message, or to get it into a file
 that others read. The filter finds the secret in plain text, in base64 at any alignment, in
 hexadecimal, and behind escapes of URLs, JSON, HTML and Python, which may be nested three times.
-White space within it, and the borders of texts that belong together, do not hide it. Half of the
-secret counts as all of it: of two replies with one part each, one is filtered whatever their order.
+Capitals, white space within it, and the borders of texts that belong together, do not hide it. Half
+of the secret counts as all of it: of two replies with one part each, one is filtered whatever their
+order.
 
-A server that spells a secret letter by letter, or in a cipher of its own, is not detected.
+A server that spells a secret letter by letter, or in a cipher of its own, is not detected. Nor is
+one that encodes it in base64 twice, in base32, or as numbers.
 """
 
 import base64
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -28,14 +32,17 @@ ESCAPE = re.compile(
     r"|\\{1,8}U000000(?P<long>[0-9A-Fa-f]{2})"
     r"|\\{1,8}u\{0{0,6}(?P<braces>[0-9A-Fa-f]{2})\}"
     r"|\\{1,8}x(?P<python>[0-9A-Fa-f]{2})"
-    r"|&\#[xX]0{0,6}(?P<html>[0-9A-Fa-f]{2});"
-    r"|&\#0{0,6}(?P<decimal>[0-9]{2,3});"
+    r"|\\{1,8}(?P<octal>0?[01][0-7]{2}|[0-7]{2})"
+    r"|\\{1,8}N\{(?P<name>[A-Z -]{4,40})\}"
+    r"|&\#[xX]0*+(?P<html>[0-9A-Fa-f]{2});?"
+    r"|&\#0*+(?P<decimal>[0-9]{2,3});?"
     r"|\\{1,8}(?P<mark>[^\w\s\\])"
-    r"|\\{1,8}[nrt]|[\s\u200b-\u200f\u2060\ufeff]+"
+    r"|\\{1,8}[nrt]|[\s\0\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+"
 )
+NAMED = {unicodedata.name(char): char for char in map(chr, range(32, 127))}  # as Python names them
 BETWEEN_BYTES = re.compile(r"0[xX]|[\s:,;_-]+")  # of a hexadecimal text
 URL_SAFE = str.maketrans("-_", "+/")  # from one alphabet of base64 to the other
-LOWER_DIGITS = str.maketrans("ABCDEF", "abcdef")  # unlike `lower`, it keeps the length
+LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)  # unlike `lower`, it keeps the length
 
 
 def without_secret(data: T, secret: str, mark: str) -> T:
@@ -117,9 +124,9 @@ def _clean(texts: Sequence[str], secret: str, mark: str) -> list[str]:
 def _spans(text: str, secret: str, nested: int) -> Iterator[Span]:
     """The spans of a text, and those that appear when its escapes are decoded."""
     plain, encoded, hexadecimal = _parts(secret)
-    yield from _occurrences(text, plain)
+    yield from _occurrences(text.translate(LOWER), plain)
     yield from _occurrences(text.translate(URL_SAFE), encoded)
-    digits = _decoded(text.translate(LOWER_DIGITS), BETWEEN_BYTES)
+    digits = _decoded(text.translate(LOWER), BETWEEN_BYTES)
     yield from map(digits.source, _occurrences(digits.text, hexadecimal))
     decoded = _decoded(text, ESCAPE)
     if nested and decoded.text != text:
@@ -131,7 +138,8 @@ def _parts(secret: str) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
     """The parts of half a secret's length that betray it: plain, in base64, in hexadecimal."""
     data = secret.encode()
     encoded = [part for shift in range(3) for part in _halves(_in_base64(data, shift), MIN_BASE64)]
-    return _halves(secret, MIN_PLAIN) or [secret], encoded, _halves(data.hex(), MIN_HEX)
+    plain = secret.translate(LOWER)
+    return _halves(plain, MIN_PLAIN) or [plain], encoded, _halves(data.hex(), MIN_HEX)
 
 
 def _in_base64(data: bytes, shift: int) -> str:
@@ -224,4 +232,8 @@ def _character(match: re.Match[str]) -> str:
     kind, digits = match.lastgroup, match[match.lastgroup or 0]
     if kind is None:
         return ""
-    return digits if kind == "mark" else chr(int(digits, 10 if kind == "decimal" else 16))
+    if kind == "mark":
+        return digits
+    if kind == "name":
+        return NAMED.get(digits, match[0])
+    return chr(int(digits, {"decimal": 10, "octal": 8}.get(kind, 16)))

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import time
+import unicodedata
 from urllib.parse import quote
 
 import pytest
@@ -42,6 +43,13 @@ ENCODED = {
     "JSON with escaped slashes": SECRET.replace("/", r"\/"),
     "HTML": "".join(f"&#{ord(char)};" for char in SECRET),
     "HTML, hexadecimal": "".join(f"&#x{ord(char):x};" for char in SECRET),
+    "HTML without semicolons": "".join(f"&#{ord(char)}" for char in SECRET),
+    "HTML with many zeros": "".join(f"&#{ord(char):011};" for char in SECRET),
+    "octal numbers": "".join(f"\\{ord(char):03o}" for char in SECRET),
+    "names of Python": "".join(f"\\N{{{unicodedata.name(char)}}}" for char in SECRET),
+    "two bytes to a letter": "\0".join(SECRET),
+    "capitals": SECRET.upper(),
+    "soft hyphens": "\u00ad".join(SECRET),
     "bytes of Python": "".join(f"\\x{ord(char):02x}" for char in SECRET),
     "hexadecimal": SECRET.encode().hex(),
     "hexadecimal in capitals with colons": SECRET.encode().hex(":").upper(),

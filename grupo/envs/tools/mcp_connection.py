@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import logging
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from grupo.util.parent_death import ending_with_parent
 START_SECONDS = 30.0  # in which a server must have started and listed its tools
 CLOSE_SECONDS = 5.0
 URL_PREFIXES = ("http://", "https://")
+LOGGERS = ("mcp.client", "mcp.shared")  # they write what a server sends, with the token, as it is
 
 
 class McpToolError(Exception):
@@ -128,11 +130,15 @@ class McpConnection:
         """Hold the connection open in one task, as its cancel scopes require."""
         with optional_dependency("The MCP SDK", "mcp"):
             mcp: Any = import_module("mcp")
+        for name in LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         with tempfile.TemporaryFile("w+") as log:
             try:
                 async with AsyncExitStack() as stack:
                     target = await self._target(mcp, log, stack)
                     client = await stack.enter_async_context(mcp.Client(target))
+                    # the SDK validates results by schemas of the server, with patterns that hang
+                    client.session.validate_tool_result = _accept
                     client_ready.set_result(client)
                     await self._ended.wait()
             except Exception as error:
@@ -175,6 +181,10 @@ class McpConnection:
             command=command, args=arguments, env=dict(self.variables)
         )
         return mcp.stdio_client(server, errlog=log)
+
+
+async def _accept(name: str, result: Any) -> None:
+    """Takes any structured content of a result: only its text is used."""
 
 
 def _innermost(error: BaseException) -> str:

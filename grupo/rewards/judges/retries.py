@@ -63,7 +63,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
         return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -37,6 +37,12 @@ def test_a_date_in_the_past_requests_no_delay():
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
 
 
-@pytest.mark.parametrize("value", ["", "soon", "-1", "nan", "inf", "1e999"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "soon", "-1", "nan", "inf", "1e999"),
+        "Thu, 01 Jan 9999999999 00:00:00 GMT",
+    ],
+)
 def test_a_header_without_a_delay_requests_none(value):
     assert retry_after({"retry-after": value}) is None
