@@ -12,6 +12,7 @@ from grupo.core.media import media_of
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.rollout_cache import RolloutCache
 from grupo.util.errors import ConfigError
+from grupo.util.rust_panics import rust_errors
 
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
@@ -135,7 +136,8 @@ class ChatTokenizer:
 
         @lru_cache(maxsize=1 << 12)  # of this object: it ends with the tokenizer
         def tokenize(text: str, starts_text: bool) -> tuple[int, ...]:
-            return tuple(self.tokenizer(text, add_special_tokens=starts_text)["input_ids"])
+            with rust_errors(f"prompt: {text[:80]!r} has no tokens of this tokenizer"):
+                return tuple(self.tokenizer(text, add_special_tokens=starts_text)["input_ids"])
 
         return tokenize
 
