@@ -41,7 +41,7 @@ def test_a_pattern_that_backtracks_in_training_is_one_error(tmp_path, monkeypatc
     monkeypatch.setattr(tokenizer_trial, "_problems", {})
     folder = write_model(tmp_path / "model", changed(("pre_tokenizer",), split("(a+)+$")))
     tokenizer = ChatTokenizer(load_tokenizer(str(folder)), (0,))
-    with pytest.raises(ConfigError, match="prompt: 'aaa.* has no tokens of this tokenizer: Onig"):
+    with pytest.raises(ConfigError, match=r"prompt: 'aaa.* has no tokens of this tokenizer: Onig"):
         tokenizer.encode_text(50 * "a" + "!")
 
 
