@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.media import media_of
@@ -195,10 +194,10 @@ class ChatTokenizer:
                 f"prompt: the chat template cannot continue the last message, the assistant's:"
                 f" {error}"
             ) from error
-        except (TemplateError, TypeError) as error:  # TypeError: it includes a file
+        except Exception as error:  # of any type, because a template computes
             roles = ", ".join(str(message.get("role")) for message in messages)
             raise ConfigError(
-                f"prompt: the chat template rejects messages of {roles}: {error}."
+                f"prompt: the chat template rejects messages of {roles}: {str(error) or type(error).__name__}."
             ) from error
 
 

@@ -151,13 +151,18 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     check_tokenizer_works(model_folder(path))
     try:
         with rust_errors(f"model: {path!r} has no tokenizer that loads"), without_backtraces():
-            return AutoTokenizer.from_pretrained(model_folder(path), trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(model_folder(path), trust_remote_code=False)
     except ConfigError:
         raise
     except Exception as error:  # the libraries raise errors of any type
         has_file = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
         reason = first_line(error) if has_file else "there is no tokenizer.json"
         raise ConfigError(f"model: {path!r} has no tokenizer that loads: {reason}") from error
+    length: Any = tokenizer.model_max_length
+    if isinstance(length, bool) or not isinstance(length, int | float):
+        place = f"model: {path!r}: tokenizer_config.json: model_max_length"
+        raise ConfigError(f"{place}: {str(length)[:80]!r}. Allowed: a number of tokens.")
+    return tokenizer
 
 
 def _model(

@@ -37,14 +37,21 @@ def main(file: str, seconds: int) -> None:
         seconds: Time after which the process ends, also if grupo has ended.
     """
     signal.alarm(seconds)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_CORE, 0)
     try:
         _try(file)
     except BaseException as error:  # the library's panics are no `Exception`
         _report(problem=str(error) or type(error).__name__)
     else:
         _report(problem="")
+
+
+def _limit(kind: int, value: int) -> None:
+    """Set a limit of this process, unless a lower one is set already."""
+    _, most = resource.getrlimit(kind)
+    if most == resource.RLIM_INFINITY or value < most:
+        resource.setrlimit(kind, (value, value))
 
 
 def _try(file: str) -> None:
