@@ -114,7 +114,11 @@ def _convert(kind: str, value: Any, folder: Path) -> Media:
 
 
 def _from_text(kind: str, text: str, folder: Path) -> Media:
-    scheme = urlsplit(text[:200]).scheme
+    try:
+        scheme = urlsplit(text[:200]).scheme
+        path = unquote(urlsplit(text).path) if scheme == "file" else text
+    except ValueError as error:
+        raise _Refused(f"{text[:100]!r} is no address: {error}") from error
     if scheme in ("http", "https", "s3", "gs", "hf"):
         raise _Refused(f"{text[:100]!r} is an address, and nothing is downloaded")
     if scheme == "data":
@@ -125,7 +129,7 @@ def _from_text(kind: str, text: str, folder: Path) -> Media:
         except binascii.Error as error:
             raise _Refused(f"{text[:60]!r} is no data URL: {error}") from error
         return _from_bytes(kind, data)
-    return _from_file(kind, folder / (unquote(urlsplit(text).path) if scheme == "file" else text))
+    return _from_file(kind, folder / path)
 
 
 def _from_file(kind: str, path: Path) -> Media:
@@ -164,8 +168,11 @@ def sniff_type(data: bytes) -> str:
 
 def _from_mapping(kind: str, value: Mapping[str, Any], folder: Path) -> Media:
     """The media of `datasets`' {"bytes", "path"} or {"array", "sampling_rate"}, or of a part."""
-    if value.get("bytes") is not None:
-        return _from_bytes(kind, value["bytes"])
+    content = value.get("bytes")
+    if content is not None and not isinstance(content, bytes | bytearray):
+        raise _Refused(f"a dict whose bytes are a {type(content).__name__}")
+    if content is not None:
+        return _from_bytes(kind, bytes(content))
     if kind == "audio" and value.get("array") is not None:
         return _audio((value["array"], value.get("sampling_rate")))
     for name in (kind, "path", "url"):

@@ -1,5 +1,6 @@
 """Decoding of images and animations, whose sizes are checked before their pixels are read."""
 
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from io import BytesIO
@@ -139,6 +140,8 @@ def _readers() -> dict[str, Any]:
             PngImagePlugin,
             WebPImagePlugin,
         )
+    # of files that are damaged; those that cannot be decoded are errors
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
     return {
         "image/png": PngImagePlugin.PngImageFile,
         "image/jpeg": JpegImagePlugin.JpegImageFile,

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.media import media_of
 from grupo.core.types import Message, Observation, Rollout
 from grupo.models.rollout_cache import RolloutCache
 from grupo.util.errors import ConfigError
+from grupo.util.rust_panics import rust_errors
 
 REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
 REASONING_WORDS = ("think", "reason", "analysis")  # in templates of models that reason at length
@@ -135,7 +135,8 @@ class ChatTokenizer:
 
         @lru_cache(maxsize=1 << 12)  # of this object: it ends with the tokenizer
         def tokenize(text: str, starts_text: bool) -> tuple[int, ...]:
-            return tuple(self.tokenizer(text, add_special_tokens=starts_text)["input_ids"])
+            with rust_errors(f"prompt: {text[:80]!r} has no tokens of this tokenizer"):
+                return tuple(self.tokenizer(text, add_special_tokens=starts_text)["input_ids"])
 
         return tokenize
 
@@ -193,10 +194,10 @@ class ChatTokenizer:
                 f"prompt: the chat template cannot continue the last message, the assistant's:"
                 f" {error}"
             ) from error
-        except (TemplateError, TypeError) as error:  # TypeError: it includes a file
+        except Exception as error:  # of any type, because a template computes
             roles = ", ".join(str(message.get("role")) for message in messages)
             raise ConfigError(
-                f"prompt: the chat template rejects messages of {roles}: {error}."
+                f"prompt: the chat template rejects messages of {roles}: {str(error) or type(error).__name__}."
             ) from error
 
 

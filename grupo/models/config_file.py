@@ -8,6 +8,7 @@ from typing import Any
 from grupo.core.limits import TOKENIZER_FILE, VOCABULARY, WIDTH
 from grupo.core.sizes import describe_number
 from grupo.models.model_folder import model_folder
+from grupo.models.quantized_weights import check_quantized_weights
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import check_depth, read_limited
 from grupo.util.limits import LORA_RANK, MODEL_LAYERS, Limit
@@ -31,7 +32,9 @@ def check_model_name(model: str) -> None:
 
 
 def check_config_file(model: str) -> None:
-    """Raise `ConfigError` for a config.json that is no object, or has too many layers or tokens.
+    """Raise `ConfigError` for a config.json that is no object, or of a model that cannot be loaded.
+
+    It has too many layers or tokens, or its weights are quantized.
 
     Args:
         model: Folder, GGUF file or hub name; of a name on the hub only the name is checked.
@@ -48,6 +51,7 @@ def check_config_file(model: str) -> None:
     if not isinstance(config, dict):
         raise ConfigError(f"model: {path} is a JSON {type(config).__name__}. Allowed: an object.")
     _check_sizes(path, config)
+    check_quantized_weights(f"model: {path}", config)
 
 
 def _check_sizes(path: Path, config: Mapping[str, Any]) -> None:

@@ -19,13 +19,16 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from grupo.models.config_file import check_tokenizer_file
+from grupo.models.config_file import check_config_file, check_tokenizer_file
 from grupo.models.model_folder import model_folder
 from grupo.models.model_references import check_references
 from grupo.models.quantization import Nf4, keep_weights_unpacked
+from grupo.models.quantized_weights import check_quantized_weights
 from grupo.models.quiet_loading import quiet_transformers
+from grupo.models.tokenizer_trial import check_tokenizer_works
 from grupo.models.weight_files import check_no_pickle
 from grupo.util.errors import ConfigError, suggest
+from grupo.util.rust_panics import rust_errors, without_backtraces
 from grupo.util.user_paths import shell_path
 
 CAUSAL = AutoModelForCausalLM
@@ -81,6 +84,7 @@ def load(
     """
     path = model_folder(path)
     _check_folder(path)
+    check_config_file(path)
     with quiet_transformers():
         tokenizer = load_tokenizer(path)
         options = quantization.loading_options(dtype, device) if quantization else {}
@@ -144,12 +148,21 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """Load a tokenizer; it needs no pad token, because padding is masked."""
     check_tokenizer_file(model_folder(path))
     check_references(model_folder(path))
+    check_tokenizer_works(model_folder(path))
     try:
-        return AutoTokenizer.from_pretrained(model_folder(path), trust_remote_code=False)
-    except LOAD_ERRORS as error:
+        with rust_errors(f"model: {path!r} has no tokenizer that loads"), without_backtraces():
+            tokenizer = AutoTokenizer.from_pretrained(model_folder(path), trust_remote_code=False)
+    except ConfigError:
+        raise
+    except Exception as error:  # the libraries raise errors of any type
         has_file = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
         reason = first_line(error) if has_file else "there is no tokenizer.json"
         raise ConfigError(f"model: {path!r} has no tokenizer that loads: {reason}") from error
+    length: Any = tokenizer.model_max_length
+    if isinstance(length, bool) or not isinstance(length, int | float):
+        place = f"model: {path!r}: tokenizer_config.json: model_max_length"
+        raise ConfigError(f"{place}: {str(length)[:80]!r}. Allowed: a number of tokens.")
+    return tokenizer
 
 
 def _model(
@@ -165,6 +178,7 @@ def _model(
     errors = (Exception,) if allow_pickle else LOAD_ERRORS  # a pickle can raise any error
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+        check_quantized_weights(f"model: {path!r}: config.json", config.to_dict())
         if not allow_pickle:
             check_no_pickle(path, config, kind)
             options["use_safetensors"] = True

@@ -68,7 +68,7 @@ def _stage_from_table(table: Mapping[str, Any], path: str) -> PipelineStage:
         path: Path of the table in the file, such as "stages[0]", for messages.
     """
     class_name = table.get(TYPE, "Stage")
-    if class_name not in STAGE_CLASSES:
+    if not isinstance(class_name, str) or class_name not in STAGE_CLASSES:
         hint = suggest(str(class_name), STAGE_CLASSES)
         raise ConfigError(f"{path}.type: {class_name!r} is no stage. {hint}")
     values = {name: value for name, value in table.items() if name != TYPE}

@@ -8,18 +8,20 @@ sft/              a stage: the folder of a run, or of a data set
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grupo.core.limits import ROUNDS
 from grupo.util.errors import ConfigError
 from grupo.util.json_text import parse_json, read_limited
 
 PIPELINE = "pipeline.json"
 RECIPE = "recipe.json"  # of a run
 SUMMARY = "summary.json"  # of a stage that has ended
+MAX_ROUNDS = ROUNDS.maximum
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,35 @@ def stage_folders(root: Path) -> list[StageFolder]:
     """The folders of all stages in the order of their rounds; none for a folder of another kind."""
     if not is_pipeline(root):
         return []
-    pipeline = read_pipeline_data(root)
-    stages, rounds = pipeline["stages"]["tuple"], pipeline["rounds"]
+    stages, rounds = _stages_and_rounds(read_pipeline_data(root), root / PIPELINE)
     return [
         StageFolder(data["name"], number, stage_path(root, data["name"], number, rounds), data)
         for number in range(1, rounds + 1)
         for data in stages
     ]
+
+
+def _stages_and_rounds(pipeline: Any, path: Path) -> tuple[Sequence[Mapping[str, Any]], int]:
+    """The stages of a pipeline as JSON data, and the number of its rounds.
+
+    Raises:
+        ConfigError: The data are of another shape, as only a forged file has them.
+    """
+    with suppress(KeyError, TypeError):
+        stages, rounds = pipeline["stages"]["tuple"], pipeline["rounds"]
+        is_count = type(rounds) is int and 1 <= rounds <= MAX_ROUNDS
+        if is_count and isinstance(stages, list) and all(map(_is_stage, stages)):
+            return stages, rounds
+    raise ConfigError(
+        f"run: {path} describes no pipeline. Allowed: stages, each with a name that a folder can"
+        f" have, and 1 to {MAX_ROUNDS:,} rounds. Restore the original."
+    )
+
+
+def _is_stage(stage: Any) -> bool:
+    """Whether the data of a stage have a name that a folder can have."""
+    name = stage.get("name") if isinstance(stage, Mapping) else None
+    return isinstance(name, str) and name == Path(name).name and name.isprintable()
 
 
 def pipeline_of(run: Path) -> Path | None:

@@ -40,13 +40,19 @@ def read_data(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML without aliases, which would expand to any size."""
+    """YAML without aliases, which would expand to any size, and without tags of types.
+
+    The reader of a type raises errors of Python for a text that does not fit, such as
+    `!!timestamp soon`.
+    """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
-            line = event.start_mark.line + 1
+        event = self.peek_event()
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
             raise ValueError(f"line {line}: aliases such as *{event.anchor} are not allowed")
+        if event.tag not in (None, TEXT_TAG):
+            raise ValueError(f"line {line}: tags such as {event.tag} are not allowed")
         return super().compose_node(parent, index)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.bearer_token import auth_headers, without_token
+from grupo.envs.openenv.validate import checked_schema
 from grupo.util.errors import ConfigError
 from grupo.util.optional_deps import optional_dependency
 
@@ -154,7 +155,9 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
             follow_redirects=False,
         ) as client:
             schema = client.get(url).raise_for_status().json()["action"]
-            return without_token(schema, token_env)
-    except (httpx.HTTPError, ValueError, TypeError, KeyError) as error:
+            return without_token(checked_schema(schema), token_env)
+    except ConfigError:
+        raise
+    except (httpx.HTTPError, ValueError, TypeError, KeyError, RecursionError) as error:
         reason = without_token(f"{type(error).__name__}: {error}", token_env)
         raise ConfigError(f"address: {url} has no schema of OpenEnv: {reason}") from None

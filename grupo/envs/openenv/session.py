@@ -10,6 +10,7 @@ from grupo.envs.game_env import StepResult
 from grupo.envs.games.invalid_actions import InvalidActionPolicy
 from grupo.envs.openenv.connection import Connection, InvalidActionError
 from grupo.envs.openenv.text import Fields
+from grupo.envs.openenv.validate import checked_result
 from grupo.util.rng import derive_key
 
 MAX_SEED = 1 << 31
@@ -90,9 +91,10 @@ class OpenEnvSession:
             return None
 
     def _result(self, result: Any) -> StepResult:
-        observation = self.render(without_token(result.observation, self.token_env))
+        fields, reward, done = checked_result(result)
+        observation = self.render(without_token(fields, self.token_env))
         self.observation = observation
-        return StepResult(observation, float(result.reward or 0.0), bool(result.done))
+        return StepResult(observation, reward, done)
 
 
 def reset_arguments(task: Task) -> dict[str, Any]:

@@ -119,7 +119,8 @@ class McpTool:
         """
         if error := argument_error(self.parameters, call_arguments):
             raise ToolCallError("arguments", f"{self.name}: {error}")
-        assert isinstance(call_arguments, dict), "schemas of arguments describe objects"
+        if not isinstance(call_arguments, dict):  # which the server's schema may allow
+            raise ToolCallError("arguments", f"{self.name}: they are no object")
         return call_arguments
 
 

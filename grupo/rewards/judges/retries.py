@@ -63,7 +63,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
         return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # OverflowError: outside of the years 1 to 9999 in UTC
         return None
 
 

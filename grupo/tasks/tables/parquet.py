@@ -18,6 +18,8 @@ ROW_GROUPS_IN_MEMORY = 2
 OVERHEAD = 2**16  # bytes of a column in a row group beside its values
 BATCH_ROWS = 256  # rows that are converted at once when all are read
 BATCH_BYTES = 2**26  # of one of their columns
+# a text that is no UTF-8, a date that Python does not have, an unknown time zone
+READ_ERRORS = (OSError, ValueError, OverflowError, KeyError)
 TEXT_TYPES = ("STRING", "NONE", "JSON", "ENUM")  # logical types of columns of bytes
 
 
@@ -63,9 +65,10 @@ class ParquetTable:
 
     def read(self, index: int) -> LocatedRow:
         group = bisect_right(self.starts, index) - 1
-        with self._reading(), self.lock:
-            rows: Any = self.row_group(group).slice(index - self.starts[group], 1)
-        (row,) = rows.to_pylist()
+        with self._reading():
+            with self.lock:
+                rows: Any = self.row_group(group).slice(index - self.starts[group], 1)
+            (row,) = rows.to_pylist()
         return self._location(index), row
 
     def _read_row_group(self, group: int) -> Any:
@@ -97,7 +100,9 @@ class ParquetTable:
 
         try:
             yield
-        except (ArrowException, OSError) as error:
+        except ConfigError:
+            raise
+        except (ArrowException, *READ_ERRORS) as error:
             raise ConfigError(
                 f"{self.path} is not readable as Parquet: {error} Write it again."
             ) from error

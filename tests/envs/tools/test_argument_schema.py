@@ -86,3 +86,51 @@ def test_schemas_that_refer_to_themselves_end():
 def test_an_invalid_schema_is_refused():
     with pytest.raises(SchemaError, match="5 is not valid"):
         check_schema({"type": 5})
+
+
+def doubled(count, last):
+    """Definitions of which each refers twice to the next."""
+    twice = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(count)}
+    return {"$defs": {**twice, f"d{count}": last}, "$ref": "#/$defs/d0"}
+
+
+def test_a_schema_that_doubles_with_each_reference_is_refused_at_once():
+    assert argument_error(doubled(5, {"type": "string"}), 1) == '1 is not of type "string"'
+    begun_at = time.monotonic()
+    with pytest.raises(SchemaError, match="more than 10,000 parts"):
+        check_schema(doubled(30, {"type": "string"}))
+    anchored = {**doubled(0, {}), "$ref": "#a0"}
+    for i in range(30):
+        part = {
+            "$anchor": f"a{i}",
+            "anyOf": [{"$ref": f"#a{i + 1}"}, {"$dynamicRef": f"#a{i + 1}"}],
+        }
+        anchored["$defs"][f"a{i}"] = part
+    with pytest.raises(SchemaError, match="more than 10,000 parts"):
+        check_schema(anchored)
+    assert time.monotonic() - begun_at < 2
+
+
+def test_arguments_of_a_schema_that_refers_to_itself_twice_have_few_levels():
+    member = {"properties": {"a": {"$ref": "#"}}}
+    schema = {"allOf": [member, {**member, "title": "again"}]}
+    arguments = 1
+    for _ in range(16):
+        arguments = {"a": arguments}
+    assert argument_error(schema, arguments) == ""
+    message = "the arguments are nested deeper than 16 levels"
+    assert argument_error(schema, {"a": arguments}) == message
+
+
+def test_a_part_with_an_address_of_its_own_is_refused():
+    with pytest.raises(SchemaError, match="an address of its own"):
+        check_schema({"$defs": {"a": {"$id": "http://a.b/c", "type": "string"}}})
+    check_schema({"$id": "http://a.b/c", "properties": {"$id": {"type": "string"}}})
+
+
+def test_a_schema_that_is_nested_too_deep_is_refused():
+    schema = {}
+    for _ in range(900):
+        schema = {"properties": {"a": schema}}
+    with pytest.raises(SchemaError, match="nested"):
+        check_schema(schema)

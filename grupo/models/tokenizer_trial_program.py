@@ -1,0 +1,106 @@
+"""The program that tries a tokenizer.json: it encodes short texts, and reports as JSON.
+
+It imports nothing of grupo, so that it begins within a tenth of a second. Its last line of output
+is {"problem": MESSAGE}, with "" if there is none; or {"loaded": true} if the library ended it.
+"""
+
+import json
+import re
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+PROBE_SECONDS = 0.5  # of processor time for all texts; ordinary tokenizers take a hundredth of it
+TIME_SIGNAL = signal.SIGPROF
+MEMORY = 16 * 2**30  # bytes of addresses
+LENGTH = 40  # characters of a repeated text: few enough that a plain pattern takes no time
+CHARACTERS = "a1 .\n'\u00e9\u6f22"
+MAX_PATTERN_CHARACTERS = 40
+ESCAPE = re.compile(r"\\[ux]\{?([0-9A-Fa-f]{2,6})")  # of a character in a pattern
+MIXED = (
+    "",
+    "It's 3.14, isn't it?",
+    "a\t \n\r\n  b",
+    "\u00e9\u6f22\U0001f600\u0301 \u200b",
+    "<s>[]",
+)
+
+
+def main(file: str, seconds: int) -> None:
+    """Load a file, encode texts and decode their tokens.
+
+    Args:
+        file: A tokenizer.json.
+        seconds: Time after which the process ends, also if grupo has ended.
+    """
+    signal.alarm(seconds)
+    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_CORE, 0)
+    try:
+        _try(file)
+    except BaseException as error:  # the library's panics are no `Exception`
+        _report(problem=str(error) or type(error).__name__)
+    else:
+        _report(problem="")
+
+
+def _limit(kind: int, value: int) -> None:
+    """Set a limit of this process, unless a lower one is set already."""
+    _, most = resource.getrlimit(kind)
+    if most == resource.RLIM_INFINITY or value < most:
+        resource.setrlimit(kind, (value, value))
+
+
+def _try(file: str) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(file)
+    tokenizer.no_padding()  # transformers sets both for each call
+    tokenizer.no_truncation()
+    _report(loaded=True)
+    with open(file, encoding="utf-8") as opened:
+        probes = [*MIXED, *map(_repeated, _characters(json.load(opened)))]
+    signal.setitimer(signal.ITIMER_PROF, PROBE_SECONDS)
+    for text in probes:
+        for adds_special_tokens in (True, False):
+            with suppress(Exception):  # a text outside of a small vocabulary, and no panic
+                encoding = tokenizer.encode(text, add_special_tokens=adds_special_tokens)
+                tokenizer.decode(encoding.ids, skip_special_tokens=adds_special_tokens)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _repeated(character: str) -> str:
+    """A text on which an ambiguous pattern tries every partition: nothing matches at its end."""
+    return character * LENGTH + "\0"
+
+
+def _characters(data: Any) -> str:
+    """Characters of every kind, and those that stand in the patterns of a tokenizer."""
+    patterns = "".join(_patterns(data))
+    codes = (int(code, 16) for code in ESCAPE.findall(patterns))
+    escaped = "".join(chr(code) for code in codes if code <= sys.maxunicode)
+    found = "".join(dict.fromkeys(escaped + patterns))
+    return "".join(dict.fromkeys(CHARACTERS + found[:MAX_PATTERN_CHARACTERS]))
+
+
+def _patterns(data: Any) -> Iterator[str]:
+    """The patterns of a tokenizer; the model, which has none, is left out."""
+    if isinstance(data, list):
+        for item in data:
+            yield from _patterns(item)
+    for name, value in data.items() if isinstance(data, dict) else ():
+        if name == "Regex" and isinstance(value, str):
+            yield value
+        elif name not in ("model", "added_tokens"):
+            yield from _patterns(value)
+
+
+def _report(**report: Any) -> None:
+    print(json.dumps(report), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
