@@ -1,4 +1,4 @@
-"""What happens when this process has ended, however it ended: SIGKILL runs no `finally` block."""
+"""Actions after the end of this process, however it ends: SIGKILL runs no `finally` block."""
 
 import os
 import subprocess
@@ -55,7 +55,7 @@ def _start_waiting(
         env=dict(variables),
     )
     os.close(read_end)
-    shell.returncode = 0  # nobody waits for its end
+    shell.returncode = 0  # this process does not wait for its end
 
 
 def ending_with_parent(command: Sequence[str]) -> tuple[str, ...]:
