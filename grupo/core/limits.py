@@ -174,6 +174,12 @@ IMAGE_PIXELS = Limit(
     "pixels",
     "decoding takes 3 to 8 bytes for each; photographs of telephones have up to 48 million",
 )
+JPEG_SCANS = Limit(
+    "scans of a JPEG file",
+    100,
+    "scans",
+    "each goes over all pixels again and may take a few bytes; progressive files have about 10",
+)
 VIDEO_FRAMES = Limit(
     "frames of a video",
     10_000,
@@ -259,7 +265,7 @@ LIMITS = (
     *(EPOCHS, NEW_TOKENS, TURNS, PROCESSES, WIDTH, VOCABULARY, TOKENIZER_FILE, PICTURE_SIDE),
     SIZE,
     *(ROW_TEXT, ROW_GROUP_SIZE, COLUMNS),
-    *(MEDIA_FILE_SIZE, IMAGE_PIXELS, VIDEO_FRAMES, VIDEO_PIXELS),
+    *(MEDIA_FILE_SIZE, IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS),
     *(AUDIO_SAMPLES, AUDIO_CHANNELS, AUDIO_RATE),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from grupo.core.limits import IMAGE_PIXELS, VIDEO_FRAMES, VIDEO_PIXELS
+from grupo.core.limits import IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS
 from grupo.util.errors import ConfigError
 from grupo.util.limits import Limit
 from grupo.util.optional_deps import optional_dependency
@@ -21,6 +21,7 @@ SIGNATURES = (
     (b"BM", 0, "image/bmp"),
     (b"WEBP", 8, "image/webp"),
 )
+_JPEG_SCAN = b"\xff\xda\0"  # its marker, and the first byte of the length of its header
 _GIF_HEADER = 13  # bytes before the table of colours
 _GIF_EXTENSION, _GIF_IMAGE = 0x21, 0x2C
 
@@ -29,12 +30,15 @@ def open_picture(data: bytes) -> Any:
     """Pillow's picture of a file's bytes, of which the header is read and no pixel.
 
     Raises:
-        ConfigError: It has more pixels than `IMAGE_PIXELS` allows.
+        ConfigError: It has more pixels than `IMAGE_PIXELS` allows, or more scans than `JPEG_SCANS`.
         ValueError: The bytes are no PNG, JPEG, GIF, BMP or WebP file.
     """
     media_type = next((t for mark, at, t in SIGNATURES if data.startswith(mark, at)), "")
     if not media_type:
         raise ValueError("cannot identify the format of the image")
+    if media_type == "image/jpeg":
+        scans = data.count(_JPEG_SCAN)
+        _check("a JPEG file", f" of {scans} scans", scans, JPEG_SCANS)
     picture = _readers()[media_type](BytesIO(data))
     check_pixels(*picture.size)
     return picture

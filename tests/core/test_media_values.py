@@ -37,6 +37,14 @@ def gif(frames, side=1):
     return data[:start] + data[start:-1] * frames + b";"
 
 
+def jpeg(scans):
+    """A JPEG file whose last scan is repeated."""
+    data = BytesIO()
+    PillowImage.new("L", (8, 8)).save(data, "JPEG", progressive=True)
+    start, end = data.getvalue()[:-2], data.getvalue()[-2:]
+    return start + start[start.rindex(b"\xff\xda") :] * scans + end
+
+
 def wav(*, rate=8000, channels=1, frames=3, announced=None):
     """A WAV file of 16 bits, whose header may announce more frames than it has."""
     size = 2 * channels * (frames if announced is None else announced)
@@ -53,6 +61,7 @@ def wav(*, rate=8000, channels=1, frames=3, announced=None):
         ("image", lambda: np.zeros((7_100, 7_100), np.uint8), "an image of 7100 x 7100 pixels"),
         ("image", lambda: PillowImage.new("1", (7_100, 7_100)), "an image of 7100 x 7100 pixels"),
         ("image", lambda: b"\x89PNG\r\n\x1a\n" + bytes(2**27), "a file of 134,217,736 bytes"),
+        ("image", lambda: jpeg(101), "a JPEG file of 1"),
         ("video", lambda: gif(10_001), "a video of 10001 frames"),
         ("video", lambda: gif(9_000, side=150), "a video of 9000 frames of 150 x 150 pixels"),
         ("video", lambda: bomb_png(50_001, 1_000), "an image of 50001 x 1000 pixels"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from threading import Lock
 from typing import Any
@@ -10,11 +10,14 @@ from urllib.parse import urlsplit
 
 from grupo.envs.background_loop import BackgroundLoop
 from grupo.envs.bearer_token import auth_headers, without_token
+from grupo.envs.daemon_threads import call_in_worker
 from grupo.envs.openenv.validate import checked_schema
 from grupo.util.errors import ConfigError
+from grupo.util.json_text import parse_json
 from grupo.util.optional_deps import optional_dependency
 
 SCHEMA_SECONDS = 20.0  # in which a server must have answered with the schema of its actions
+MAX_SCHEMA_BYTES = 1 << 24
 NO_LIMIT = 1e6  # seconds; the caller closes a connection that does not answer in time
 INVALID_ACTION_CODE = "(code: VALIDATION_ERROR)"  # ends the client's message
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -145,19 +148,31 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
 
     parts = urlsplit(base_url)
     url = f"{base_url.replace('ws', 'http', 1) if parts.scheme[:2] == 'ws' else base_url}/schema"
-    headers = dict(auth_headers(token_env))
-    uses_proxy = parts.hostname not in LOCAL_HOSTS
     try:
-        with httpx.Client(
-            headers=headers,
-            timeout=SCHEMA_SECONDS,
-            trust_env=uses_proxy,
-            follow_redirects=False,
-        ) as client:
-            schema = client.get(url).raise_for_status().json()["action"]
-            return without_token(checked_schema(schema), token_env)
+        # the client's own limit is one of each piece that arrives
+        text = call_in_worker(partial(_read_schema, url, token_env), SCHEMA_SECONDS)
+        return without_token(checked_schema(parse_json(text)["action"]), token_env)
     except ConfigError:
         raise
-    except (httpx.HTTPError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (httpx.HTTPError, ValueError, TypeError, KeyError, OSError, RecursionError) as error:
         reason = without_token(f"{type(error).__name__}: {error}", token_env)
         raise ConfigError(f"address: {url} has no schema of OpenEnv: {reason}") from None
+
+
+def _read_schema(url: str, token_env: str) -> str:
+    """The text at an address; raises `ValueError` if it is too long."""
+    import httpx
+
+    uses_proxy = urlsplit(url).hostname not in LOCAL_HOSTS
+    headers = {"Accept-Encoding": "identity", **auth_headers(token_env)}
+    text = bytearray()
+    with (
+        httpx.Client(headers=headers, timeout=SCHEMA_SECONDS, trust_env=uses_proxy) as client,
+        client.stream("GET", url, follow_redirects=False) as response,
+    ):
+        response.raise_for_status()
+        for piece in response.iter_bytes():
+            text += piece
+            if len(text) > MAX_SCHEMA_BYTES:
+                raise ValueError(f"more than {MAX_SCHEMA_BYTES:,} bytes")
+    return text.decode()

@@ -1,7 +1,7 @@
 """Programs in a sandbox: no network, no secrets, one process, hard limits."""
 
 from grupo.core.component import component
-from grupo.core.ranges import NonEmptyString, PositiveInt, Seconds
+from grupo.core.ranges import FiniteSeconds, NonEmptyString, PositiveInt
 from grupo.envs.tools.backends import FirstAvailable, ProgramLimits, SandboxBackend
 from grupo.envs.tools.backends.packages import package_paths
 from grupo.envs.tools.backends.process import run_program
@@ -23,7 +23,7 @@ class Sandbox:
             with those that they need: `("numpy", "scipy")`. A container has none.
     """
 
-    time_limit: Seconds = 5.0
+    time_limit: FiniteSeconds = 5.0
     memory_mib: PositiveInt = 512
     disk_mib: PositiveInt = 16
     backend: SandboxBackend = FirstAvailable()

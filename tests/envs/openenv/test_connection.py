@@ -3,6 +3,9 @@
 import asyncio
 import http
 import traceback
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
 
 import pytest
 
@@ -10,12 +13,15 @@ pytest.importorskip("websockets", reason="websockets is not installed")
 
 import websockets
 
+from grupo.envs.openenv import connection
 from grupo.envs.openenv.connection import (
     INVALID_ACTION_CODE,
     Connection,
     InvalidActionError,
+    action_schema,
     connect_without_redirects,
 )
+from grupo.util.errors import ConfigError
 
 ECHO_TOKEN = "q7TzLw3kVb9XyRm2Hd"
 
@@ -76,3 +82,54 @@ def test_errors_of_every_kind_are_raised_without_the_token(monkeypatch):
     with pytest.raises(LookupError, match="other"):
         connection._call(fails(LookupError("other")))
     connection.close()
+
+
+def drip(write, ended):
+    while not ended.wait(0.1):
+        write(b" ")
+
+
+def pour(write, ended):
+    while not ended.is_set():
+        write(b" " * (1 << 20))
+
+
+def at_once(text):
+    return lambda write, ended: write(text)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        drip,
+        pour,
+        at_once(b'{"action": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        at_once(b'{"action": [1]}'),
+        at_once(b'{"action": {"properties": {"a": 1}}}'),
+        at_once(b'{"action": {"properties": 1, "required": [{}]}}'),
+    ],
+)
+def test_a_schema_that_never_ends_or_is_none_is_one_error(reply, monkeypatch):
+    pytest.importorskip("httpx", reason="httpx is not installed")
+    monkeypatch.setattr(connection, "SCHEMA_SECONDS", 1.0)
+    monkeypatch.setattr(connection, "MAX_SCHEMA_BYTES", 1 << 20)
+    ended = Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                reply(self.wfile.write, ended)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with pytest.raises(ConfigError, match="has no schema of OpenEnv"):
+                action_schema(f"http://127.0.0.1:{server.server_address[1]}", "")
+        finally:
+            ended.set()
+            server.shutdown()

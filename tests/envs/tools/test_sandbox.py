@@ -252,3 +252,8 @@ def test_limits_that_need_a_cgroup_are_listed_where_there_is_none(monkeypatch):
     assert sandbox.unavailable_limits() == ()
     monkeypatch.setattr(bubblewrap, "cgroup_parents", dict)
     assert "memory of the kernel" in sandbox.unavailable_limits()[0]
+
+
+def test_a_sandbox_without_a_time_limit_is_refused():
+    with pytest.raises(ConfigError, match=r"Sandbox\.time_limit"):
+        Sandbox(time_limit=float("inf"))

@@ -38,6 +38,14 @@ from grupo.envs.tools import Sandbox
 from grupo.envs.tools.backends import Container
 Sandbox(time_limit=1000.0, backend=Container("image")).run("print(1)")
 """
+CGROUP = """
+import subprocess, time
+from grupo.envs.tools.backends.cgroups import limited_cgroup
+with limited_cgroup(64, 8) as files:
+    join = "; ".join(f"echo 0 > {file}" for file in files)
+    subprocess.Popen(["/bin/sh", "-c", f"{join}; exec sleep 1000"])
+    time.sleep(1000)
+"""
 MCP_SERVER = """
 import grupo.envs.tools.mcp_connection as connection
 connection.McpConnection({command!r}, {{}}, "").list_tools()
@@ -114,6 +122,16 @@ def test_no_process_and_no_cgroup_of_a_sandbox_is_left(user, end):
         parent.send_signal(end)
         wait_until(lambda: not any(map(is_running, processes)), 20)
         wait_until(lambda: not cgroups_of(parent.pid), 20)
+
+
+def test_a_process_that_does_not_end_with_its_parent_is_killed_with_its_cgroup():
+    if not cgroup_parents():
+        pytest.skip("this user may not make cgroups here")
+    with python_program(CGROUP) as parent:
+        wait_until(lambda: programs_of(parent.pid, "sleep") != [], 60)
+        (process,) = programs_of(parent.pid, "sleep")
+        parent.kill()
+        wait_until(lambda: not is_running(process) and not cgroups_of(parent.pid), 20)
 
 
 def test_no_process_of_a_namespace_is_left(user):

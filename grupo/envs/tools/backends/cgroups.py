@@ -4,6 +4,7 @@ Root can usually make one. Another user can where systemd delegates a part of th
 a service or scope of `systemd --user`. In most containers no user can.
 """
 
+import os
 import shlex
 import subprocess
 import time
@@ -22,7 +23,8 @@ CONTROLLERS = ("memory", "pids")
 MEMORY_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by version of the interface
 REMOVE_TIMEOUT = 2.0  # seconds until the last process of a killed sandbox has ended
 # a script of sh: removes the cgroups whose names start with the first argument from the folders
-# that follow; a cgroup can be removed when its last process has ended: it tries for 10 seconds
+# that follow, for 10 seconds; a cgroup can be removed when its last process has ended. It kills
+# them: one of bubblewrap that is being started does not end with its parent
 REMOVE_ALL = """\
 prefix=$1
 shift
@@ -30,7 +32,9 @@ for attempt in $(seq 100); do
     remaining=
     for parent; do
         for folder in "$parent/$prefix"*; do
-            [ ! -d "$folder" ] || rmdir "$folder" 2>/dev/null || remaining=1
+            [ -d "$folder" ] || continue
+            for process in $(cat "$folder/cgroup.procs"); do kill -KILL "$process"; done
+            rmdir "$folder" || remaining=1
         done
     done
     [ "$remaining" ] || exit 0
@@ -53,8 +57,7 @@ def limited_cgroup(memory_mib: int, max_processes: int) -> Iterator[tuple[Path, 
     name = f"{name_prefix()}{uuid.uuid4().hex}"
     limits = {"memory": memory_mib * MIB, "pids": max_processes}
     parents = cgroup_parents()
-    if parents:
-        run_after_end("/bin/sh", "-c", REMOVE_ALL, "sh", name_prefix(), *map(str, parents))
+    _remove_after_end(parents)
     with ExitStack() as stack:
         folders = [
             stack.enter_context(_cgroup_folder(parent / name, controllers, limits))
@@ -76,13 +79,22 @@ def cgroup_parents() -> Mapping[Path, tuple[str, ...]]:
         parents = {_folder(name, paths[name]): (name,) for name in CONTROLLERS}
     else:
         parents = {}
+    if not all(os.access(parent, os.W_OK) for parent in parents):
+        return {}
+    _remove_after_end(parents)  # before a cgroup is made, in case this process is killed then
     return parents if all(map(_can_join_children, parents)) else {}
+
+
+def _remove_after_end(parents: Mapping[Path, tuple[str, ...]]) -> None:
+    """Let another process remove the cgroups that this one leaves behind."""
+    if parents:
+        run_after_end("/bin/sh", "-c", REMOVE_ALL, "sh", name_prefix(), *map(str, parents))
 
 
 @cache
 def _can_join_children(parent: Path) -> bool:
     """True if a process of this user can be moved to a new cgroup in a folder."""
-    folder = parent / f"grupo-{uuid.uuid4().hex}"
+    folder = parent / f"{name_prefix()}{uuid.uuid4().hex}"
     try:
         folder.mkdir()
     except OSError:
