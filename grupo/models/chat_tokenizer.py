@@ -196,8 +196,9 @@ class ChatTokenizer:
             ) from error
         except Exception as error:  # of any type, because a template computes
             roles = ", ".join(str(message.get("role")) for message in messages)
+            reason = str(error) or type(error).__name__
             raise ConfigError(
-                f"prompt: the chat template rejects messages of {roles}: {str(error) or type(error).__name__}."
+                f"prompt: the chat template rejects messages of {roles}: {reason}."
             ) from error
 
 

@@ -118,7 +118,7 @@ JUDGES = Target(
         HEADERS,
     ),
     (ValueError,),  # a session repeats the request, and then fails with a message
-    cases=400,
+    cases=1200,
 )
 
 SCHEMA: dict[str, Any] = {
@@ -184,7 +184,7 @@ MCP = Target(
         st.just(RESULT) | changed(RESULT),
         CALLS,
     ),
-    cases=300,
+    cases=900,
 )
 
 OBSERVATION = {"observation": {"board": "_X_", "legal": [0, 2]}, "reward": 1.0, "done": False}
@@ -234,5 +234,5 @@ OPENENV = Target(
         st.sampled_from(ACTIONS) | st.text(max_size=5),
     ),
     (ConfigError, RuntimeError),  # RuntimeError: of the environment, which fails the rollout
-    cases=300,
+    cases=900,
 )
