@@ -80,7 +80,12 @@ def test_a_length_that_is_no_number_is_refused_with_its_field(tmp_path):
 
 @pytest.mark.parametrize(
     "template",
-    ["{{ 1 / 0 }}", "{{ 2.0 ** 99999 }}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"],
+    [
+        "{{ 1 / 0 }}",
+        "{{ 2.0 ** 99999 }}",
+        r"{{ '\ud800' }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    ],
 )
 def test_any_error_of_a_chat_template_is_one_error(tmp_path, template):
     options = {**TOKENIZER_CONFIG, "chat_template": template}

@@ -7,8 +7,6 @@ from typing import Any
 from unittest.mock import patch
 
 from hypothesis import strategies as st
-from mcp.types import CallToolResult, Tool
-from pydantic import ValidationError
 
 from grupo.core.types import Task
 from grupo.envs.games.invalid_actions import RepeatObservation
@@ -150,6 +148,9 @@ RESULT = {
 
 def _use_mcp(example: tuple[str, str, Any, Any, list[Any]]) -> object:
     """Check a server with one tool, describe it to the policy, and call it."""
+    from mcp.types import CallToolResult, Tool  # an optional dependency
+    from pydantic import ValidationError
+
     name, description, schema, result, calls = example
     try:
         tool = Tool.model_validate(
