@@ -236,9 +236,10 @@ def _audio(value: Any) -> Audio:
         raise _Refused(f"a {type(value).__name__}")
     samples, rate = value
     try:
-        array = np.asarray(samples, np.float32)
+        with np.errstate(over="ignore"):  # too large numbers become infinite, which is refused
+            array = np.asarray(samples, np.float32)
         rate = int(rate)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _Refused(f"a pair of {type(samples).__name__} and {rate!r}") from error
     if array.ndim != 1 or not array.size or rate <= 0 or not np.isfinite(array).all():
         raise _Refused(f"samples of shape {array.shape} with the rate {rate}")

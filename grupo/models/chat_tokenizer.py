@@ -188,18 +188,20 @@ class ChatTokenizer:
                 continue_final_message=prefill,
                 tokenize=False,
             )
+            str(text).encode()  # raises for half a character
             return str(text)
-        except ValueError as error:  # the final message is not in the rendered text
-            raise ConfigError(
-                f"prompt: the chat template cannot continue the last message, the assistant's:"
-                f" {error}"
-            ) from error
         except Exception as error:  # of any type, because a template computes
-            roles = ", ".join(str(message.get("role")) for message in messages)
-            reason = str(error) or type(error).__name__
-            raise ConfigError(
-                f"prompt: the chat template rejects messages of {roles}: {reason}."
-            ) from error
+            raise _template_error(error, messages, prefill) from error
+
+
+def _template_error(error: Exception, messages: Sequence[Message], is_prefill: bool) -> ConfigError:
+    """The error of a chat template that cannot render messages."""
+    if is_prefill and isinstance(error, ValueError):  # the final message is not in the text
+        problem = "cannot continue the last message, the assistant's"
+        return ConfigError(f"prompt: the chat template {problem}: {error}")
+    roles = ", ".join(str(message.get("role")) for message in messages)
+    reason = str(error) or type(error).__name__
+    return ConfigError(f"prompt: the chat template rejects messages of {roles}: {reason}.")
 
 
 def _refuse_media(messages: Sequence[Message]) -> None:

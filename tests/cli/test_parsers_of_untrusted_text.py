@@ -8,7 +8,7 @@ from tests.helpers.fuzz_targets import FILE_TARGETS, TARGETS, Target, fuzz
 from tests.helpers.fuzzing.target import Endless, checked_parse
 
 NUM_EXAMPLES = 2_000
-FAST_SHARE = 25  # of the cases of the long test, one in so many
+FAST_SHARE = 60  # of the cases of the long test, one in so many
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Limits of images, videos and audio: files, arrays and other values beyond them are refused."""
 
+import contextlib
 import os
 import socket
 import struct
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
+from grupo.core import pictures
 from grupo.core.media_values import as_media
 from grupo.util.errors import ConfigError
 from tests.helpers.resource_use import limited_peak
@@ -147,3 +149,31 @@ def sparse(folder):
     (folder / "x.png").touch()
     os.truncate(folder / "x.png", 2**27 + 1)
     return folder / "x.png"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "problem"),
+    [
+        ("image", {"bytes": 3}, "a dict whose bytes are a int"),
+        ("audio", {"bytes": "a"}, "a dict whose bytes are a str"),
+        ("image", "file://[", "'file://\\[' is no address"),
+        ("audio", ([10**400], 8000), "a pair of list and 8000"),
+        ("audio", ([1e308], 8000), "samples of shape"),
+    ],
+)
+def test_a_value_of_another_type_is_one_error(kind, value, problem):
+    with pytest.raises(ConfigError, match=problem):
+        as_media(kind, value)
+
+
+def test_a_damaged_animation_prints_no_warning(recwarn):
+    pictures._readers.cache_clear()  # the filter of warnings is set with them
+    file = BytesIO()
+    frames = [PillowImage.new("RGB", (4, 4), color) for color in ("red", "blue")]
+    frames[0].save(file, "PNG", save_all=True, append_images=frames[1:])
+    data = file.getvalue()
+    start = data.index(b"acTL") + 4
+    damaged = data[:start] + bytes(4) + data[start + 4 :]
+    with contextlib.suppress(ConfigError):
+        as_media("video", damaged)
+    assert recwarn.list == []

@@ -1,6 +1,7 @@
 """Parsers of untrusted text by group, the errors that each may raise, and the text to fuzz them."""
 
 import json
+from importlib.util import find_spec
 from typing import Any
 
 import hypothesis
@@ -155,8 +156,8 @@ FILE_TARGETS = {
     "tokenizers": model_files.TOKENIZERS,
     "quantization": model_files.QUANTIZATION,
     "judges": server_replies.JUDGES,
-    "MCP": server_replies.MCP,
     "OpenEnv": server_replies.OPENENV,
+    **({"MCP": server_replies.MCP} if find_spec("mcp") and find_spec("jsonschema_rs") else {}),
 }
 
 

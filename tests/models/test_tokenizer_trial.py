@@ -1,13 +1,24 @@
 """A malformed tokenizer.json ends in one message: no panic, no backtrace, no end of the process."""
 
+import subprocess
+import sys
+
 import pytest
 from tokenizers import Tokenizer
 
+from grupo.core.types import Rollout
 from grupo.models import tokenizer_trial
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.loading import load_tokenizer
 from grupo.util.errors import ConfigError
-from tests.helpers.fuzzing.tokenizer_json import PANICS, VALID, changed, split, write_model
+from tests.helpers.fuzzing.tokenizer_json import (
+    PANICS,
+    TOKENIZER_CONFIG,
+    VALID,
+    changed,
+    split,
+    write_model,
+)
 from tests.helpers.tiny_lm import save_model
 
 
@@ -58,3 +69,35 @@ def test_a_panic_while_this_process_loads_is_one_error_without_a_backtrace(
     with pytest.raises(ConfigError, match="has no tokenizer that loads"):
         load_tokenizer(str(folder))
     assert capfd.readouterr().err == ""
+
+
+def test_a_length_that_is_no_number_is_refused_with_its_field(tmp_path):
+    options = {**TOKENIZER_CONFIG, "model_max_length": {"a": 1}}
+    folder = write_model(tmp_path / "model", VALID, options)
+    with pytest.raises(ConfigError, match=r"tokenizer_config\.json: model_max_length: .*Allowed"):
+        load_tokenizer(str(folder))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 1 / 0 }}",
+        "{{ 2.0 ** 99999 }}",
+        r"{{ '\ud800' }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    ],
+)
+def test_any_error_of_a_chat_template_is_one_error(tmp_path, template):
+    options = {**TOKENIZER_CONFIG, "chat_template": template}
+    folder = write_model(tmp_path / "model", VALID, options)
+    tokenizer = ChatTokenizer(load_tokenizer(str(folder)), (0,))
+    with pytest.raises(ConfigError, match="the chat template rejects messages of user: "):
+        tokenizer.encode_observation(Rollout(), ({"role": "user", "content": "a"},))
+
+
+def test_a_process_with_a_lower_limit_of_memory_tries_files_too(tmp_path):
+    folder = write_model(tmp_path / "model", VALID)
+    program = tokenizer_trial.tokenizer_trial_program.__file__
+    command = f"ulimit -v 8000000; {sys.executable} -P {program} {folder}/tokenizer.json 60"
+    output = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True).stdout
+    assert output.splitlines()[-1] == b'{"problem": ""}'

@@ -144,3 +144,25 @@ def test_the_longest_text_of_a_column_is_found_at_any_depth(column):
 @pytest.mark.parametrize("column", [pa.array([1, 2]), pa.array([], pa.string()), pa.array([None])])
 def test_a_column_without_texts_has_none(column):
     assert longest_text(column) == 0
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**53], pa.timestamp("s")),
+        pa.array([10**9], pa.date32()),
+        pa.array([1], pa.timestamp("us", "No/Zone")),
+        pa.DictionaryArray.from_arrays(
+            [0],
+            pa.StringArray.from_buffers(
+                1, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
+            ),
+        ),
+    ],
+)
+def test_a_parquet_value_that_python_does_not_have_is_one_error(tmp_path, column):
+    pq.write_table(pa.table({"prompt": ["a"], "answer": column}), tmp_path / "a.parquet")
+    with pytest.raises(ConfigError, match=r"a\.parquet is not readable as Parquet: "):
+        DatasetTasks(str(tmp_path / "a.parquet")).load()
+    with pytest.raises(ConfigError, match="is not readable as Parquet"):
+        parquet.ParquetTable(tmp_path / "a.parquet").read(0)

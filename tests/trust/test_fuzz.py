@@ -17,6 +17,6 @@ def test_a_million_texts_raise_our_errors_only(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FILE_TARGETS)
-def test_3_300_files_and_replies_raise_our_errors_only(name, tmp_path, monkeypatch):
+def test_9_900_files_and_replies_raise_our_errors_only(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fuzz(FILE_TARGETS[name], scaled(FILE_TARGETS[name].cases), SEED)

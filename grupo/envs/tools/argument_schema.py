@@ -34,7 +34,10 @@ def argument_error(schema: Mapping[str, Any], call_arguments: object) -> str:
     validator, depth = _validator(_text(schema))
     if not _fits_depth(call_arguments, depth):
         return f"the arguments are nested deeper than {depth} levels"
-    error = next(validator.iter_errors(call_arguments), None)
+    try:
+        error = next(validator.iter_errors(call_arguments), None)
+    except ValueError as problem:  # half a character, which is no text
+        return str(problem)
     return error.message if error else ""
 
 

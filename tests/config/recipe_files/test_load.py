@@ -207,6 +207,8 @@ def test_missing_field_is_named_with_an_example(load, field):
         ("r.yaml", "? [a]\n: 2\n", "line 1: a key is of the type seq; write it in quotes"),
         ("r.yaml", "null: 2\n", "line 1: a key is of the type null; write it in quotes"),
         ("r.yaml", "a: &x 1\nb: *x\n", "line 2: aliases such as *x are not allowed"),
+        ("r.yaml", "a: !!timestamp soon\n", "line 1: tags such as tag:yaml.org,2002:timestamp"),
+        ("r.yaml", "a: 1\nb: !!bool maybe\n", "line 2: tags such as tag:yaml.org,2002:bool"),
         ("r.yaml", "- 1\n", "holds no table of fields"),
         ("r.yaml", "a: !!python/object/apply:os.getcwd []\n", "is not valid YAML"),
         ("r.yaml", "max_steps: 3\nsteps: 4\n", "r.yaml, line 2: steps: there is no such field"),

@@ -134,3 +134,9 @@ def test_a_schema_that_is_nested_too_deep_is_refused():
         schema = {"properties": {"a": schema}}
     with pytest.raises(SchemaError, match="nested"):
         check_schema(schema)
+
+
+def test_half_a_character_in_the_arguments_is_an_error_of_the_call():
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    for arguments in ("\ud800", {"a": "\ud800"}):
+        assert "surrogates not allowed" in argument_error(schema, arguments)

@@ -90,7 +90,7 @@ MEDIA = Target(
     | _files("audio", *SOUNDS)
     | st.tuples(st.sampled_from(("image", "video", "audio")), mutated(*IMAGES, *SOUNDS))
     | VALUES,
-    cases=600,
+    cases=1800,
     seconds=3.0,
 )
 
@@ -164,5 +164,5 @@ PARQUET = Target(
     | st.tuples(st.sampled_from(("pandas", "ARROW:schema", "huggingface")), json_values("columns"))
     .map(_with_metadata)
     | st.tuples(st.sampled_from(TABLES), st.sampled_from(TABLES)).map(_footer),
-    cases=400,
+    cases=1200,
 )  # fmt: skip

@@ -122,7 +122,7 @@ def _use_tokenizer(files: tuple[Any, Any]) -> object:
 TOKENIZERS = Target(
     _use_tokenizer,
     st.tuples(TOKENIZERS_JSON, st.just(OPTIONS)) | st.tuples(st.just(VALID), OPTION_FILES),
-    cases=150,
+    cases=450,
     seconds=2.0,
 )
 
@@ -170,5 +170,5 @@ QUANTIZATION = Target(
     ).map(_with_settings)
     | changed({**CONFIG, "quantization_config": SETTINGS[0]})
     | mutated(json.dumps({**CONFIG, "quantization_config": SETTINGS[1]}).encode()),
-    cases=250,
+    cases=750,
 )

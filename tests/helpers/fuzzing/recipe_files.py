@@ -201,22 +201,22 @@ def _as_bytes(data: Any) -> bytes:
 RECIPE_FILES = Target(
     lambda file: _in_folder(load_recipe_file, *file),
     _written(changed(RECIPE_DATA, *NOTATIONS)) | _texts(RECIPE_DATA),
-    cases=300,
+    cases=900,
 )
 PIPELINES = Target(
     lambda file: _in_folder(_load_pipeline, *file),
     _written(changed(PIPELINE_DATA, *NOTATIONS)) | _texts(PIPELINE_DATA),
-    cases=200,
+    cases=600,
 )
 STORED_PIPELINES = Target(
     _read_stored_pipeline,
     changed(STORED_PIPELINE) | json_values("stages", "tuple", "rounds"),
-    cases=200,
+    cases=600,
 )
 COMPARISONS = Target(
     _read_comparison,
     changed(COMPARISON_DATA, *NOTATIONS).map(_as_bytes)
     | json_values(*COMPARISON_DATA).map(_as_bytes)
     | mutated(_as_bytes(COMPARISON_DATA)),
-    cases=200,
+    cases=600,
 )

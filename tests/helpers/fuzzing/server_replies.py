@@ -7,8 +7,6 @@ from typing import Any
 from unittest.mock import patch
 
 from hypothesis import strategies as st
-from mcp.types import CallToolResult, Tool
-from pydantic import ValidationError
 
 from grupo.core.types import Task
 from grupo.envs.games.invalid_actions import RepeatObservation
@@ -118,7 +116,7 @@ JUDGES = Target(
         HEADERS,
     ),
     (ValueError,),  # a session repeats the request, and then fails with a message
-    cases=400,
+    cases=1200,
 )
 
 SCHEMA: dict[str, Any] = {
@@ -150,6 +148,9 @@ RESULT = {
 
 def _use_mcp(example: tuple[str, str, Any, Any, list[Any]]) -> object:
     """Check a server with one tool, describe it to the policy, and call it."""
+    from mcp.types import CallToolResult, Tool  # an optional dependency
+    from pydantic import ValidationError
+
     name, description, schema, result, calls = example
     try:
         tool = Tool.model_validate(
@@ -184,7 +185,7 @@ MCP = Target(
         st.just(RESULT) | changed(RESULT),
         CALLS,
     ),
-    cases=300,
+    cases=900,
 )
 
 OBSERVATION = {"observation": {"board": "_X_", "legal": [0, 2]}, "reward": 1.0, "done": False}
@@ -234,5 +235,5 @@ OPENENV = Target(
         st.sampled_from(ACTIONS) | st.text(max_size=5),
     ),
     (ConfigError, RuntimeError),  # RuntimeError: of the environment, which fails the rollout
-    cases=300,
+    cases=900,
 )

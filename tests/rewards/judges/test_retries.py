@@ -46,3 +46,7 @@ def test_a_date_in_the_past_requests_no_delay():
 )
 def test_a_header_without_a_delay_requests_none(value):
     assert retry_after({"retry-after": value}) is None
+
+
+def test_a_date_outside_of_the_calendar_is_no_delay():
+    assert retry_after({"retry-after": "Fri, 31 Dec 9999 23:59:59 -1200"}) is None
