@@ -155,6 +155,8 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     except ConfigError:
         raise
     except Exception as error:  # the libraries raise errors of any type
+        if not isinstance(error, LOAD_ERRORS):  # config.json is read too; its own error is better
+            AutoConfig.from_pretrained(model_folder(path), trust_remote_code=False)
         has_file = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
         reason = first_line(error) if has_file else "there is no tokenizer.json"
         raise ConfigError(f"model: {path!r} has no tokenizer that loads: {reason}") from error

@@ -159,7 +159,8 @@ def test_no_process_of_a_sandbox_has_variables_of_this_one(running_processes):
 def _resources(folder):
     parents, name = cgroups.cgroup_parents(), f"{name_prefix()}*"
     cgroup_folders = [str(folder) for parent in parents for folder in parent.glob(name)]
-    threads = {thread.name for thread in threading.enumerate()}
+    # those without a name are of other tests, and may end meanwhile
+    threads = {x.name for x in threading.enumerate() if not x.name.startswith("Thread-")}
     return (
         sorted(os.listdir("/proc/self/fd")),
         sorted(os.listdir(folder)),
