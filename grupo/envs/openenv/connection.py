@@ -151,7 +151,7 @@ def action_schema(base_url: str, token_env: str) -> Mapping[str, Any]:
     try:
         # the client's own limit is one of each piece that arrives
         text = call_in_worker(partial(_read_schema, url, token_env), SCHEMA_SECONDS)
-        return without_token(checked_schema(parse_json(text)["action"]), token_env)
+        return checked_schema(without_token(parse_json(text)["action"], token_env))
     except ConfigError:
         raise
     except (httpx.HTTPError, ValueError, TypeError, KeyError, OSError, RecursionError) as error:
