@@ -11,9 +11,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 from jaxtyping import UInt8
 
+from grupo.core.file_types import sniff_type
 from grupo.core.limits import MEDIA_FILE_SIZE
 from grupo.core.media import Audio, Image, Media, Video
-from grupo.core.pictures import SIGNATURES, check_frames, check_pixels, frames_of
+from grupo.core.pictures import check_frames, check_pixels, frames_of
 from grupo.core.wave_files import check_sound
 from grupo.util.errors import ConfigError
 from grupo.util.regular_files import read_regular_file
@@ -37,16 +38,6 @@ TYPES_OF_KIND = {
     "video": ("image/apng", "image/png", "image/webp", "image/gif"),
     "audio": ("audio/wav",),
 }
-_SIGNATURES = (
-    *SIGNATURES,
-    (b"WAVE", 8, "audio/wav"),
-    (b"ftyp", 4, "video/mp4"),
-    (b"\x1aE\xdf\xa3", 0, "video/webm"),
-    (b"fLaC", 0, "audio/flac"),
-    (b"OggS", 0, "audio/ogg"),
-    (b"ID3", 0, "audio/mpeg"),
-    (b"\xff\xfb", 0, "audio/mpeg"),
-)
 # equal files are one object, so that what is computed from one is computed once
 _KNOWN: "WeakValueDictionary[tuple[str, str], Media]" = WeakValueDictionary()
 
@@ -154,16 +145,6 @@ def _from_bytes(kind: str, data: bytes) -> Media:
         raise _Refused(f"a file of {len(data)} bytes, {media_type or 'of an unknown type'}")
     is_animated = kind == "video" and media_type == "image/png"
     return KINDS[kind](data, "image/apng" if is_animated else media_type)
-
-
-def sniff_type(data: bytes) -> str:
-    r"""The type of a file by its first bytes; "" if it is unknown.
-
-    >>> sniff_type(b"\xff\xd8\xff\xe0"), sniff_type(b"text")
-    ('image/jpeg', '')
-    """
-    matches = (kind for mark, start, kind in _SIGNATURES if data.startswith(mark, start))
-    return next(matches, "")
 
 
 def _from_mapping(kind: str, value: Mapping[str, Any], folder: Path) -> Media:

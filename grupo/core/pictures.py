@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
+from grupo.core.file_types import sniff_type
 from grupo.core.limits import IMAGE_PIXELS, JPEG_SCANS, VIDEO_FRAMES, VIDEO_PIXELS
 from grupo.util.errors import ConfigError
 from grupo.util.limits import Limit
 from grupo.util.optional_deps import optional_dependency
 
-SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
-    (b"\xff\xd8\xff", 0, "image/jpeg"),
-    (b"GIF8", 0, "image/gif"),
-    (b"BM", 0, "image/bmp"),
-    (b"WEBP", 8, "image/webp"),
-)
 _JPEG_SCAN = b"\xff\xda\0"  # its marker, and the first byte of the length of its header
 _GIF_HEADER = 13  # bytes before the table of colours
 _GIF_EXTENSION, _GIF_IMAGE = 0x21, 0x2C
@@ -33,8 +27,8 @@ def open_picture(data: bytes) -> Any:
         ConfigError: It has more pixels than `IMAGE_PIXELS` allows, or more scans than `JPEG_SCANS`.
         ValueError: The bytes are no PNG, JPEG, GIF, BMP or WebP file.
     """
-    media_type = next((t for mark, at, t in SIGNATURES if data.startswith(mark, at)), "")
-    if not media_type:
+    media_type = sniff_type(data)
+    if media_type not in _readers():
         raise ValueError("cannot identify the format of the image")
     if media_type == "image/jpeg":
         scans = data.count(_JPEG_SCAN)

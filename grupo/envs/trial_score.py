@@ -6,7 +6,6 @@ A wrong reward function is found at once, and not after the first evaluation and
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from grupo.core.component import walk
 from grupo.core.types import Response, Rollout, Task
@@ -75,4 +74,4 @@ def _made_up(task: Task) -> Rollout:
     text = str(answer) if isinstance(answer, str | int | float) else "1"
     items = tuple(text.encode(errors="replace"))
     response = Response(items, (-1.0,) * len(items), text=text, finish_reason="end")
-    return replace(Rollout(), turns=((task.prompt, response),))
+    return Rollout(((task.prompt, response),))

@@ -1,6 +1,5 @@
 """References in the files of a model to other files, models and code: none of them is followed."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from transformers.utils.hub import cached_file
 
 from grupo.util.errors import ConfigError
 from grupo.util.file_names import stays_inside
+from grupo.util.json_text import object_of_file
 
 INDEX_FILES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 # names of kernels and models on the hub, which transformers would download
@@ -41,7 +41,7 @@ def check_pipeline_references(path: str) -> None:
     Args:
         path: Folder of the pipeline.
     """
-    index = _read(Path(path) / "model_index.json")
+    index = object_of_file(Path(path) / "model_index.json")
     parts = {name: part for name, part in index.items() if isinstance(part, list)}
     for name, part in parts.items():
         if part[:1] and part[0] is not None and part[0] not in LIBRARIES:
@@ -55,7 +55,7 @@ def check_pipeline_references(path: str) -> None:
         if (Path(path) / name).is_dir():
             check_references(str(Path(path) / name))
     for file in sorted(Path(path).rglob("*.safetensors.index.json")):
-        for reference in _outside_shards(_read(file)):
+        for reference in _outside_shards(object_of_file(file)):
             raise ConfigError(
                 f"model: {path!r}: {file.name} refers to {str(reference)[:200]!r}, outside of the"
                 " model. Allowed: a model whose files name only each other."
@@ -110,13 +110,4 @@ def _settings(path: str, name: str) -> Mapping[str, Any]:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return _read(Path(file)) if file else {}
-
-
-def _read(file: Path) -> Mapping[str, Any]:
-    """The fields of a JSON file; none if it is malformed, which its reader reports."""
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return settings if isinstance(settings, dict) else {}
+    return object_of_file(Path(file)) if file else {}

@@ -21,7 +21,6 @@ from grupo.util.json_text import parse_json, read_limited
 PIPELINE = "pipeline.json"
 RECIPE = "recipe.json"  # of a run
 SUMMARY = "summary.json"  # of a stage that has ended
-MAX_ROUNDS = ROUNDS.maximum
 
 
 @dataclass(frozen=True)
@@ -112,12 +111,12 @@ def _stages_and_rounds(pipeline: Any, path: Path) -> tuple[Sequence[Mapping[str,
     """
     with suppress(KeyError, TypeError):
         stages, rounds = pipeline["stages"]["tuple"], pipeline["rounds"]
-        is_count = type(rounds) is int and 1 <= rounds <= MAX_ROUNDS
+        is_count = type(rounds) is int and 1 <= rounds <= ROUNDS.maximum
         if is_count and isinstance(stages, list) and all(map(_is_stage, stages)):
             return stages, rounds
     raise ConfigError(
         f"run: {path} describes no pipeline. Allowed: stages, each with a name that a folder can"
-        f" have, and 1 to {MAX_ROUNDS:,} rounds. Restore the original."
+        f" have, and 1 to {ROUNDS.maximum:,} rounds. Restore the original."
     )
 
 

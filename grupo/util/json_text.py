@@ -58,6 +58,15 @@ def read_limited(path: Path) -> str:
     return path.read_bytes().decode("utf-8")
 
 
+def object_of_file(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty if there is none, which the reader of the file reports."""
+    try:
+        value = json.loads(read_limited(path))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def check_depth(value: Any) -> None:
     """Raise `ValueError` if lists and mappings are nested deeper than `JSON_DEPTH`."""
     level = [value]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
+from grupo.core.file_types import sniff_type
 from grupo.core.media import Audio, Image, Video, media_of
-from grupo.core.media_values import as_media, sniff_type
+from grupo.core.media_values import as_media
 from grupo.util.errors import ConfigError
 
 

@@ -24,6 +24,7 @@ from tests.helpers.malformed_values import (
     MODEL_FILES,
     ROWS,
     VALID_LINES,
+    comparison_data,
 )
 
 MAX_MESSAGE = 5000  # characters on standard error: a message of the largest length, and a hint
@@ -145,17 +146,7 @@ def _mutated_recipe(rng: random.Random, recipe: Any) -> Case:
 
 
 def _mutated_comparison(rng: random.Random, recipe: Any) -> Case:
-    data = {
-        "format": 1,
-        "budget": {"steps": 2},
-        "seeds": [0],
-        "updates": {"function": "grupo.compare.update_budget:shared"},
-        "baseline": "a",
-        "metric": "sampled",
-        "recipes": {"a": recipe},
-        "task_sets": {},
-        "toy_models": {"tuple": []},
-    }
+    data = comparison_data(recipe)
     content = _json_text(_mutated_json(rng, data)).encode("utf-8", "surrogatepass")
     if rng.random() < 0.3:
         content = _mutated_bytes(rng, content)

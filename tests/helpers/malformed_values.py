@@ -131,3 +131,24 @@ HAND_MADE = (
     *((text,) for text in BAD_TEXTS),
     *((*COMPARE, "--seeds", text) for text in BAD_TEXTS),
 )
+
+
+def comparison_data(recipe: Any) -> dict[str, Any]:
+    """The manifest of a comparison of one recipe, as JSON data.
+
+    Args:
+        recipe: The recipe as JSON data.
+    """
+    return {
+        "format": 1,
+        "budget": {"steps": 2},
+        "seeds": [0],
+        "updates": {"function": "grupo.compare.update_budget:shared"},
+        "baseline": "a",
+        "metric": "sampled",
+        "recipes": {"a": recipe},
+        "task_sets": {},
+        "toy_models": {"tuple": []},
+        "controls": {"tuple": []},
+        "design": None,
+    }

@@ -1,4 +1,4 @@
-"""The end of a command whose output nobody reads any more."""
+"""The end of a command whose output is no longer read."""
 
 import os
 import subprocess

@@ -1,6 +1,5 @@
 """References in the files of a data set to files elsewhere: none of them is followed."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import yaml
 
 from grupo.util.errors import ConfigError
 from grupo.util.file_names import stays_inside
+from grupo.util.json_text import object_of_file
 
 CARD, CARD_SETTINGS = "README.md", ".huggingface.yaml"  # both may name the files of the data set
 HUB_FILES = "hf://datasets/"  # begins the address of a file of the hub
@@ -45,10 +45,10 @@ def check_saved(folder: Path) -> None:
     Args:
         folder: The folder of `save_to_disk`.
     """
-    splits = _list(_json(folder / "dataset_dict.json"), "splits")
+    splits = _list(object_of_file(folder / "dataset_dict.json"), "splits")
     _check_saved_names(folder, splits)
     for part in (folder, *(folder / split for split in splits)):
-        files = _list(_json(part / "state.json"), "_data_files")
+        files = _list(object_of_file(part / "state.json"), "_data_files")
         names = [file.get("filename") if isinstance(file, dict) else file for file in files]
         _check_saved_names(part, names)
 
@@ -94,13 +94,6 @@ def _card_settings(file: Path) -> Any:
         return {}  # which `datasets` reports
 
 
-def _json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}  # which `datasets` reports
-
-
-def _list(settings: Any, field: str) -> list[Any]:
-    value = settings.get(field) if isinstance(settings, dict) else None
+def _list(settings: Mapping[str, Any], field: str) -> list[Any]:
+    value = settings.get(field)
     return value if isinstance(value, list) else []

@@ -159,24 +159,26 @@ def test_no_process_of_a_sandbox_has_variables_of_this_one(running_processes):
 def _resources(folder):
     parents, name = cgroups.cgroup_parents(), f"{name_prefix()}*"
     cgroup_folders = [str(folder) for parent in parents for folder in parent.glob(name)]
-    # those without a name are of other tests, and may end meanwhile
-    threads = {x.name for x in threading.enumerate() if not x.name.startswith("Thread-")}
     return (
         sorted(os.listdir("/proc/self/fd")),
         sorted(os.listdir(folder)),
-        threads,
         [process.name for process in descendants()],
         cgroup_folders,
     )
 
 
+def _threads():
+    return {thread.name for thread in threading.enumerate()}
+
+
 @pytest.mark.usefixtures("backend")
 def test_a_lone_surrogate_starts_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = _resources(tmp_path)
+    before, threads = _resources(tmp_path), _threads()
     with pytest.raises(UnicodeEncodeError):
         SANDBOX.run(LONE_SURROGATE)
     assert _resources(tmp_path) == before
+    assert _threads() <= threads
     assert SANDBOX.run(LONE_SURROGATE.replace("\ud800", "a")) == "a"
 
 
@@ -204,8 +206,10 @@ def _soak(calls, folder):
 @pytest.mark.parametrize("calls", [200, pytest.param(5000, marks=pytest.mark.slow)])
 def test_many_runs_leave_nothing_behind(calls, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    threads = _threads()
     before, after = _soak(calls, tmp_path)
     assert after == before
+    assert _threads() <= threads  # those of other tests may end meanwhile
 
 
 def recipe(tool):

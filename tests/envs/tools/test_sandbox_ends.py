@@ -100,7 +100,7 @@ def name_of(folder):
 
 @pytest.fixture(params=["this user", "ordinary user"])
 def user(request):
-    """A user with whom bubblewrap works."""
+    """A user that can start bubblewrap."""
     if request.param == "ordinary user" and os.getuid() != 0:
         pytest.skip("only root can start a sandbox as another user")
     if request.param == "ordinary user" and (closed := closed_folder(ROOT / "grupo")):

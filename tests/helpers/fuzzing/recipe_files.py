@@ -19,6 +19,7 @@ from grupo.storage.pipeline_dirs import PIPELINE, pipeline_json, stage_folders
 from grupo.toy.quickstart import RECIPE
 from tests.helpers.fuzzing.target import Target, mutated
 from tests.helpers.fuzzing.values import changed, json_values
+from tests.helpers.malformed_values import comparison_data
 
 NOTATIONS = (
     *("Cosine(1e-5, 0)", "Lora(4)", "grpo(clip_eps=0.2)", "math:pi", "builtins:exec", "a.py:f"),
@@ -54,19 +55,7 @@ PIPELINE_DATA: dict[str, Any] = {
         {"type": "ExportStage", "name": "out", "start": "rl"},
     ],
 }
-COMPARISON_DATA: dict[str, Any] = {
-    "format": 1,
-    "budget": {"steps": 2},
-    "seeds": [0],
-    "updates": {"function": "grupo.compare.update_budget:shared"},
-    "baseline": "a",
-    "metric": "sampled",
-    "recipes": {"a": to_data(RECIPE)},
-    "task_sets": {},
-    "toy_models": {"tuple": []},
-    "controls": {"tuple": []},
-    "design": None,
-}
+COMPARISON_DATA = comparison_data(to_data(RECIPE))
 STAGE_DATA = {
     "component": "grupo.pipeline.stages:Stage",
     "name": "sft",
