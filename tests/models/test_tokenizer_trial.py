@@ -98,6 +98,7 @@ def test_any_error_of_a_chat_template_is_one_error(tmp_path, template):
 def test_a_process_with_a_lower_limit_of_memory_tries_files_too(tmp_path):
     folder = write_model(tmp_path / "model", VALID)
     program = tokenizer_trial.tokenizer_trial_program.__file__
-    command = f"ulimit -v 8000000; {sys.executable} -P {program} {folder}/tokenizer.json 60"
-    output = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True).stdout
+    trial = (sys.executable, "-P", program, f"{folder}/tokenizer.json", "60")
+    command = ["/bin/sh", "-c", 'ulimit -v 8000000; exec "$@"', "sh", *trial]
+    output = subprocess.run(command, capture_output=True, check=True).stdout
     assert output.splitlines()[-1] == b'{"problem": ""}'
