@@ -72,6 +72,13 @@ GENERATED_TASKS = Limit(
     "tasks",
     "an index of 8 bytes is held for each task; the same number of tasks as for rows",
 )
+REPLY_SIZE = Limit(
+    "a reply of a judge or of an MCP server at a URL",
+    16 * 2**20,
+    "bytes",
+    "it is read into memory whole and searched for secrets; judges reply with thousands of bytes,"
+    " tools with pictures of a few million",
+)
 GYM_SETTING = Limit(
     "a whole number among the settings of a reasoning-gym family",
     100_000,
@@ -137,6 +144,7 @@ LIMITS = (
     TASK_LINE_SIZE,
     TASK_ROWS,
     GENERATED_TASKS,
+    REPLY_SIZE,
     GYM_SETTING,
     FOLDER_FILES,
     STALENESS,

@@ -122,7 +122,8 @@ class Handler(BaseHTTPRequestHandler):
                 fake.num_running -= 1
 
     def respond(self, status: int, content: Any, headers: Mapping[str, str] = {}) -> None:
-        text = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        text = content if isinstance(content, bytes | str) else json.dumps(content)
+        text = text.encode() if isinstance(text, str) else text
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)

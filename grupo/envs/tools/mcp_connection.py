@@ -16,6 +16,7 @@ from grupo.util.errors import ConfigError
 from grupo.util.loader_errors import describe_error
 from grupo.util.optional_deps import optional_dependency
 from grupo.util.parent_death import ending_with_parent
+from grupo.util.reply_limit import UNCOMPRESSED, limit_reply
 
 START_SECONDS = 30.0  # in which a server must have started and listed its tools
 CLOSE_SECONDS = 5.0
@@ -173,8 +174,10 @@ class McpConnection:
         """The server as the SDK's client takes it."""
         if self.address.startswith(URL_PREFIXES):
             http: Any = import_module("mcp.client.streamable_http")
-            headers = dict(auth_headers(self.token_env))
-            client = await stack.enter_async_context(http.create_mcp_http_client(headers=headers))
+            headers = {**auth_headers(self.token_env), **UNCOMPRESSED}
+            client = http.create_mcp_http_client(headers=headers)
+            client.event_hooks = {"response": [limit_reply]}
+            await stack.enter_async_context(client)
             return http.streamable_http_client(self.address, http_client=client)
         command, *arguments = ending_with_parent(shlex.split(self.address))
         server = mcp.StdioServerParameters(

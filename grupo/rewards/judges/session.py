@@ -18,6 +18,7 @@ from grupo.rewards.judges.endpoint_settings import EndpointSettings
 from grupo.rewards.judges.reply_cache import CorruptReply, ReplyCache
 from grupo.rewards.judges.retries import RequestFailure, failure_of, retrying
 from grupo.util.json_text import parse_json
+from grupo.util.reply_limit import UNCOMPRESSED, limit_reply
 from grupo.util.secret_filter import without_secret
 from grupo.util.user_paths import parse_path
 
@@ -52,7 +53,10 @@ class ChatSession:
             base_url=endpoint.base_url,
             timeout=endpoint.time_limit,
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+            default_headers=UNCOMPRESSED,
+            http_client=openai.DefaultAsyncHttpxClient(
+                follow_redirects=False, event_hooks={"response": [limit_reply]}
+            ),
         )
         self.slots = asyncio.Semaphore(endpoint.max_concurrency)
         self.stopped = asyncio.Event()

@@ -9,6 +9,8 @@ pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
 from grupo.envs.tools import McpServer
 from grupo.envs.tools.mcp import connection_of
 from grupo.envs.tools.mcp_connection import McpToolError
+from grupo.util import reply_limit
+from grupo.util.limits import REPLY_SIZE, Limit
 from tests.helpers.http_serving import serving
 
 TOKEN = "tok-4fT9qLz81xVbWm0RkE"
@@ -83,3 +85,28 @@ def test_a_reply_that_is_none_is_not_written_to_the_terminal(body, kind, capfd, 
         connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
     for text in (str(raised.value), *capfd.readouterr(), caplog.text):
         assert TOKEN.lower() not in text.lower()
+
+
+def test_a_reply_beyond_the_limit_is_an_error(monkeypatch):
+    monkeypatch.setattr(reply_limit, "REPLY_SIZE", Limit("a reply", 10_000, "bytes", ""))
+
+    def reply(number):
+        content = [{"type": "text", "text": "x" * 10_000}]
+        return answer(number, {"content": content}), b"application/json"
+
+    with serving(answering({}, reply)) as (url, _):
+        with pytest.raises(McpToolError, match="too large: at most 10,000 bytes"):
+            tool_of(url)()
+        connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()
+
+
+def test_an_event_beyond_the_limit_is_an_error():
+    def reply(number):
+        content = [{"type": "text", "text": "x" * REPLY_SIZE.maximum}]
+        event = b"event: message\ndata: " + answer(number, {"content": content}) + b"\n\n"
+        return event, b"text/event-stream"
+
+    with serving(answering({}, reply)) as (url, _):
+        with pytest.raises(McpToolError, match="SSE stream"):
+            tool_of(url)()
+        connection_of(f"{url}/mcp", (), "GRUPO_TEST_TOKEN").close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gzip
 import json
 import re
 import socket
@@ -14,7 +15,9 @@ from grupo.core.serialization import to_data
 from grupo.core.usage import count_external_usage
 from grupo.rewards import ChatEndpoint
 from grupo.rewards.judges import ChatReply, JudgeError
+from grupo.util import reply_limit
 from grupo.util.errors import ConfigError
+from grupo.util.limits import Limit
 from tests.helpers.fake_judge import closes, completion, fails, hangs, returns, says
 
 QUESTION = ({"role": "user", "content": "Good?"},)
@@ -239,3 +242,22 @@ def test_tokens_have_a_cost_if_prices_are_stated(fake):
     fake.script = [says("very good")]
     _, usage = complete(fake.endpoint(prompt_price=2.0, completion_price=50.0))
     assert usage["judge_cost"] == pytest.approx((10 * 2.0 + 2 * 50.0) / 1e6)
+
+
+def test_a_reply_beyond_the_limit_is_an_error(fake, monkeypatch):
+    monkeypatch.setattr(reply_limit, "REPLY_SIZE", Limit("a reply", 10_000, "bytes", ""))
+    fake.script = [says("x" * 10_000), says("good")]
+    (reply,), _ = complete(fake.endpoint(retries=0))
+    assert isinstance(reply, JudgeError)
+    assert "the reply is too large: at most 10,000 bytes" in str(reply)
+    (reply,), _ = complete(fake.endpoint(retries=0))
+    assert reply.text == "good"
+
+
+def test_a_compressed_reply_is_refused_before_it_is_expanded(fake):
+    bomb = gzip.compress(bytes(1_000_000))
+    encoding = {"Content-Encoding": "gzip"}
+    fake.script = [lambda handler, body: handler.respond(200, bomb, encoding)]
+    (reply,), _ = complete(fake.endpoint(retries=0))
+    assert "the reply is compressed: 'gzip'" in str(reply)
+    assert fake.headers[0]["accept-encoding"] == "identity"
