@@ -61,6 +61,7 @@ def test_every_method_is_trained_on_every_task_set(several, folder):
         assert names <= ({"0", "1"} if run.task_set == "few" else set("012345"))
 
 
+@pytest.mark.slow
 def test_total_mean_is_the_mean_over_task_sets(folder):
     _, result = folder
     means = {(row.name, row.task_set): row.means["sampled"].value for row in result.rows}

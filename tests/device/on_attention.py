@@ -16,6 +16,8 @@ from tests.helpers.dense_flex_attention import plain_flex_attention
 from tests.helpers.fast_cases import fast_cases
 from tests.helpers.simulated_cuda.host_waits import HostWaits
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def forget_trials() -> None:

@@ -24,6 +24,8 @@ from tests.helpers.fast_cases import fast_cases
 from tests.helpers.recorded_graph import GraphRecorder
 from tests.helpers.simulated_cuda.host_waits import HostWaits
 
+pytestmark = pytest.mark.slow
+
 SAMPLINGS = (
     Sampling(),
     Sampling(temperature=0.6),
@@ -147,7 +149,6 @@ def test_weights_updated_in_place_are_used_by_captured_steps(folders):
 
 
 @torch.no_grad()
-@pytest.mark.slow
 def test_weights_in_other_places_are_captured_anew(folders):
     policy = make_policy(folders["llama"])
     recorder = GraphRecorder()
@@ -161,7 +162,6 @@ def test_weights_in_other_places_are_captured_anew(folders):
     assert recorder.num_captures == 2
 
 
-@pytest.mark.slow
 def test_other_sampling_is_captured_anew(policy):
     recorder = GraphRecorder()
     engine = make_engine(policy, StaticDecoding(CaptureSwitch(recorder)), eos_token_ids=())
@@ -172,7 +172,6 @@ def test_other_sampling_is_captured_anew(policy):
     assert recorder.num_captures == 2
 
 
-@pytest.mark.slow
 def test_with_autocast_steps_are_captured_in_each_batch(folders):
     policy = make_policy(folders["llama"], "bfloat16")
     recorder = GraphRecorder()

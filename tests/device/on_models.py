@@ -26,6 +26,8 @@ from tests.helpers.recurrent_model import RECURRENT, save_random_model
 from tests.helpers.tiny_lm import FAMILIES, TEMPLATE
 from tests.helpers.training_components import save_models
 
+pytestmark = pytest.mark.slow
+
 GPU = {"device": "cuda", "max_new_tokens": 6}
 
 
@@ -70,7 +72,6 @@ def test_a_model_in_memory_is_trained_on_the_gpu_of_the_policy(models, tmp_path)
     assert model.device == torch.device("cuda:0")
 
 
-@pytest.mark.slow
 def test_a_teacher_may_live_on_another_gpu(models, tmp_path):
     teacher = AuxModel("teacher", CausalLM(models, device="cuda:1", max_new_tokens=6))
     method = training_recipes.METHOD.replace(loss=Clip() + 0.5 * KL(other_policy="teacher"))
@@ -106,6 +107,5 @@ def test_a_judge_may_live_on_another_gpu(tmp_path: Path):
     assert 0 < reply.completion_tokens <= 8
 
 
-@pytest.mark.slow
 def test_the_speed_of_a_gpu_is_measured():
     assert measure_speed(torch.device("cuda"), torch.float32)

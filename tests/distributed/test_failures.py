@@ -43,7 +43,8 @@ def test_a_killed_rank_is_named_and_the_run_goes_on_with_the_same_bits(
         assert largest_difference(resumed.weights, uninterrupted.weights) == 0
 
 
-@pytest.mark.parametrize("point", fast_cases(1, ["step/accumulated:1", "step/tasks_drawn:2"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["step/accumulated:1", "step/tasks_drawn:2"])
 def test_a_rank_that_hangs_is_named_with_its_last_phase(rank_processes, tmp_path, point):
     results = signalled_run(rank_processes, tmp_path / "run", point, 1, signal="SIGSTOP")
     message = results[0]["error"]

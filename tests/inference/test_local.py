@@ -15,6 +15,7 @@ from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_policy import CausalPolicy
 from grupo.util.rng import derive_key, uniform
 from tests.helpers import tiny_lm
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.tiny_lm import ALPHABET, CONTEXT
 
 PROMPTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Hi", "Go on")
@@ -79,7 +80,7 @@ def test_reply_does_not_depend_on_the_order_of_requests(engine):
     assert [reply.tokens for reply in other] == [replies[i].tokens for i in order]
 
 
-@pytest.mark.parametrize("max_context_tokens", [1, 100, 400])
+@pytest.mark.parametrize("max_context_tokens", fast_cases(1, [100, 1, 400]))
 def test_reply_does_not_depend_on_the_size_of_a_batch(engine, max_context_tokens):
     local = replace(engine.local, limits=MemoryLimits(max_context_tokens))
     replies = replace(engine, local=local)(REQUESTS)

@@ -13,7 +13,6 @@ import pytest
 from grupo.methods.rae import rae
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
-from tests.helpers.fast_cases import fast_cases
 from tests.helpers.resource_use import (
     PER_STEP,
     excessive_growth,
@@ -69,17 +68,15 @@ def test_interned_strings_that_come_and_go_take_no_memory_after_the_resize(learn
     assert heap_kb() - before < 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make_object",
-    fast_cases(
-        1,
-        [
-            lambda: bytearray(4000),
-            lambda: [{} for _ in range(40)],
-            lambda: [0.5 + i for i in range(80)],
-            lambda: "".join(map(str, range(1200))),
-        ],
-    ),
+    [
+        lambda: bytearray(4000),
+        lambda: [{} for _ in range(40)],
+        lambda: [0.5 + i for i in range(80)],
+        lambda: "".join(map(str, range(1200))),
+    ],
     ids=["bytes", "dictionaries", "floats", "text"],
 )
 def test_an_object_of_4_kb_that_is_kept_at_each_step_is_detected(make_object, learner):

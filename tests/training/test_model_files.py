@@ -69,7 +69,7 @@ def test_a_recipe_keeps_the_name_and_a_run_the_checksum(run, recipe):
     assert RunFolder.open(run).recipe == recipe
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("use", fast_cases(1, USES))
 def test_a_run_is_not_used_with_another_file(run, use):
     original = Path("x.gguf").read_bytes()
     write_gguf(Path("x.gguf"), tiny_model(seed=1))

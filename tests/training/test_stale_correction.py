@@ -105,6 +105,7 @@ def corrections(run) -> list[float]:
     return [record[name] for record in journal for name in names]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_correction_of_its_recipe(model, tmp_path):
     stale = recipe("async", model).replace(stale_correction=BOUNDED, max_steps=4, save_every=2)
     run_training(stale, tmp_path / "whole")

@@ -21,7 +21,6 @@ from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
 from grupo.training.trainer import resume_training, run_training
 from tests.helpers import vision_families
-from tests.helpers.fast_cases import fast_cases
 from tests.helpers.media_prompts import random_media
 from tests.helpers.run_outcomes import differences, outcome
 
@@ -68,17 +67,15 @@ def recipe_of(folder: Path, **fields: Any) -> Recipe:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "fields"),
-    fast_cases(
-        1,
-        [
-            ("llava", {}),
-            ("llava", {"train_projector": True, "train_tower": True}),
-            ("qwen3_vl", {}),
-            ("qwen2_vl", {"lora": Lora(4)}),
-        ],
-    ),
+    [
+        ("llava", {}),
+        ("llava", {"train_projector": True, "train_tower": True}),
+        ("qwen3_vl", {}),
+        ("qwen2_vl", {"lora": Lora(4)}),
+    ],
     ids=["llava", "llava-all", "qwen3-vl", "qwen2-vl-lora"],
 )
 def test_an_interrupted_run_on_pictures_ends_with_the_same_bits(family, fields, tmp_path: Path):

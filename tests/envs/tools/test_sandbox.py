@@ -203,7 +203,7 @@ def _soak(calls, folder):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("calls", [200, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [50, pytest.param(5000, marks=pytest.mark.slow)])
 def test_many_runs_leave_nothing_behind(calls, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     threads = _threads()

@@ -13,6 +13,7 @@ from grupo.envs.tools import Sandbox
 from grupo.envs.tools.backends import Bubblewrap
 from grupo.envs.tools.backends.cgroups import cgroup_parents
 from grupo.util.errors import ConfigError
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.paths import CHILD_ENV, ROOT
 from tests.helpers.processes import descendants, is_running, wait_until
 from tests.helpers.sandbox_attacks.host import as_user, closed_folder
@@ -98,7 +99,7 @@ def name_of(folder):
         return ""
 
 
-@pytest.fixture(params=["this user", "ordinary user"])
+@pytest.fixture(params=fast_cases({"ordinary user"}, ["this user", "ordinary user"]))
 def user(request):
     """A user that can start bubblewrap."""
     if request.param == "ordinary user" and os.getuid() != 0:
@@ -112,7 +113,7 @@ def user(request):
     return request.param
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("end", fast_cases(1, [signal.SIGKILL, signal.SIGTERM]))
 def test_no_process_and_no_cgroup_of_a_sandbox_is_left(user, end):
     with python_program(SLEEP, user) as parent:
         wait_until(lambda: len(programs_of(parent.pid, "bwrap")) >= 2, 60)
@@ -156,7 +157,7 @@ def test_no_container_is_left(tmp_path):
     assert f"--name=grupo-{parent.pid}-" in lines[0]
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", fast_cases(1, ENDS))
 def test_no_mcp_server_is_left(tmp_path, end):
     pytest.importorskip("mcp", reason="the MCP SDK is not installed: grupo[mcp]")
     pid_file = tmp_path / "pid"

@@ -129,7 +129,9 @@ Change = Callable[[CausalPolicy, Batch], Any]
         another_engine_samples,
     ],
 )
-@pytest.mark.parametrize("make_policy", [policy_of, adapted_policy], ids=["full", "adapters"])
+@pytest.mark.parametrize(
+    "make_policy", fast_cases(1, [policy_of, adapted_policy]), ids=["full", "adapters"]
+)
 def test_outdated_activations_are_recomputed(folders, make_policy, change: Change):
     policy = make_policy(folders["llama"])
     batch = sampled_batch(policy, turns=2)

@@ -18,6 +18,7 @@ from grupo.kernels.packing.block_attention import (
     ReferenceKernel,
 )
 from grupo.kernels.packing.tree_attention import TreeAttention
+from tests.helpers.fast_cases import fast_cases
 from tests.helpers.packed_rows import Rows, pack_rows, reference_attention, row_indices
 
 # a prompt, two continuations, answers to both; a row that ends early; a row without shared tokens
@@ -41,7 +42,7 @@ CONFIGS = {
 }
 
 
-@pytest.fixture(params=["c", "torch"], scope="module", autouse=True)
+@pytest.fixture(params=fast_cases(1, ["c", "torch"]), scope="module", autouse=True)
 def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
     """One C call, and block after block with torch."""
     assert (

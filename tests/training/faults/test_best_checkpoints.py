@@ -50,6 +50,7 @@ def test_the_best_the_last_and_a_given_checkpoint_are_loaded(run):
         load_checkpoint(run, recipe, "first")
 
 
+@pytest.mark.slow
 def test_a_damaged_best_checkpoint_is_not_replaced_by_another_one(run):
     recipe = RunFolder.open(run).recipe
     (best,) = summary(run)["best_steps"]
