@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from grupo.catalogue.inert_ratios import inert_ratio_sentence
 from grupo.cli.chosen_defaults import ChosenRecipe
 from grupo.config.defaults import TaskLengths
 from grupo.config.evaluation_choice import half_width
@@ -69,7 +70,15 @@ def dry_run_lines(chosen: ChosenRecipe) -> Iterator[str]:
         if note:
             yield note
     yield from task_notes(recipe, tasks, eval_tasks)
+    yield from method_notes(recipe)
     yield from cost_lines(recipe, chosen.lengths)
+
+
+def method_notes(recipe: Recipe) -> Iterator[str]:
+    """A note if the update plan leaves every ratio at 1 in a loss that treats ratios."""
+    sentence = inert_ratio_sentence(recipe.method)
+    if sentence and not recipe.max_staleness:
+        yield f"method: {sentence[0].lower()}{sentence[1:]}."
 
 
 def _memory_line(work: RunWork, device: torch.device) -> str:

@@ -216,7 +216,7 @@ def _run_folder(run: str, resume_if_exists: bool) -> tuple[Path, bool]:
 
 
 def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -> None:
-    from grupo.cli.cost_lines import cost_lines
+    from grupo.cli.cost_lines import cost_lines, method_notes
     from grupo.cli.displays import ensure_toy_model
     from grupo.distributed.exchange import exchange_json
     from grupo.distributed.start import launched_ranks
@@ -236,8 +236,9 @@ def _train_new_run(chosen: "ChosenRecipe", folder: Path, callback: "Callback") -
     with _resume_hint(folder):
         trainer = create_trainer(recipe, folder, callback, ranks)
         with trainer.lock:
-            for line in cost_lines(recipe, chosen.lengths) if is_rank_0() else ():
-                print_line(line)
+            if is_rank_0():
+                for line in (*method_notes(recipe), *cost_lines(recipe, chosen.lengths)):
+                    print_line(line)
             summary = trainer()
         _print_summary(folder, summary)
 

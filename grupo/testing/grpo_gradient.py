@@ -75,17 +75,13 @@ def has_equal_gradients(method: Method, other: Method, *, matched_engine: bool =
         other: The second method; its update plan makes as many updates.
         matched_engine: The inference engine's log-probs are the trainer's; otherwise they differ.
     """
-    pairs = gradient_pairs(method, other, matched_engine=matched_engine)
+    pairs = _gradient_pairs(method, other, matched_engine=matched_engine)
     return all((a - b).abs().max().item() <= TOLERANCE for a, b in pairs)
 
 
-def gradient_pairs(
-    method: Method, other: Method, *, matched_engine: bool = False
+def _gradient_pairs(
+    method: Method, other: Method, *, matched_engine: bool
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The gradients of both methods in each update of a step, on several batches.
-
-    Arguments as of `has_equal_gradients`.
-    """
     signals = method.requires.all_signals | other.requires.all_signals
     terms = sorted(method.requires.reward_terms | other.requires.reward_terms)
     for make_batch, seed in product((rich_batch, _binary_batch), SEEDS):
