@@ -29,7 +29,7 @@ def dry_run(grupo, folder: Path, *arguments: str) -> dict[str, str]:
     code, out, err = grupo("recipe.py", "--dry-run", *arguments)
     assert code == 0
     estimates = [f"{name}, estimated" for name in ("memory", "time", "evaluation")]
-    messages = ("No tasks are held out", *estimates)
+    messages = ("No tasks are held out", "method: ", *estimates)
     assert all(line.startswith(messages) for line in err.splitlines()), err
     (folder / "shown.toml").write_text(out)
     recipe = load_recipe_file(folder / "shown.toml")
