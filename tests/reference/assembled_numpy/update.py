@@ -1,0 +1,89 @@
+"""What a reference states about a method, and the table of all references."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tests.reference.assembled_numpy.case import Case, CaseOptions
+
+Array = np.ndarray
+Loss = Callable[[Case, Mapping[str, Array]], complex]
+
+
+@dataclass(frozen=True)
+class Update:
+    """The update of a step.
+
+    Args:
+        advantage: Advantage of each rollout (n,) or action (n, T), of the n kept rollouts in their
+            order; None if the loss reads none.
+        loss: The loss of a minibatch: `(batch, pi) -> number`, with `batch.advantage` of shape
+            (n, T), and `pi["logp"]`. An average over the minibatch is part of it.
+        epochs: Passes over the batch in a step.
+        minibatches: Updates in a pass.
+        kept: True for each rollout that is trained on (N,); None keeps all of them.
+    """
+
+    advantage: Array | None
+    loss: Loss
+    epochs: int = 1
+    minibatches: int = 1
+    kept: Array | None = None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The reference of a method.
+
+    Args:
+        update: Computes the update from a case.
+        source: What it was written from.
+        options: How its case differs from the usual one.
+        code: The method, such as "dapo(max_length=6, overlong_buffer=3)"; "" is the example of
+            its record.
+        value_differs: Why the value of the loss, unlike its gradient, is a matter of convention;
+            "" where it is compared.
+        disputed: Where method and source disagree, in a sentence; "" if they agree.
+    """
+
+    update: Callable[[Case], Update]
+    source: str
+    options: CaseOptions
+    code: str = ""
+    value_differs: str = ""
+    disputed: str = ""
+
+
+REFERENCES: dict[str, Reference] = {}
+
+
+def reference(
+    name: str,
+    source: str,
+    *,
+    code: str = "",
+    value_differs: str = "",
+    disputed: str = "",
+    **options: object,
+) -> Callable[[Callable[[Case], Update]], Callable[[Case], Update]]:
+    """Registers a function `case -> Update` as the reference of a method.
+
+    Args:
+        name: The method.
+        source: What the function was written from: equations, or repository and file.
+        code: The method with other arguments than in the example of its record.
+        value_differs: Why the value of the loss is not compared.
+        disputed: Where method and source disagree.
+        options: Fields of `CaseOptions`.
+    """
+
+    def register(update: Callable[[Case], Update]) -> Callable[[Case], Update]:
+        if name in REFERENCES:
+            raise ValueError(f"{name} has two references")
+        REFERENCES[name] = Reference(
+            update, source, replace(CaseOptions(), **options), code, value_differs, disputed
+        )
+        return update
+
+    return register
