@@ -1,0 +1,393 @@
+"""Methods that imitate demonstrations, own correct answers or a teacher."""
+
+import numpy as np
+
+from tests.reference.assembled_numpy.case import Case
+from tests.reference.assembled_numpy.formulas import (
+    clip,
+    clipped_surrogate,
+    group_mean,
+    group_std,
+    maximum,
+    mean_of_row_means,
+    stop_gradient,
+    token_mean,
+    z_score,
+)
+from tests.reference.assembled_numpy.update import Update, reference
+
+Array = np.ndarray
+
+# the signal "sampled" without single forced actions in sampled rows
+WHOLE_DEMONSTRATIONS = [[float(row % 5 != 1)] * 7 for row in range(15)]
+
+
+def demonstrated(case: Case) -> Array:
+    """True at the actions that were given and not sampled (n, T)."""
+    return case.mask & (case.signals["sampled"] == 0)
+
+
+def is_demonstration(case: Case) -> Array:
+    """True for the rows of which no action was sampled (n,)."""
+    return ~(case.mask & (case.signals["sampled"] == 1)).any(1)
+
+
+def sampled_only(score, case: Case) -> Array:
+    """An advantage over the sampled rollouts of each group; 1 for demonstrations (n,)."""
+    own = ~is_demonstration(case)
+    advantage = np.ones(len(case.reward))
+    advantage[own] = score(case.reward[own], case.group[own])
+    return advantage
+
+
+def mean_where(x: Array, mask: Array) -> complex:
+    """The mean over the actions in `mask`, 0 if there is none."""
+    return (x * mask).sum() / max(mask.sum(), 1)
+
+
+def row_mean_where(x: Array, mask: Array) -> complex:
+    """The mean over the rows with an action in `mask` of each row's mean over those actions."""
+    rows = mask.any(1)
+    return mean_of_row_means(x[rows], mask[rows])
+
+
+def ppo(batch: Case, pi, low: float = 0.2, high: float = 0.2) -> Array:
+    """The clipped surrogate of each action."""
+    ratio = np.exp(pi["logp"] - batch.old_logp)
+    return clipped_surrogate(ratio, batch.advantage, low, high)
+
+
+@reference(
+    "ahpo",
+    "arXiv:2510.08540: L = xi L_off + L_on, from memory of the paper",
+    terms={"correct": [1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0]},
+    signals={"sampled": WHOLE_DEMONSTRATIONS},
+)
+def ahpo(case: Case) -> Update:
+    own = ~is_demonstration(case)
+    correct = case.terms["correct"] * own
+    fails = np.array([correct[case.group == g].sum() < 1 for g in case.group])
+
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        on = row_mean_where(ppo(batch, pi), batch.mask & ~given)
+        return on + row_mean_where(-pi["logp"] * fails[:, None], given)
+
+    advantage = np.where(own, sampled_only(z_score, case), fails)
+    return Update(advantage, loss)
+
+
+@reference(
+    "amft",
+    "TSYJ-He/AMFT: src/trainer/amft_trainer.py, src/trainer/ppo_loss.py, configs/main_config.yaml",
+)
+def amft(case: Case) -> Update:
+    own = ~is_demonstration(case)
+    tokens = np.repeat(case.reward[own], case.lengths[own])
+    whitened = (case.reward - tokens.mean()) / np.sqrt(tokens.var(ddof=1) + 1e-8)
+    advantage = np.where(own, whitened, 1)
+
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        rl = mean_where(ppo(batch, pi) - 0.01 * pi["entropy"], batch.mask & ~given)
+        return 0.2 * rl + 0.8 * mean_where(-pi["logp"], given)
+
+    return Update(advantage, loss)
+
+
+def shaped(logp: Array) -> Array:
+    """f(p) = p / (p + 0.1), which LUFFY calls policy shaping."""
+    p = np.exp(logp)
+    return p / (p + 0.1)
+
+
+@reference(
+    "ampo",
+    "SII-Enigma/AMPO: ampo/verl/verl/adaptive_mix_src/mix_core_alg.py and mix_actor.py,"
+    " exp_scripts/train_ampo.sh",
+    disputed="The release's entropy is a mean over tokens (mix_actor.py, update_policy: agg_loss of"
+    ' the entropy with loss_agg_mode, which train_ampo.sh sets to "token-mean"); the method divides'
+    " its sum over a row by max_length, as it does the policy's loss.",
+)
+def ampo(case: Case) -> Update:
+    def loss(batch, pi):
+        off = -batch.advantage * shaped(pi["logp"])
+        policy = np.where(demonstrated(batch), off, ppo(batch, pi))
+        sums = (policy * batch.mask).sum(1)
+        return np.mean(sums) / 64 - 0.001 * token_mean(pi["entropy"], batch.mask)
+
+    return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=2)
+
+
+@reference(
+    "cgpo_crraft",
+    "arXiv:2409.20370, eq. 18; huggingface/trl, pull request 2190, trl/trainer/cgpo_trainer.py",
+    code="cgpo_crraft(max_kl=0.3)",
+    terms={"feasible": "binary", "baseline": "real"},
+)
+def cgpo_crraft(case: Case) -> Update:
+    kl = ((case.old_logp - case.signals["logp@ref"]) * case.mask).sum(1)
+    calibrated = 1 / (1 + np.exp(-(case.reward - case.terms["baseline"])))
+    score = calibrated * case.terms["feasible"] * (kl <= 0.3)
+    weight = np.zeros(len(score))
+    for g in np.unique(case.group):
+        best = np.argmax(np.where(case.group == g, score, -1))
+        weight[best] = score[best]
+
+    def loss(batch, pi):
+        # the draft divides by the number of groups with such an answer, not by that of all rows
+        return np.mean(-(batch.advantage * pi["logp"] * batch.mask).sum(1))
+
+    return Update(weight, loss)
+
+
+@reference(
+    "chord_mu",
+    "modelscope/Trinity-RFT: trinity/algorithm/policy_loss_fn/chord_policy_loss.py",
+    progress=0.25,
+)
+def chord_mu(case: Case) -> Update:
+    mu = 0.05 + (0.9 - 0.05) * 0.5 * (1 + np.cos(np.pi * 0.25))
+
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        rl = mean_where(ppo(batch, pi), batch.mask & ~given)
+        return (1 - mu) * rl + mu * mean_where(-pi["logp"], given)
+
+    return Update(sampled_only(z_score, case), loss)
+
+
+@reference(
+    "chord_phi",
+    "modelscope/Trinity-RFT: trinity/algorithm/policy_loss_fn/chord_policy_loss.py",
+    signals={"sampled": WHOLE_DEMONSTRATIONS},
+)
+def chord_phi(case: Case) -> Update:
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        p = stop_gradient(np.exp(pi["logp"]))
+        rl = mean_where(ppo(batch, pi), batch.mask & ~given)
+        return 0.9 * rl + 0.1 * mean_where(-p * (1 - p) * pi["logp"], given)
+
+    return Update(sampled_only(z_score, case), loss)
+
+
+@reference("cog_rethinker", "arXiv:2510.15979, abstract; DAPO's surrogate, arXiv:2503.14476, eq. 8")
+def cog_rethinker(case: Case) -> Update:
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        rl = mean_where(ppo(batch, pi, 0.2, 0.28), batch.mask & ~given)
+        return rl + 0.1 * mean_where(-pi["logp"], given)
+
+    # groups without spread are kept for their copies, which rollouts of this case do not name
+    kept = group_std(case.reward, case.group) > 0
+    return Update(sampled_only(z_score, case.select(kept)), loss, kept=kept)
+
+
+@reference("dft", "arXiv:2508.05629; yongliang-wu/DFT: verl/verl/trainer/fsdp_dft_trainer.py")
+def dft(case: Case) -> Update:
+    def loss(batch, pi):
+        return token_mean(-stop_gradient(np.exp(pi["logp"])) * pi["logp"], batch.mask)
+
+    return Update(None, loss)
+
+
+@reference("expo_self_explanation", "arXiv:2507.02834, from memory of the paper")
+def expo_self_explanation(case: Case) -> Update:
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        rl = row_mean_where(ppo(batch, pi), batch.mask & ~given)
+        return rl + 0.05 * row_mean_where(-pi["logp"], given)
+
+    return Update(sampled_only(z_score, case), loss)
+
+
+@reference(
+    "g_opd",
+    "RUCBM/G-OPD: verl/verl/workers/actor/dp_actor.py, branch only_reverse_kl_advantages",
+)
+def g_opd(case: Case) -> Update:
+    base = case.signals["logp@ref"]
+    gain = case.signals["logp@teacher"] - base
+    advantage = 1.25 * gain - (case.old_logp - base)
+
+    def loss(batch, pi):
+        return token_mean(ppo(batch, pi), batch.mask)
+
+    return Update(advantage, loss)
+
+
+@reference("gkd", "arXiv:2306.13649, eq. 1 (mean over the answer) and algorithm 1 with lambda 1")
+def gkd(case: Case) -> Update:
+    def loss(batch, pi):
+        return mean_of_row_means(pi["jsd@teacher"], batch.mask)
+
+    return Update(None, loss)
+
+
+@reference(
+    "grao",
+    "arXiv:2508.07750, eq. 2 to 4",
+    groups=(5, 5, 5),
+    signals={"sampled": WHOLE_DEMONSTRATIONS},
+)
+def grao(case: Case) -> Update:
+    def loss(batch, pi):
+        spread = group_std(batch.reward, batch.group, ddof=0) + 1e-6
+        a = (batch.reward - group_mean(batch.reward, batch.group)) / spread
+        likelihood = (pi["logp"] * batch.mask).sum(1) / batch.mask.sum(1)
+        given = is_demonstration(batch)
+        objectives = []
+        for g in np.unique(batch.group):
+            own = (batch.group == g) & ~given
+            y = np.flatnonzero((batch.group == g) & given)[0]
+            exploration = np.mean(a[own] * likelihood[own])
+            alignment = np.mean(a[own] * (likelihood[own] - likelihood[y]))
+            objectives.append(exploration + 0.5 * a[y] * likelihood[y] + 0.5 * alignment)
+        return -np.mean(objectives)
+
+    return Update(None, loss)
+
+
+@reference(
+    "hpt",
+    "TsinghuaC3I/Unify-Post-Training: exp_scripts/train.sh, hpt/verl/verl/mix_src/mix_trainer.py"
+    " and mix_actor.py",
+    terms={"correct": [1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0]},
+)
+def hpt(case: Case) -> Update:
+    # The rollouts of this case do not name the demonstrations. So each group is solved, as its
+    # demonstrations count as rollouts, or it is dropped, as it has nothing to imitate.
+    kept = group_mean(case.terms["correct"], case.group) > 0
+
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        rl = mean_where(ppo(batch, pi), batch.mask & ~given)
+        return rl + mean_where(-pi["logp"], given)
+
+    advantage = sampled_only(lambda r, g: r - group_mean(r, g), case.select(kept))
+    return Update(advantage, loss, minibatches=2, kept=kept)
+
+
+@reference("kdrl", "arXiv:2506.02208: GRPO with k2 of the reverse KL, from memory of the paper")
+def kdrl(case: Case) -> Update:
+    def loss(batch, pi):
+        k2 = (batch.signals["logp@teacher"] - pi["logp"]) ** 2 / 2
+        return token_mean(ppo(batch, pi) + 0.003 * k2, batch.mask)
+
+    return Update(z_score(case.reward, case.group), loss)
+
+
+@reference(
+    "luffy",
+    "arXiv:2504.14945; ElliottYan/LUFFY: exp_scripts/train.sh, luffy/verl/verl/mix_src",
+)
+def luffy(case: Case) -> Update:
+    def loss(batch, pi):
+        off = -batch.advantage * shaped(pi["logp"])
+        policy = np.where(demonstrated(batch), off, ppo(batch, pi))
+        return np.mean((policy * batch.mask).sum(1)) / 64
+
+    return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=2)
+
+
+@reference("nft", "NVlabs/NFT: dp_actor.py, train_7B.sh", reward="binary")
+def nft(case: Case) -> Update:
+    rate = group_mean(case.reward, case.group)
+    kept = (rate > 0) & (rate < 1)
+
+    def loss(batch, pi):
+        p = np.clip(group_mean(batch.reward, batch.group), 0.02, 0.98)[:, None]
+        ratio = np.exp(pi["logp"] - batch.old_logp)
+        implicit = (1 - p * ratio) / (1 - p)
+        straight_through = implicit + stop_gradient(maximum(implicit, 1.0) - implicit)
+        correct = batch.reward[:, None]
+        nll = -correct * np.log(ratio) - (1 - correct) * np.log(straight_through)
+        return np.mean((nll * (1 - p) * batch.mask).sum(1)) / 1000
+
+    return Update(None, loss, minibatches=16, kept=kept)
+
+
+@reference(
+    "opd",
+    "thinking-machines-lab/tinker-cookbook: tinker_cookbook/distillation/train_on_policy.py",
+)
+def opd(case: Case) -> Update:
+    def loss(batch, pi):
+        return token_mean(-batch.advantage * pi["logp"], batch.mask)
+
+    return Update(case.signals["logp@teacher"] - case.old_logp, loss)
+
+
+@reference("pdr", "arXiv:2510.01123, from memory of the paper; CISPO, arXiv:2506.13585, eq. 4")
+def pdr(case: Case) -> Update:
+    def loss(batch, pi):
+        # the NLL is a mean over the correct rollouts of each group
+        weight = stop_gradient(clip(np.exp(pi["logp"] - batch.old_logp), 0.0, 1.2))
+        correct = batch.reward > 0.5
+        per_group = correct / np.maximum(group_mean(correct, batch.group), 1e-9)
+        objective = (weight * batch.advantage + 0.1 * per_group[:, None]) * pi["logp"]
+        return mean_of_row_means(-objective, batch.mask)
+
+    return Update(z_score(case.reward, case.group), loss)
+
+
+@reference("rft", "arXiv:2203.14465, algorithm 1", terms={"correct": "binary"})
+def rft(case: Case) -> Update:
+    def loss(batch, pi):
+        return token_mean(-pi["logp"], batch.mask)
+
+    return Update(None, loss, kept=case.terms["correct"] > 0.5)
+
+
+@reference("sft", "arXiv:2203.02155, section 3.5; TRL's SFTTrainer")
+def sft(case: Case) -> Update:
+    def loss(batch, pi):
+        return token_mean(-pi["logp"], batch.mask)
+
+    return Update(None, loss)
+
+
+@reference(
+    "srft",
+    "arXiv:2506.19767, eq. 7 to 13, without clip and with pi_beta = 1 (section 4.1);"
+    " TsinghuaC3I/Unify-Post-Training: hpt/verl/verl/mix_src/mix_core_alg.py"
+    " (compute_token_on_off_policy_srft_loss) and mix_actor.py",
+    terms={"correct": "binary"},
+)
+def srft(case: Case) -> Update:
+    def loss(batch, pi):
+        given = demonstrated(batch)
+        entropy = stop_gradient((pi["entropy"] * batch.mask).sum(1) / batch.mask.sum(1))[:, None]
+        logp = pi["logp"]
+        imitation = -0.5 * np.exp(-entropy) * logp - batch.advantage * np.exp(logp)
+        correct = batch.terms["correct"][:, None] == 1
+        exploration = -np.where(correct, 0.1 * np.exp(entropy), -1.0) * logp
+        return mean_where(imitation, given) + mean_where(exploration, batch.mask & ~given)
+
+    sign = np.where(case.terms["correct"] == 1, 1, -1)
+    advantage = np.where(is_demonstration(case), z_score(case.reward, case.group), sign)
+    return Update(advantage, loss, minibatches=2)
+
+
+@reference(
+    "srpo",
+    "arXiv:2604.02288, section 3.1 to 3.3; lasgroup/SDPO: verl/trainer/ppo/core_algos.py and"
+    " verl/trainer/config/sdpo.yaml (is_clip)",
+    terms={"correct": [0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0]},
+    disputed="Section 3.3 divides the sum of both branches by the number of all routed tokens and"
+    " has no mixing weight; the method adds a mean over the tokens of GRPO and a mean over the"
+    " distilled tokens.",
+)
+def srpo(case: Case) -> Update:
+    def loss(batch, pi):
+        correct = batch.terms["correct"] == 1
+        has_teacher = group_mean(correct, batch.group) > 0
+        distilled = batch.mask & (~correct & has_teacher)[:, None]
+        weight = np.exp(-batch.signals["entropy@hinted"])
+        weight = weight / mean_where(weight, distilled)
+        ratio = stop_gradient(np.minimum(np.exp(pi["logp"] - batch.old_logp), 2.0))
+        distillation = weight * ratio * pi["jsd@hinted"]
+        return token_mean(np.where(distilled, distillation, ppo(batch, pi)), batch.mask)
+
+    return Update(z_score(case.reward, case.group), loss)

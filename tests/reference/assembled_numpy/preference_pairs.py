@@ -1,0 +1,387 @@
+"""Methods that learn from pairs of a better and a worse answer, or from the ranks of a group."""
+
+import numpy as np
+
+from tests.reference.assembled_numpy.case import Case
+from tests.reference.assembled_numpy.formulas import (
+    clipped_surrogate,
+    maximum,
+    mean_of_row_means,
+    stop_gradient,
+    z_score,
+)
+from tests.reference.assembled_numpy.update import Update, reference
+
+PAIRS = {"groups": (2,) * 8, "reward": (1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0)}
+
+
+def log_sigmoid(x):
+    return -np.log(1 + np.exp(-x))
+
+
+def total(x, mask):
+    """The sum over each row's actions."""
+    return (x * mask).sum(1)
+
+
+def pair_rows(batch):
+    """The rows of the best and of the worst rollout of each group with different rewards."""
+    best, worst = [], []
+    for g in np.unique(batch.group):
+        rows = np.flatnonzero(batch.group == g)
+        if batch.reward[rows].max() > batch.reward[rows].min():
+            best.append(rows[np.argmax(batch.reward[rows])])
+            worst.append(rows[np.argmin(batch.reward[rows])])
+    return np.array(best), np.array(worst)
+
+
+def log_ratio(batch, pi):
+    """h, the log-ratio of each answer to the reference policy."""
+    return total(pi["logp"] - batch.signals["logp@ref"], batch.mask)
+
+
+def mean_logp(batch, pi):
+    """Log-likelihood of each answer per token."""
+    return total(pi["logp"], batch.mask) / batch.lengths
+
+
+def pair_loss(score, link):
+    """The update whose loss is the mean of link(score(chosen) - score(rejected)) over the pairs."""
+
+    def loss(batch, pi):
+        chosen, rejected = pair_rows(batch)
+        scores = score(batch, pi)
+        return np.mean(link(scores[chosen] - scores[rejected]))
+
+    return Update(None, loss)
+
+
+@reference("dpo", "arXiv:2305.18290, eq. 7", **PAIRS)
+def dpo(case: Case) -> Update:
+    return pair_loss(log_ratio, lambda z: -log_sigmoid(0.1 * z))
+
+
+@reference("cdpo", "Mitchell's note, eq. 3, from memory", **PAIRS)
+def cdpo(case: Case) -> Update:
+    return pair_loss(log_ratio, lambda z: -0.9 * log_sigmoid(0.1 * z) - 0.1 * log_sigmoid(-0.1 * z))
+
+
+@reference("robust_dpo", "arXiv:2403.00409, eq. 9, from memory", **PAIRS)
+def robust_dpo(case: Case) -> Update:
+    e = 0.1
+
+    def link(z):
+        right, flipped = -log_sigmoid(0.1 * z), -log_sigmoid(-0.1 * z)
+        return ((1 - e) * right - e * flipped) / (1 - 2 * e)
+
+    return pair_loss(log_ratio, link)
+
+
+@reference("hinge", "arXiv:2309.06657, the hinge-norm loss", code="hinge(gamma=1.0)", **PAIRS)
+def hinge(case: Case) -> Update:
+    return pair_loss(log_ratio, lambda z: maximum(1 - 1.0 * z, 0.0))
+
+
+@reference("ipo", "arXiv:2310.12036, eq. 17, with means over tokens", **PAIRS)
+def ipo(case: Case) -> Update:
+    def score(batch, pi):
+        return log_ratio(batch, pi) / batch.lengths
+
+    return pair_loss(score, lambda z: (z - 1 / (2 * 0.1)) ** 2)
+
+
+@reference("ln_dpo", "arXiv:2407.15229, from memory", **PAIRS)
+def ln_dpo(case: Case) -> Update:
+    def score(batch, pi):
+        return log_ratio(batch, pi) / batch.lengths
+
+    return pair_loss(score, lambda z: -log_sigmoid(5.0 * z))
+
+
+@reference("simpo", "arXiv:2405.14734, eq. 6", **PAIRS)
+def simpo(case: Case) -> Update:
+    beta, gamma = 2.0, 1.0
+    return pair_loss(mean_logp, lambda z: -log_sigmoid(beta * z - gamma))
+
+
+@reference("orpo", "arXiv:2403.07691, eq. 3 to 7", **PAIRS)
+def orpo(case: Case) -> Update:
+    def loss(batch, pi):
+        chosen, rejected = pair_rows(batch)
+        m = mean_logp(batch, pi)
+        log_odds = m - np.log(1 - np.exp(m))
+        odds_ratio = -log_sigmoid(log_odds[chosen] - log_odds[rejected])
+        return np.mean(-m[chosen] + 0.1 * odds_ratio)
+
+    return Update(None, loss)
+
+
+@reference("nca", "arXiv:2402.05369, the loss for pairs; TRL, dpo_trainer.py, 'nca_pair'", **PAIRS)
+def nca(case: Case) -> Update:
+    def loss(batch, pi):
+        chosen, rejected = pair_rows(batch)
+        r = 0.1 * log_ratio(batch, pi)
+        down = 0.5 * log_sigmoid(-r[chosen]) + 0.5 * log_sigmoid(-r[rejected])
+        return np.mean(-log_sigmoid(r[chosen]) - down)
+
+    return Update(None, loss)
+
+
+def binary_classifier(batch, pi, beta):
+    """-log sigma(r - d) of chosen and -log sigma(d - r) of rejected answers, by pair."""
+    chosen, rejected = pair_rows(batch)
+    r = beta * log_ratio(batch, pi)
+    shift = stop_gradient(np.mean(np.concatenate([r[chosen], r[rejected]])))
+    return -log_sigmoid(r[chosen] - shift) - log_sigmoid(shift - r[rejected])
+
+
+@reference("bco", "arXiv:2404.04656, eq. 9 and 10; TRL, dpo_trainer.py, 'bco_pair'", **PAIRS)
+def bco(case: Case) -> Update:
+    return Update(None, lambda batch, pi: np.mean(binary_classifier(batch, pi, 0.1)))
+
+
+@reference("mpo", "arXiv:2411.10442, eq. 1 to 6; weights of InternVL's scripts", **PAIRS)
+def mpo(case: Case) -> Update:
+    def loss(batch, pi):
+        chosen, rejected = pair_rows(batch)
+        h = log_ratio(batch, pi)
+        preference = -log_sigmoid(0.1 * (h[chosen] - h[rejected]))
+        quality = binary_classifier(batch, pi, 0.1)
+        generation = -mean_logp(batch, pi)[chosen]
+        return np.mean(0.8 * preference + 0.2 * quality + 1.0 * generation)
+
+    return Update(None, loss)
+
+
+@reference(
+    "modpo",
+    "arXiv:2310.03708, eq. 11",
+    code='modpo(margin_weights=(("margin", 0.3),))',
+    terms={"margin": "real"},
+    **PAIRS,
+)
+def modpo(case: Case) -> Update:
+    weight = 0.3
+
+    def loss(batch, pi):
+        chosen, rejected = pair_rows(batch)
+        h = 0.1 * log_ratio(batch, pi)
+        margin = weight * (batch.terms["margin"][chosen] - batch.terms["margin"][rejected])
+        return np.mean(-log_sigmoid((h[chosen] - h[rejected] - margin) / (1 - weight)))
+
+    return Update(None, loss)
+
+
+@reference("bradley_terry", "arXiv:2203.02155, eq. 1", **PAIRS)
+def bradley_terry(case: Case) -> Update:
+    def score(batch, pi):
+        last = batch.mask.shape[1] - 1 - np.argmax(batch.mask[:, ::-1], axis=1)
+        return pi["score"][np.arange(len(last)), last]
+
+    return pair_loss(score, lambda z: -log_sigmoid(z))
+
+
+DISTINCT = (0.2, 0.9, 0.4, 0.1, 0.7, 0.3, 0.0, 0.8, 0.5, 0.6, 1.0, 0.15, 0.35, 0.95, 0.55, 0.25)
+
+
+@reference(
+    "inpo", "arXiv:2407.00617, the loss on winners and losers, from memory", reward=DISTINCT[:15]
+)
+def inpo(case: Case) -> Update:
+    eta, ref_weight = 0.005, 1 / 3
+
+    def score(batch, pi):
+        anchor = ref_weight * batch.signals["logp@ref"] + (1 - ref_weight) * batch.old_logp
+        return total(pi["logp"] - anchor, batch.mask)
+
+    return pair_loss(score, lambda z: (z - 1 / (2 * eta)) ** 2)
+
+
+@reference(
+    "sppo",
+    "arXiv:2405.00675, eq. 4.6; uclaml/SPPO, sppo/trainer.py and scripts/compute_prob.py:"
+    " an answer is one of the K opponents, which it beats with probability 1/2",
+    groups=(5, 5, 5),
+    terms={"win_rate": "real"},
+)
+def sppo(case: Case) -> Update:
+    def loss(batch, pi):
+        size = np.array([(batch.group == g).sum() for g in batch.group])
+        probability = ((size - 1) * batch.terms["win_rate"] + 1 / 2) / size
+        log_ratio = total(pi["logp"] - batch.old_logp, batch.mask)
+        return np.mean((log_ratio - 1000.0 * (probability - 1 / 2)) ** 2)
+
+    return Update(None, loss)
+
+
+@reference(
+    "spo_selfplay",
+    "arXiv:2401.04056, algorithm 1; the optimiser, which it leaves open, is that of GRPO",
+    terms={"win_rate": "real"},
+)
+def spo_selfplay(case: Case) -> Update:
+    def loss(batch, pi):
+        ratio = np.exp(pi["logp"] - batch.old_logp)
+        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
+
+    return Update(z_score(case.terms["win_rate"], case.group), loss)
+
+
+@reference(
+    "arenarl",
+    "Alibaba-NLP/qqr, single_elimination.py (calculate_group_rewards) and run-qwen3-8B.sh; slime",
+    terms={"rank": "real"},
+)
+def arenarl(case: Case) -> Update:
+    def loss(batch, pi):
+        ratio = np.exp(pi["logp"] - batch.old_logp)
+        return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.28), batch.mask)
+
+    return Update(z_score(case.terms["rank"], case.group), loss)
+
+
+@reference(
+    "cgpo_codpo",
+    "TRL's draft, trl/trainer/cgpo_trainer.py (codpo_optimization); arXiv:2409.20370",
+    groups=(4, 4, 4, 4),
+    reward=DISTINCT,
+    terms={"feasible": (1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1)},
+    disputed=(
+        "The draft divides by the groups with a feasible answer (codpo_optimization, `loss ="
+        " (losses * positive_completion_mask).sum() / positive_completion_mask.sum()`), the method"
+        " by all groups; nothing else differs."
+    ),
+)
+def cgpo_codpo(case: Case) -> Update:
+    """Without a feasible answer a group is skipped; without an infeasible one its worst loses."""
+
+    def loss(batch, pi):
+        h, m, losses = log_ratio(batch, pi), mean_logp(batch, pi), []
+        for g in np.unique(batch.group):
+            rows = batch.group == g
+            feasible, infeasible = (rows & (batch.terms["feasible"] == x) for x in (1, 0))
+            if not feasible.any():
+                continue
+            chosen = np.argmax(np.where(feasible, batch.reward, -np.inf))
+            others = infeasible if infeasible.any() else rows
+            rejected = np.argmin(np.where(others, batch.reward, np.inf))
+            losses.append(-log_sigmoid(0.1 * (h[chosen] - h[rejected])) - 5.0 * m[chosen])
+        return np.mean(losses)
+
+    return Update(None, loss)
+
+
+@reference(
+    "gepo",
+    "arXiv:2505.12723, from memory of its text",
+    groups=(4, 4, 4, 3),
+    reward=(1, 1, 0, 0, 0, 1, 1, 1, 0, 1, 0, 0, 1, 0, 1),
+)
+def gepo(case: Case) -> Update:
+    def loss(batch, pi):
+        h, losses = log_ratio(batch, pi), []
+        for g in np.unique(batch.group):
+            equivalent = h[(batch.group == g) & (batch.reward == 1)]
+            inequivalent = h[(batch.group == g) & (batch.reward == 0)]
+            difference = np.mean(equivalent) - np.mean(inequivalent)
+            variance = np.mean((equivalent - np.mean(equivalent)) ** 2)
+            losses.append(-log_sigmoid(0.1 * difference) + 1.0 * variance)
+        return np.mean(losses)
+
+    return Update(None, loss)
+
+
+@reference(
+    "op_gfn",
+    "arXiv:2310.00386; yhangchen/OP-GFN, multi/grid_cond_gfn.py (ordering_loss_ce)",
+    reward="half",
+)
+def op_gfn(case: Case) -> Update:
+    def loss(batch, pi):
+        flow, losses = total(pi["logp"], batch.mask), []
+        for g in np.unique(batch.group):
+            rows = batch.group == g
+            best = batch.reward[rows] == batch.reward[rows].max()
+            share = flow[rows] - np.log(np.sum(np.exp(flow[rows])))
+            losses.append(-np.mean(share[best]))
+        return np.mean(losses)
+
+    return Update(None, loss)
+
+
+@reference(
+    "srpo_self_improving",
+    "arXiv:2406.01660, the losses of reviser and generator, derived from its min-max objective",
+    groups=(6, 6),
+    reward=(1, 0, 1, 1, 0, 0) * 2,
+    terms={
+        "answer_is_chosen": (1, 0, 1, 1, 0, 0) * 2,
+        "previous_is_chosen": (0.5, 0.5, 1, 0, 1, 0) * 2,
+    },
+    lengths=(7, 4, 7, 7, 4, 4, 6, 5, 6, 6, 5, 5),
+    code="srpo_self_improving(beta=0.4, generator_weight=0.3)",
+    disputed=(
+        "Both losses are expectations over ordered pairs (y1, y2), in which each of the two orders"
+        " of a given pair has weight 1/2; the method adds the reviser's squares of both orders and"
+        " counts the generator's, equal in both, once: the reviser weighs twice as much."
+    ),
+)
+def srpo_self_improving(case: Case) -> Update:
+    beta, weight = 0.4, 0.3
+
+    def pair(batch, scores):
+        answer, previous = batch.terms["answer_is_chosen"], batch.terms["previous_is_chosen"]
+        h = dict(zip(zip(answer, previous, strict=True), scores, strict=True))
+        w_of_l, l_of_w, w_of_w, l_of_l = h[1, 0], h[0, 1], h[1, 1], h[0, 0]
+        reviser = (
+            (1 / 2 - beta * (w_of_l - l_of_l)) ** 2 + (-1 / 2 - beta * (l_of_w - w_of_w)) ** 2
+        ) / 2
+        both = w_of_l - l_of_w + h[1, 0.5] - h[0, 0.5]
+        generator = (1 / 2 - beta / 2 * both) ** 2
+        return (1 - weight) * reviser + weight * generator
+
+    def loss(batch, pi):
+        h = log_ratio(batch, pi)
+        groups = [batch.group == g for g in np.unique(batch.group)]
+        return np.mean([pair(batch.select(rows), h[rows]) for rows in groups])
+
+    return Update(None, loss)
+
+
+def soft_sort(x, steepness):
+    """The matrix of the probability that element i is at place j, in ascending order.
+
+    An odd-even network, whose comparators have the distribution function of Cauchy.
+    """
+    n = len(x)
+    x, places = list(x), np.eye(n, dtype=complex)
+    for layer in range(n):
+        for j in range(layer % 2, n - 1, 2):
+            a, b = x[j], x[j + 1]
+            right = np.arctan(steepness * (b - a)) / np.pi + 1 / 2
+            x[j], x[j + 1] = right * a + (1 - right) * b, (1 - right) * a + right * b
+            swap = np.array([[right, 1 - right], [1 - right, right]])
+            places[:, j : j + 2] = places[:, j : j + 2] @ swap
+    return places
+
+
+@reference(
+    "groco",
+    "arXiv:2301.02009, ascending distances; ninatu/learning_by_sorting, losses/groco.py (positives"
+    " and negatives in order beforehand, Cauchy, odd-even, BCE); Felix-Petersen/diffsort,"
+    " functional.py and networks.py",
+    groups=(5, 4, 4, 3),
+    reward="half",
+)
+def groco(case: Case) -> Update:
+    def loss(batch, pi):
+        distance, losses = -mean_logp(batch, pi), []
+        for g in np.unique(batch.group):
+            rows = np.flatnonzero(batch.group == g)
+            rows = rows[np.lexsort((np.real(distance[rows]), -batch.reward[rows]))]
+            places = soft_sort(distance[rows], 1.0)
+            own = batch.reward[rows][:, None] == batch.reward[rows][None, :]
+            losses.append(-np.mean(np.log(np.sum(places * own, axis=1))))
+        return np.mean(losses)
+
+    return Update(None, loss)
