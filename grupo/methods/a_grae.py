@@ -76,7 +76,10 @@ PAPER = Paper(
         "run_qwen2.5-math-7b-grpo-agrae.sh: train batch 1024, minibatch 256 prompts: 4 updates per "
         "step"
     ),
-    missing=("The scripts that combine it with Dr. GRPO and with DAPO.",),
+    missing=(
+        "The scripts that combine it with Dr. GRPO and with DAPO.",
+        "The dual clip of 3 of the release.",
+    ),
     deviations=(
         (
             "The mean over answers is GRPO's; the scripts leave verl's defaults on, a token mean "

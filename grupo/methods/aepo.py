@@ -6,7 +6,7 @@ from torch import Tensor
 from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, ScaleByStd, chain
 from grupo.algo.losses import Clip, Reinforce, WhereLoss
 from grupo.algo.minibatches import Updates
-from grupo.core.batch import Batch
+from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
 from grupo.core.controllers import BangBang
 from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive, PositiveInt
@@ -26,7 +26,8 @@ def aepo(
 
     T = high_temperature while the last step's entropy is at most target_entropy, else 0.8: hot
     samples raise entropy, cold ones lower it. For tempered rollouts R is 1 where A > 0.05, else 0;
-    alpha is 1 if they are hot, 1/2 if they are cold.
+    alpha is 1 if they are hot, 1/2 if they are cold. The mean is over the tokens of the usual
+    rollouts and of tempered ones with R = 1.
 
     A step makes 4 updates, one on each of 4 minibatches.
 
@@ -46,6 +47,7 @@ def aepo(
         ),
         advantage=chain(normalised, TemperedRolloutWeight(BangBang(target_entropy, 1.0, 0.5))),
         loss=WhereLoss(Clip(), IsUntempered()) + WhereLoss(Reinforce(), IsTempered()),
+        aggregation=chosen_token_mean,
         updates=Updates(minibatches=4),
     )
 
@@ -90,6 +92,12 @@ class IsUntempered:
         return ~IsTempered()(batch)
 
 
+def chosen_token_mean(batch: Batch) -> PerAction:
+    """The mean over all tokens but those of tempered rollouts whose advantage is 0, (N, T)."""
+    chosen = batch.mask & (IsUntempered()(batch) | (batch.advantage > 0))
+    return chosen.to(batch.old_logp) / chosen.sum().clamp(min=1)
+
+
 PAPER = Paper(
     title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
     "tuning",
@@ -114,9 +122,10 @@ PAPER = Paper(
             "1 and keeps PPO's clip on them; here they have no ratio."
         ),
         "The dual clip of 3 of the release is left out.",
+        "The mean is over the tokens of a minibatch, in the release of 4 rollouts at a time.",
     ),
     audit=(
-        "temperatures, thresholds, weights and batch sizes compared with ray_trainer.py, config.py "
-        "and the run script"
+        "temperatures, thresholds, weights, token mean and batch sizes compared with "
+        "ray_trainer.py, core_algos.py, config.py and the run script"
     ),
 )

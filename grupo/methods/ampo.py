@@ -25,7 +25,7 @@ def ampo(
     A solution's comprehension is the mean probability of the answer's tokens behind its reasoning.
     A = r - mean(r) over sampled rollouts and solutions. loss = mean over rollouts of the sum over
     tokens, divided by max_length, of PPO's clipped loss (0.2, at most 10 |A|) for sampled tokens,
-    -f(pi) A for others, f(p) = p / (p + shaping_constant); minus entropy_coef x entropy.
+    -f(pi) A for others, f(p) = p / (p + shaping_constant), minus entropy_coef x entropy for both.
 
     A step has 2 updates, each on a minibatch of its groups.
 
@@ -67,6 +67,14 @@ PAPER = Paper(
         "The last wrong rollouts are replaced, which are as good as random ones.",
         "Solutions are scored by the environment; the script takes verified ones to be right.",
         "The answer of a solution is where the reference answer stands last in its text.",
+        (
+            "The entropy is summed over a rollout and divided by max_length, as the loss is, since "
+            "a sum of losses has one aggregation; in the release it is a token mean."
+        ),
+        (
+            "The release sums the loss over the rollouts of a micro-batch and does not divide by "
+            "their number: that scale is left out."
+        ),
     ),
     audit=(
         "condition, number of solutions, order by the mean probability of the answer, advantage "

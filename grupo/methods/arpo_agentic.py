@@ -76,6 +76,7 @@ PAPER = Paper(
             "The reward of the release: -1 for a wrong format, else token F1, and +0.1 where both "
             "tools were used."
         ),
+        "The dual clip of 3 of the release.",
     ),
     deviations=(
         (

@@ -58,6 +58,8 @@ PAPER = Paper(
     missing=("Votes weighted by h at test time.",),
     deviations=(
         "The choice of the subset, the constants of the posterior and the warm-up are ours.",
+        "The head's cross-entropy shares one average with the policy's loss: our reading, which no"
+        " source states.",
         (
             "The quality head is linear; a summary of the paper has a perceptron on the last "
             "hidden state."

@@ -4,6 +4,7 @@ import torch
 
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import WeightedReinforce
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
@@ -23,7 +24,7 @@ def aspo_ratio(
     """loss = mean over all tokens of -sg(w) A log pi with w = r where A < 0 and 1 / r where A > 0.
 
     w is 0 where PPO's clip is active, and at most cap: a soft clip that keeps the gradient.
-    A = (r - mean(r)) / std(r).
+    A = (r - mean(r)) / std(r), and groups of equal rewards are dropped.
 
     A step makes 12 updates: 3 passes over 4 minibatches.
 
@@ -36,6 +37,7 @@ def aspo_ratio(
     loss = WeightedReinforce(InverseRatioForPositive(clip_low, clip_high, cap))
     return Method(
         sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
         loss=loss,
         aggregation=token_mean,
         updates=Updates(epochs=3, minibatches=4),
@@ -76,7 +78,7 @@ PAPER = Paper(
     ),
     plan=(
         "run_archer2.0_qwen2.5_1.5b_math.sh: train batch 64, minibatch 16 prompts, 3 epochs: 12 "
-        "updates per step"
+        "updates per step, fewer where groups are dropped"
     ),
     missing=("An overlong penalty over the last 16 tokens.",),
     deviations=(
@@ -84,10 +86,18 @@ PAPER = Paper(
             "The clip of 0.4 and the KL of 0.001 for tokens of high or low entropy belong to "
             "Archer and are left out."
         ),
+        (
+            "Dropped groups leave smaller minibatches here, in the release fewer minibatches of 16 "
+            "prompts."
+        ),
+        (
+            "The mean is over the tokens of a minibatch; the script's micro-batches have one answer"
+            " each, so that its token mean is a mean of row means."
+        ),
     ),
     audit=(
-        "weights, masks and the cap of 3 compared with compute_policy_loss_archer, batch sizes "
-        "with the run script"
+        "weights, masks and the cap of 3 compared with compute_policy_loss_archer, the dropped "
+        "groups with dapo/dapo_ray_trainer.py, batch sizes with the run script"
     ),
     shown=("docs/claims.md#reuse",),
 )

@@ -51,10 +51,22 @@ PAPER = Paper(
             "Positive tokens are compared with all tokens, as in the paper; the release compares "
             "positive / negative with 0.5."
         ),
+        (
+            "A token's contribution is not weighted by its probability in the rollout policy, as "
+            "in the release; eq. 8 of the paper weights it."
+        ),
+        (
+            "The lower bound moves first, as in the release; algorithm 1 of the paper moves the "
+            "upper one first."
+        ),
+        (
+            "positive_share is the README's 0.5, and the steps are 0.05 and 0.1 of the example "
+            "script; section 5.1 of the paper has 0.4, and steps of 0.02 and 0.05."
+        ),
     ),
     audit=(
         "search, steps, order and batch sizes compared with policy_loss.py and the example script, "
-        "ranges with the README"
+        "ranges with the README; eq. 8, algorithm 1 and section 5.1 with the paper's version 1"
     ),
     shown=("docs/claims.md#reuse",),
 )

@@ -116,7 +116,10 @@ PAPER = Paper(
     catalogue=("canon",),
     source=Source("code", "biuboomc/CANON: scripts/setups.sh, verl/trainer/ppo/core_algos.py"),
     plan="setups.sh: batch of 512 prompts, minibatches of 32: 16 updates per step.",
-    missing=("The variant whose halves are drawn at random.",),
+    missing=(
+        "The variant whose halves are drawn at random.",
+        "The dual clip of 3, which is the default of the release's configuration.",
+    ),
     deviations=(
         "Equal metrics at the median share the places of both halves; the released code splits"
         " them by their order in the batch.",

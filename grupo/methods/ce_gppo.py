@@ -60,6 +60,10 @@ PAPER = Paper(
             "whose accuracies differ."
         ),
         "The dual clip of 10.",
+        (
+            "An imitation loss of both scripts: 0.1 times the token mean of -log pi over correct "
+            "rollouts (positive_loss_coeff)."
+        ),
     ),
     audit=(
         "loss, constants and batch sizes compared with compute_gppo_loss_general_beta and the 7B "

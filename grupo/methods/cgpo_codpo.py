@@ -1,7 +1,7 @@
 """CGPO, CODPO: best feasible against worst infeasible. Xu et al., 2024, arXiv:2409.20370."""
 
 from grupo.algo.advantages import identity
-from grupo.algo.aggregation import rollout_mean
+from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import (
     BestFeasibleAgainstWorst,
     ChosenNLL,
@@ -9,8 +9,12 @@ from grupo.algo.losses import (
     LogRatio,
     Preference,
 )
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
+from grupo.core.requires import Requires
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 
@@ -20,8 +24,8 @@ def cgpo_codpo(
 ) -> Method:
     """DPO between a group's best feasible answer y_w and its worst infeasible one y_l, plus NLL.
 
-    loss = -log sigmoid(beta (h(y_w) - h(y_l))) - nll_coef / |y_w| log pi(y_w), a mean over groups,
-    with h = log(pi / pi_ref). The reward is the reward model's.
+    loss = -log sigmoid(beta (h(y_w) - h(y_l))) - nll_coef / |y_w| log pi(y_w), a mean over groups
+    with a feasible answer, with h = log(pi / pi_ref). The reward is the reward model's.
     Reward term: "feasible", 1 where all judges accept.
 
     Args:
@@ -32,8 +36,37 @@ def cgpo_codpo(
     pairing = BestFeasibleAgainstWorst()
     loss = Preference(LogRatio(), Logistic(beta), pairing) + nll_coef * ChosenNLL(pairing)
     return Method(
-        sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean
+        sampler=GroupSampler(group_size),
+        advantage=identity,
+        loss=loss,
+        aggregation=FeasibleGroupMean(),
     )
+
+
+@component
+class FeasibleGroupMean:
+    """`group_mean` over the groups with a feasible rollout; the other groups weigh 0.
+
+    Args:
+        reward_term: name of the reward term that is 1 where all judges accept, else 0.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0, 1], reward_terms={"feasible": [1.0, 0.0, 0.0]})
+    >>> FeasibleGroupMean()(batch).flatten().tolist()
+    [0.5, 0.5, 0.0]
+    """
+
+    reward_term: str = "feasible"
+
+    @property
+    def requires(self) -> Requires:
+        return Requires(reward_terms=(self.reward_term,))
+
+    def __call__(self, batch: Batch) -> PerAction:
+        feasible = (batch.reward_terms[self.reward_term] == 1).to(batch.reward)
+        has_feasible = group_ops.max(feasible, batch.group)
+        weight = group_mean(batch) * broadcast_to_tokens(has_feasible, batch)
+        return (weight / weight.sum().clamp(min=1e-12)).to(batch.old_logp)
 
 
 PAPER = Paper(

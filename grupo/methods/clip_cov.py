@@ -90,7 +90,6 @@ PAPER = Paper(
             "Dynamic sampling of the scripts: groups of equal accuracy are refilled in up to 10 "
             "rounds."
         ),
-        "The dual clip of 10.",
     ),
     deviations=(
         (

@@ -82,11 +82,15 @@ PAPER = Paper(
     missing=(
         "Recent sample recovery, which keeps spare valid groups for the next step.",
         (
-            "The stages with contexts of 4K, 8K and 16K tokens; hardness weights and dynamic "
-            "sampling begin in the second."
+            "The stages with contexts of 4K, 8K and 16K tokens: the first is GRPO with the entropy "
+            "target, the others are DAPO with hardness weights (table 2)."
         ),
     ),
     deviations=(
+        (
+            "The entropy target, hardness weights and dynamic sampling act together; in the report "
+            "the first ends where the others begin."
+        ),
         "Group, clip and rounds of generation are DAPO's: the report does not give them.",
         "The sum over tokens is divided by their number.",
     ),

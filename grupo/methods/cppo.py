@@ -65,7 +65,7 @@ class TopAdvantageMean:
         same = same_group & has_actions & has_actions[:, None]
         tied = same & ((abs_advantage - abs_advantage[:, None]).abs() <= 1e-9)
         above = (same & (abs_advantage > abs_advantage[:, None]) & ~tied).sum(1)
-        k = (same.sum(1) * (1 - self.prune_fraction) + 1e-9).floor().clamp(min=1)
+        k = (same.sum(1).double() * (1 - self.prune_fraction) + 1e-9).floor().clamp(min=1)
         return ((k - above) / tied.sum(1).clamp(min=1)).clamp(0, 1) * has_actions
 
 

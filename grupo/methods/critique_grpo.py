@@ -60,7 +60,22 @@ PAPER = Paper(
         "64 prompts: 2 updates per step"
     ),
     missing=("Critiques of a stronger model: with_critique(..., critique=yours).",),
-    deviations=("The best second attempt is kept; the release keeps any where none is correct.",),
+    deviations=(
+        "The best second attempt is kept; the release keeps any where none is correct.",
+        (
+            "A is not divided by the standard deviation, as in the paper; the release divides: its "
+            "trainer reads norm_adv_by_std_in_grpo, which is True, and not the script's "
+            "grpo_use_std=False."
+        ),
+        (
+            "The entropy is a sum divided by max_length, as the loss; the release takes its mean "
+            "over tokens."
+        ),
+        (
+            "The mean is over answers; the release sums the rows of a micro-batch and weighs it by "
+            "its share of the rows."
+        ),
+    ),
     audit=(
         "loss, shaping, entropy bonus, group and batch sizes compared with the loss and the run "
         "script, whose clip and token mean are off"

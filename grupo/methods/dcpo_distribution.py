@@ -2,6 +2,7 @@
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.kl_in_reward import TemperatureRatioBonus
+from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.controllers import LastValue
@@ -18,7 +19,8 @@ def dcpo_distribution(
 
     rho = old at 1.2 (while the entropy of the last update is at most target_entropy) or 0.8 times
     its temperature / old; b = 1 for correct rollouts, else 0; a = a' / (1 + a') with
-    a' = min(|target_entropy - entropy|, 0.1) / (fraction correct). Then PPO's clip; no KL.
+    a' = min(|target_entropy - entropy|, 0.1) / (fraction correct). Then PPO's clip and the mean
+    over all tokens; no KL.
 
     A rollout is correct if its score is above 0.05. A step makes 4 updates, one on each of 4
     minibatches.
@@ -33,6 +35,7 @@ def dcpo_distribution(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), bonus),
         loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
 
@@ -55,9 +58,10 @@ PAPER = Paper(
             "Where no rollout is correct the release divides by 0; here a is 0. The entropy is 0 "
             "before the first update, as released."
         ),
+        "The mean is over the tokens of a minibatch, in the release of 4 rollouts at a time.",
     ),
     audit=(
-        "bonus, thresholds, temperatures and batch sizes compared with ray_trainer.py and "
-        "config.yaml"
+        "bonus, thresholds, temperatures, token mean and batch sizes compared with ray_trainer.py, "
+        "core_algos.py and config.yaml"
     ),
 )

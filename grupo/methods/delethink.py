@@ -3,6 +3,7 @@
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.algo.minibatches import Updates
+from grupo.algo.ratios import CappedRatio
 from grupo.core.numbers import NonNegative, NonNegativeInt, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -23,7 +24,8 @@ def delethink(
     """Thinking in up to max_chunks contexts, each starting with the prompt and a carried excerpt.
 
     loss = mean over rollouts of 1/L sum over all L tokens of all chunks of w times PPO's clipped
-    loss, w = min(pi_old / pi_sampler, cap), A = (r - mean(r)) / std(r).
+    loss, which is at most -3 A where A < 0; w = min(pi_old / pi_sampler, cap) and
+    A = (r - mean(r)) / std(r).
 
     A step makes 2 updates, whatever the number of rows.
 
@@ -37,11 +39,12 @@ def delethink(
         clip_high: ratios are at most 1 + clip_high.
         cap: largest importance weight.
     """
+    clip = Clip(clip_low, clip_high, CappedRatio(3.0))  # dual clip (release: clip_ratio_c 3)
     return Method(
         sampler=GroupSampler(
             group_size, ChunkedThinking(chunk_size, prefix_tokens, suffix_tokens, max_chunks)
         ),
-        loss=CorrectedLoss(Clip(clip_low, clip_high), ImportanceWeight(TruncatedIS(cap))),
+        loss=CorrectedLoss(clip, ImportanceWeight(TruncatedIS(cap))),
         aggregation=rollout_mean,
         updates=Updates(minibatches=2),
     )
@@ -56,7 +59,8 @@ PAPER = Paper(
     source=Source(
         "code",
         "McGill-NLP/the-markovian-thinker, "
-        "verl/trainer/config/r1d-1.5b_deepscaler_delethink_24k.yaml",
+        "verl/trainer/config/r1d-1.5b_deepscaler_delethink_24k.yaml and actor/actor.yaml, "
+        "verl/trainer/ppo/core_algos.py",
     ),
     plan=(
         "r1d-1.5b_deepscaler_delethink_24k.yaml: fixed_num_optim_steps 2: 2 updates per step, "
@@ -64,8 +68,8 @@ PAPER = Paper(
     ),
     missing=("Sampling at temperature 0.6, which is a choice of the recipe.",),
     audit=(
-        "chunks, carried tokens, clips, cap, aggregation and updates compared with the "
-        "configuration of the released run"
+        "chunks, carried tokens, clips, dual clip, cap, aggregation and updates compared with the "
+        "configuration of the released run and with compute_policy_loss_vanill_no_aggr"
     ),
     shown=("tests/methods/test_toys.py::test_chunked_training_counts_beyond_first_chunk",),
 )

@@ -153,11 +153,15 @@ PAPER = Paper(
     source=Source("paper", "eq. 3, sections 3.1 to 3.5 and 4.1, table 4"),
     plan="Table 4, and NVlabs/DLER dler_slurm.sh: batch of 512 prompts, minibatches of 64, one"
     " epoch: 8 updates per step.",
-    missing=("The merge of trained with original weights (for policies trained on other data).",),
+    missing=(
+        "The merge of trained with original weights (for policies trained on other data).",
+        "The dual clip of 10 of the released script.",
+    ),
     deviations=(
         "A step ends after 10 rounds of generation, as in DAPO's script; section 3.3 refills until"
         " the batch is full.",
-        "Dynamic sampling is on, as in table 4; the released script has it off.",
+        "The KL divergence is k2, the mse of table 4; the released script leaves verl's low_var_kl,"
+        " which is k3.",
         "A correctness ratio equal to a threshold of difficulty-aware DLER counts as the easier"
         " side; section 3.5 does not decide it.",
     ),

@@ -30,7 +30,7 @@ def e_grpo(
     not in tool results), "format" and "overlong" (out of tokens or tool calls).
 
     Args:
-        group_size: rollouts per task (our choice).
+        group_size: rollouts per task (paper: 8).
         entity_coef: largest reward of a wrong answer (paper: 0.3).
         clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
         clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
@@ -53,7 +53,7 @@ class EntityReward:
     """r = 1 if correct, entity_coef m / max m if wrong, 0 if malformed or overlong.
 
     m is the fraction of known entities that a rollout found, max m the largest of its group.
-    Source: eq. 4 to 6. All reward terms except "entities" are yes where above 1/2.
+    Source: eq. 3 and 5. All reward terms except "entities" are yes where above 1/2.
 
     Args:
         entity_coef: largest reward of a wrong answer.
@@ -88,13 +88,16 @@ PAPER = Paper(
     catalogue=("e-grpo-entity",),
     source=Source(
         "paper",
-        "eq. 4 to 6 of the paper, its ablation of alpha and its treatment of errors and of length",
+        "version 2: eq. 3 to 6, the implementation details of section 3.2, appendix C",
     ),
-    plan="not stated in any source that was opened; one update per step",
+    plan="appendix C: training batch of 64, PPO batch of 64: one update per step",
     missing=("The SFT stage before, of 11,000 examples.",),
-    deviations=("The paper uses clip-higher without its numbers: DAPO's are taken.",),
+    deviations=(
+        "The paper uses clip-higher without its numbers: DAPO's are taken.",
+        "The tokens of overlong rollouts count in the mean; the paper does not state whether.",
+    ),
     audit=(
-        "compared with the catalogue's row, which was written from a copy of the paper's text; "
+        "equations, constants and plan compared with the text of the paper; "
         "Alibaba-NLP/DeepResearch was opened and has no such code"
     ),
 )

@@ -56,6 +56,7 @@ PAPER = Paper(
     plan="train_deepscaler_8k_ema_pg.sh: train batch 128, minibatch 64 prompts: 2 updates per step",
     missing=(
         "Truncated answers are masked in the script.",
+        "The dual clip of 3, which is the default of the release's configuration.",
         "The importance weight of the KL term (use_kl_iw of the search script).",
     ),
     deviations=(

@@ -56,12 +56,17 @@ PAPER = Paper(
     missing=(
         "An exponential moving average of the weights (train.ema).",
         "The scripts do not train on the last denoising step (timestep_fraction 0.99 of 10 steps).",
+        (
+            "The scripts drop images with advantage 0 before the update; here these count in the "
+            "mean, and their KL acts."
+        ),
     ),
     deviations=(
         (
             "Advantages are divided by the standard deviation of the group, as in the paper; the "
             "scripts take that of all rewards of a step."
         ),
+        "The standard deviation is by n - 1 and gains 1e-6, in the scripts by n and 1e-4.",
         (
             "The KL is over the variance of the step, sigma^2 dt, as in the paper's closed form; "
             "the scripts' is over sigma^2."

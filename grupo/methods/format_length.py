@@ -92,6 +92,10 @@ PAPER = Paper(
             "Clip 0.2 is verl's default; its entropy bonus of 0.001, which the script leaves on, "
             "is left out."
         ),
+        (
+            "The mean is over answers, as GRPO's: the release's is over tokens (masked_mean in "
+            "compute_policy_loss)."
+        ),
     ),
     audit=(
         "length reward, KL, group, limit and batch sizes compared with length_reward_func_v3 and "

@@ -56,6 +56,11 @@ PAPER = Paper(
             "Whitened over rollouts with eps = 1e-4, as the authors do in TRL; their verl code "
             "whitens over tokens: .replace(advantage=chain(PerRewardTerm(...), Whiten()))."
         ),
+        (
+            "The mean is over answers and there is no KL, as remembered of the paper. The "
+            "authors' TRL run has the defaults of its fork, a token mean (loss_type bnpo) and a KL "
+            "of 0.04. Their verl run has a token mean and no KL."
+        ),
     ),
     audit=(
         "normalisation and whitening compared with both releases, group and batch sizes with their "

@@ -93,6 +93,12 @@ PAPER = Paper(
         "accumulation 1"
     ),
     missing=("The format reward, which the release adds to the accuracy, is left to the recipe.",),
+    deviations=(
+        (
+            "A rollout without an answer has no bonus; in the release its likelihood is that of "
+            "no token, 1, which the cap lowers to 0.95, so that it has the bonus if it is correct."
+        ),
+    ),
     audit=(
         "bonus, cap, margin, eps, loss and aggregation compared with "
         "grpo_trainer_ref_ema.py, constants with the run script; every=10 counts optimizer "

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from grupo.algo import ratios
-from grupo.algo.aggregation import token_mean
 from grupo.algo.data_source import off_context_mask
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip, Loss
@@ -32,9 +31,9 @@ def guide_grpo(
 
     Where all group_size plain rollouts to a question x are wrong, as many are sampled with the hint
     g in the prompt and form the group. A = (r - mean(r)) / std(r); groups of equal rewards are
-    dropped. loss = token mean of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), and of
-    -A R / (R + q) for hinted rollouts, with R = pi(o_t | x, o_<t) / old(o_t | x, g, o_<t) and q a
-    quantile of the answer's R.
+    dropped. loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), or -A R / (R + q) for hinted rollouts,
+    with R = pi(o_t | x, o_<t) / old(o_t | x, g, o_<t) and q a quantile of the answer's R.
 
     A step has 2 updates, each on a minibatch of its groups.
 
@@ -50,7 +49,6 @@ def guide_grpo(
         sampler=with_hint(GroupSampler(group_size), hint_column),
         filter=hinted_rollouts_alone,
         loss=ShapeHintedRatio(Clip(clip_eps, clip_eps), quantile),
-        aggregation=token_mean,
         updates=Updates(minibatches=2),
     )
 
@@ -120,8 +118,9 @@ PAPER = Paper(
         "includes the padding.",
     ),
     audit=(
-        "groups, filter, ratio across prompts, its shape, clip, token mean, constants and plan "
-        "compared with the trainer, compute_policy_loss and the run script"
+        "groups, filter, ratio across prompts, its shape, clip, constants and plan compared with "
+        "the trainer, compute_policy_loss and the run script; the mean is over answers, since each "
+        "is a micro-batch of its own (ppo_micro_batch_size_per_gpu=1, masked_mean)"
     ),
     shown=("tests/methods/test_toys.py::test_hinted_training_solves_locks_unsolved_by_grpo",),
 )

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import ByRewardTerm, Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
@@ -29,6 +30,7 @@ def hbpo(
 ) -> Method:
     """A = a budget's shortfall from its full reward + (R - mean) / std of the group.
 
+    loss = mean over all tokens of -min(r A, clip(r, 0.8, 1.28) A), r the ratio pi / old.
     Equal parts of a group begin with the prefix of one budget each. Its tokens are trained on and
     count towards the length. Four updates per step.
 
@@ -49,6 +51,7 @@ def hbpo(
         sampler=SplitGroup(group_size, parts=parts, reward_term="budget"),
         advantage=BudgetReward(max_length, reward_scale, length_coef),
         loss=Clip(0.2, 0.28),
+        aggregation=token_mean,
         updates=Updates(minibatches=4),
     )
 
@@ -105,11 +108,13 @@ PAPER = Paper(
         " equations of paper.txt there",
     ),
     plan="run_qwen2-7b_deepscale.sh: batch of 64 prompts, minibatches of 16: 4 updates per step.",
+    missing=("The dual clip of 3 of the release (clip_ratio_c of ppo_trainer.yaml).",),
     deviations=(
         "The first term is added once, as in the paper; the released code adds it twice.",
         "R is f1(n, b) only beyond the budget, as in the paper; the released code takes"
         " min(f1(n, b), f2(b)), which is less for very short answers.",
     ),
-    audit="Formula, constants, forced prefixes and update plan compared with the repository at"
-    " 5c8991d; R and the advantage agree with its code on eight rollouts.",
+    audit="Formula, constants, token mean (loss_agg_mode of ppo_trainer.yaml, which the script"
+    " leaves), forced prefixes and update plan compared with the repository at 5c8991d; R and"
+    " the advantage agree with its code on eight rollouts.",
 )

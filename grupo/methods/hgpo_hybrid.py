@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from grupo.algo.advantages import ByRewardTerm, Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
@@ -26,7 +27,7 @@ def hgpo_hybrid(
     alone.
 
     Half of a group is forced to begin with each tag; the tags are trained on. loss = mean over
-    tokens of each answer of -min(R A, clip(R, 0.5, 1.5) A) + 0.001 k3.
+    answers of the sum over tokens of -min(R A, clip(R, 0.5, 1.5) A) + 0.001 k3 (eq. 11).
 
     Args:
         group_size: rollouts per task, an even number.
@@ -45,6 +46,7 @@ def hgpo_hybrid(
         sampler=SplitGroup(group_size, parts=modes, reward_term="mode"),
         advantage=HybridModeAdvantage(mode_coef, margin),
         loss=Clip(0.5, 0.5) + 0.001 * KL(),
+        aggregation=token_sum,
     )
 
 
@@ -100,6 +102,8 @@ PAPER = Paper(
         "Equal best rollouts of a mode share r_intra; which of them eq. 9 selects is not stated.",
         "A tie between the modes goes to the short one, as in the paper's Hybrid Accuracy; eq. 9"
         " does not decide it.",
+        "The KL divergence is estimated for each token; eq. 12 writes it with the answer's"
+        " probabilities.",
     ),
     audit="Equations 5 to 12 and the constants of section 3.1 compared with the full text.",
 )

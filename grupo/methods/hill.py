@@ -104,6 +104,7 @@ PAPER = Paper(
             'to the sampler and the task, as "hint_rejected".'
         ),
         "The other rewards of the hinter: p (1 - p), and both without the reliance.",
+        "The dual clip of 3 of the release.",
     ),
     deviations=(
         "The paper's two models are a `MultiPolicy` here, clipped to one gradient norm.",

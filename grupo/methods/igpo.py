@@ -97,6 +97,7 @@ PAPER = Paper(
     missing=(
         "The reward of -2 for answers without correct tags is left to the environment.",
         "The entropy bonus of 0.001, the framework's default.",
+        "The dual clip of 3 of the release.",
     ),
     deviations=(
         (

@@ -50,6 +50,13 @@ PAPER = Paper(
     source=Source("memory", "the paper's loss"),
     plan="a step is a round of the paper; epochs is ours",
     missing=("The tournament that finds the best and the worst of 8 answers: here the reward.",),
+    deviations=(
+        "A group of equal rewards has loss 0 and counts in the mean over groups.",
+        (
+            "With one epoch pi is pi_old at the only update of a step, so that s is a log(pi / "
+            "pi_ref) there; more epochs fit s further."
+        ),
+    ),
     audit="formula compared with the catalogue's row; no document could be opened",
     shown=(
         "tests/methods/test_preference_games.py::test_mean_iterate_of_inpo_is_near_the_nash_policy",

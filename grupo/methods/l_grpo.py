@@ -81,9 +81,10 @@ PAPER = Paper(
     ),
     deviations=(
         (
-            "The form of the bonus is our choice: the sources state that length counts once all"
+            "The form of the bonus is our reading: the sources state that length counts once all"
             " rollouts are correct."
         ),
+        "The token mean is our reading: no source states how this stage averages.",
         "group_size, length_coef and clips are our choice.",
     ),
     audit="the two stages compared with the README; the formula with the catalogue's row",

@@ -3,10 +3,11 @@
 import torch
 
 from grupo.algo.advantages import Center, chain
+from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Clip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, PerRollout
+from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
@@ -17,9 +18,10 @@ from grupo.rollouts.samplers import GroupSampler
 def loop(
     group_size: PositiveInt = 6, clip_eps: NonNegative = 0.1, min_advantage: NonNegative = 0.01
 ) -> Method:
-    """loss = mean over kept tokens of -min(r A, clip(r, 1 / (1 + clip_eps), 1 + clip_eps) A).
+    """loss = mean over rollouts of mean over tokens of -min(r A, clip(r, 1 / c, c) A).
 
-    A_i = R_i - mean of the other R_j, and rollouts with |A| < min_advantage are dropped.
+    c = 1 + clip_eps, A_i = R_i - mean of the other R_j, and A_i = 0 where |A_i| < min_advantage.
+    All rollouts of the minibatch count in the mean, also those with A = 0.
 
     A step has 16 updates: 2 epochs of 8 minibatches.
 
@@ -32,7 +34,7 @@ def loop(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(group_ops.leave_one_out_mean), DropSmall(min_advantage)),
         loss=Clip(1 - 1 / (1 + clip_eps), clip_eps),
-        aggregation=kept_token_mean,
+        aggregation=rollout_mean,
         updates=Updates(epochs=2, minibatches=8),
     )
 
@@ -55,12 +57,6 @@ class DropSmall:
         return torch.where(x.abs() < self.min_size, torch.zeros_like(x), x)
 
 
-def kept_token_mean(batch: Batch) -> PerAction:
-    """The mean over the tokens whose advantage is not 0; other tokens weigh 0, (N, T)."""
-    kept = batch.mask & (batch.advantage != 0)
-    return kept.to(batch.old_logp) / kept.sum().clamp(min=1)
-
-
 PAPER = Paper(
     title="Reinforcement Learning for Long-Horizon Interactive LLM Agents",
     use="Long rollouts with tools, several updates a step, one copy of the weights.",
@@ -68,18 +64,22 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     catalogue=("loop",),
     source=Source(
-        "third_party",
-        "the catalogue's row of apple/ml-loop, phi_agents/rl/train.py and"
-        " conf/rl/params/default.yaml",
+        "code",
+        "apple/ml-loop, phi_agents/rl/train.py and phi_agents/rl/conf/rl/params/default.yaml",
     ),
-    plan="default.yaml: 40 tasks of 6 rollouts, minibatches of 32 rollouts, 2 epochs",
+    plan="default.yaml: 40 tasks of 6 rollouts, minibatches of 32 rollouts, 2 epochs: at most 16"
+    " updates per step",
     missing=(
         "The end of a step's updates where the measured KL divergence exceeds 20.",
         "The end of slow rollouts once a share of them is finished.",
     ),
     deviations=(
         "A minibatch has whole groups: 8 of 5 groups, 30 rollouts, where the release has 32.",
+        "The release removes dropped rollouts before it forms minibatches of 32, and divides each"
+        " by 32. Here they stay in their minibatch with a loss of 0: a kept rollout has the same"
+        " constant weight, and the number of updates does not depend on how many are kept.",
     ),
-    audit="compared with the catalogue's row; the release was not opened again",
+    audit="baseline, threshold, clip, means over tokens and rollouts (_surrogate_loss,"
+    " loss_div_factor), filter and plan compared with train.py and default.yaml",
     shown=("docs/claims.md#turns",),
 )

@@ -63,6 +63,10 @@ PAPER = Paper(
             "A = r - mean(r) is over sampled and expert rollouts: one variant of the code "
             "centres on the sampled ones alone (grpo_split)."
         ),
+        (
+            "The mean is over rollouts: the release sums the rows of a micro-batch, which changes "
+            "the scale of the gradient alone."
+        ),
     ),
     audit=(
         "shaping constant, advantage without standard deviation, constant length, group and"

@@ -13,7 +13,7 @@ from grupo.algo.advantages.turn_table import (
     turn_mask,
     turns_to_tokens,
 )
-from grupo.algo.aggregation import token_sum
+from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.algo.ratios import CappedRatio
@@ -33,7 +33,7 @@ def mars_selfplay(
     """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
 
     m is the mean reward of a seat's turns, c the mean of its distinct sums, over the whole batch.
-    The loss is the mean over rollouts of the sum over tokens.
+    The loss is the mean over rollouts of the mean over tokens.
 
     A step has 48 updates, each on a minibatch of its groups.
 
@@ -47,7 +47,7 @@ def mars_selfplay(
         sampler=SelfPlay(games),
         advantage=chain(SeatAdvantage(), Whiten()),
         loss=Clip(clip_eps, clip_eps, CappedRatio(1 + 2 * clip_eps)) + kl_coef * KL(),
-        aggregation=token_sum,
+        aggregation=rollout_mean,
         updates=Updates(minibatches=48),
     )
 
@@ -101,10 +101,14 @@ PAPER = Paper(
             "Distinct values are those of turns: the code's are those of all positions, the 0 "
             "after the end included."
         ),
+        (
+            "The configuration leaves the aggregation seq-mean-token-sum, the pipeline's default. "
+            "Despite its name, agg_loss of the release takes the mean over a rollout's tokens in "
+            "it, and so does the method."
+        ),
     ),
     audit=(
-        "means per player, cap, KL, whitening, aggregation (seq-mean-token-sum, the "
-        "pipeline's default, which the configuration leaves) and plan compared with the "
-        "code and the configuration"
+        "means per player, cap, KL, whitening, aggregation (agg_loss and masked_mean of "
+        "functionals.py) and plan compared with the code and the configuration"
     ),
 )

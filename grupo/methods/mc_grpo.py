@@ -7,7 +7,7 @@ from grupo.algo.aggregation import sequence_mean
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction
+from grupo.core.batch import Batch, PerAction, PerRollout
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, Positive, PositiveInt
 from grupo.core.paper import Paper, Source
@@ -21,10 +21,10 @@ def mc_grpo(
     clip_eps: NonNegative = 0.2,
     kl_coef: NonNegative = 0.04,
 ) -> Method:
-    """A = (r - median) / (MAD + eps) over an odd group_size; the median rollout is not counted.
+    """A = (r - median) / (MAD + eps) over an odd group_size; the median rollout is not trained on.
 
     loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
-    k3.
+    k3. Each of k rollouts with the median reward has the weight 1 - 1 / k.
 
     A step has 2 updates, each on the whole batch.
 
@@ -35,13 +35,12 @@ def mc_grpo(
         kl_coef: weight of the KL divergence from the reference policy (authors' recipes: 0.04).
     """
     # With rewards 0 and 1 the MAD is 0 unless about half are correct, and |A| reaches 1 / eps: the
-    # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1. Which of equal
-    # rewards is the pivot makes no difference: their advantage is 0.
+    # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(group_ops.median), ScaleByMAD(eps)),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
-        aggregation=sequence_mean_without_pivots,
+        aggregation=mean_of_other_rows,
         updates=Updates(epochs=2),
     )
 
@@ -60,16 +59,25 @@ class ScaleByMAD:
         return x / (group_ops.median(x.abs(), batch.group) + self.eps)
 
 
-def sequence_mean_without_pivots(batch: Batch) -> PerAction:
-    """`sequence_mean` over one row less per group: its median, whose credit is 0, is not counted.
+def mean_of_other_rows(batch: Batch) -> PerAction:
+    """`sequence_mean` over all rows but those of the pivots, which weigh 0, (N, T).
 
     >>> from grupo.testing.batches import make_batch
-    >>> sequence_mean_without_pivots(make_batch(group=[0, 0, 0])).flatten().tolist()
-    [0.5, 0.5, 0.5]
+    >>> mean_of_other_rows(make_batch(group=[0, 0, 0], reward=[0.9, 0.5, 0.2])).flatten().tolist()
+    [0.5, 0.0, 0.5]
     """
-    rows = batch.mask.any(1)
-    pivots = len(batch.row_group[rows].unique())
-    return sequence_mean(batch) * rows.sum() / (rows.sum() - pivots).clamp(min=1)
+    kept = (1 - pivot_share(batch)).to(batch.old_logp)
+    weight = sequence_mean(batch) * kept[batch.rollout, None]
+    return weight / weight.sum().clamp(min=1e-9)
+
+
+def pivot_share(batch: Batch) -> PerRollout:
+    """1 for the pivot of each group, the rollout nearest its median reward, else 0, (R,).
+
+    Each of k such rollouts is 1 / k of the pivot.
+    """
+    distance = (batch.reward - group_ops.median(batch.reward, batch.group)).abs()
+    return group_ops.lowest_share(distance, 1, batch.group)
 
 
 PAPER = Paper(
@@ -89,7 +97,14 @@ PAPER = Paper(
         "each batch"
     ),
     deviations=(
-        "A is not multiplied by the group's size over its number of nonzero A, as the code does.",
+        (
+            "A is not multiplied by the group's size over its number of nonzero A, as the trainer "
+            "for GSM8K does."
+        ),
+        (
+            "Of k rollouts with the median reward the release leaves out one, by their order. Here "
+            "each has the weight 1 - 1 / k, the mean over that choice."
+        ),
     ),
     audit=(
         "median, deviation with 1e-3, pivot, KL and iterations compared with the trainer "

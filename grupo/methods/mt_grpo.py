@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.token_table import discounted_sum, shift_left, sum_per_rollout
-from grupo.algo.advantages.turn_table import turn_mask, turns_to_tokens
+from grupo.algo.advantages.token_table import discounted_sum, shift_left
+from grupo.algo.advantages.turn_table import sum_per_turn, turn_mask, turns_to_tokens
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction
@@ -25,8 +25,8 @@ def mt_grpo(
 ) -> Method:
     """A = A_outcome + turn_coef A_turn in turns before the last, A_outcome in the last.
 
-    Both are GRPO's z-scores: of the reward, and of the sum of the turns' rewards ("step/reward",
-    without the outcome).
+    Both are GRPO's z-scores: of the reward, and of the sum of the rewards ("step/reward") of the
+    turns before the last. The last turn's, which holds the outcome, is not read.
 
     A step has 2 updates, each on the whole batch.
 
@@ -51,7 +51,8 @@ ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 class TurnLevelAdvantage:
     """z(outcome) + turn_coef z(turn rewards) before the last turn, z(outcome) in it.
 
-    A rollout of one turn, without a tool call, has z(outcome + turn rewards).
+    A rollout of one turn, without a tool call, has z(outcome + turn rewards). The turn rewards are
+    those of the turns before the last.
 
     Args:
         turn_coef: weight of the turn rewards.
@@ -59,15 +60,14 @@ class TurnLevelAdvantage:
 
     turn_coef: NumberOrSchedule
 
-    # the rewards of turns, without the outcome
     requires = Requires(signals=("step/reward",))
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        turn_reward = sum_per_rollout(batch.signals["step/reward"], batch).to(x)
+        is_not_last = shift_left(discounted_sum(turn_mask(batch).double(), 1.0)) > 0
+        turn_reward = (sum_per_turn(batch.signals["step/reward"], batch) * is_not_last).sum(1).to(x)
         outcome = ZSCORE(x, batch)
         turns = ZSCORE(turn_reward, batch)
         both = ZSCORE(x + turn_reward, batch)
-        is_not_last = shift_left(discounted_sum(turn_mask(batch).double(), 1.0)) > 0
         base = torch.where(is_not_last.any(1), outcome, both)[:, None]
         A = base + self.turn_coef * turns[:, None] * is_not_last
         return turns_to_tokens(A, batch)
@@ -89,6 +89,10 @@ PAPER = Paper(
         (
             "More than two turns share one A_turn: two turns, a call and an answer, are the "
             "case of the code."
+        ),
+        (
+            "The outcome is the reward, which in `MultiTurn` also holds the rewards of the turns; "
+            "the code has separate functions for both."
         ),
         "The mean is over answers, as GRPO's: the trainer's is over the tokens of a micro-batch.",
     ),

@@ -24,7 +24,7 @@ def otc_po(group_size: PositiveInt = 8, smoothing: Positive = 4.0) -> Method:
 
     Args:
         group_size: rollouts per task.
-        smoothing: c in the paper (our choice).
+        smoothing: c in the paper (the limit of tool calls; 4 for search).
     """
     # sin(pi m / (m + n)) is sin(f pi / (2 n)) with f = 2 n m / (m + n).
     return Method(
@@ -53,6 +53,7 @@ class FewestCalls(TaskStatistic):
 class FewestCallsReward:
     """r = o sin(pi m / (m + n)) where n > 0, o cos(pi m / (2 m + smoothing)) where n = 0.
 
+    Source: eq. 6 and 7.
     o is 1 for a correct answer ("correct" above 1/2), m the number of calls ("tool_calls"), n the
     fewest calls of a correct answer to the task so far in the run.
 
@@ -87,21 +88,15 @@ PAPER = Paper(
     tags=("agents", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("otc-po",),
-    source=Source(
-        "third_party",
-        "an implementation of the OTC-GRPO reward in a public repository",
+    source=Source("paper", "version 2: eq. 6, 7 and 9, sections 3.3 and 4.1"),
+    plan="not stated in the paper, which takes that of Search-R1 or ToRL; one update per step",
+    missing=(
+        "The PPO form, cos(pi m / (2 m + c)) for all tasks.",
+        "The KL divergence of eq. 9, whose coefficient is that of Search-R1 or ToRL.",
     ),
-    plan="not stated in any source that was opened; one update per step",
-    missing=("The PPO form, cos(pi m / (2 m + c)) for all tasks.",),
-    deviations=(
-        (
-            "n is the fewest calls so far in the run, as remembered of the paper: the "
-            "implementation takes it over the correct rollouts of the moment."
-        ),
-        "smoothing is our choice, 4: the implementation has 1.",
-    ),
+    deviations=("group_size is our choice: the paper has that of Search-R1 or ToRL.",),
     audit=(
-        "the three cases of the reward compared with that implementation; the paper could not be "
-        "opened"
+        "the cases of the reward, n as the fewest calls so far in the run and c compared with the "
+        "text of the paper"
     ),
 )

@@ -49,6 +49,10 @@ PAPER = Paper(
     ),
     deviations=(
         "group_size 64 and num_kept 16 are from memory of the paper: exp.sh has 128 and 32.",
+        (
+            "The mean is over answers, as GRPO's; the release leaves TRL's loss type at its "
+            "default then, bnpo, the mean over the tokens of a micro-batch."
+        ),
     ),
     audit=(
         "selection and the statistics over the kept rollouts compared with grpo_trainer.py;"

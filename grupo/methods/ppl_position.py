@@ -105,6 +105,14 @@ PAPER = Paper(
             "to 0."
         ),
         "No factor is negative: our choice.",
+        (
+            "No source that was opened gives the constants: perplexity_coef, position_coef, the "
+            "bonus's slope of 10 and its midpoint of 0.5 are our choice."
+        ),
+        (
+            "The log-perplexity is standardised over the rollouts of the batch by the population "
+            "standard deviation, and a position runs from 0 to 1 over its answer: our reading."
+        ),
     ),
     audit=(
         "formula compared with the catalogue's row and the file's own account; no document could "

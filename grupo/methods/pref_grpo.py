@@ -58,6 +58,10 @@ PAPER = Paper(
         "The advantage of a CLIP score, weighted 0.6 to 0.4 of the win rate in the FLUX run.",
         "The choice of 60 % of the denoising steps of each rollout (timestep_fraction).",
         "Normalised ratios (rationorm), which newer scripts switch on.",
+        (
+            "Newer scripts whiten the advantages over the batch as well (--apply_gdpo in "
+            "_common_finetune.sh)."
+        ),
     ),
     deviations=(
         (

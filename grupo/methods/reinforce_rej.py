@@ -55,6 +55,10 @@ PAPER = Paper(
             "Groups of equal rewards are dropped and answers count equally; the code keeps them "
             "with advantage 0 and averages over all tokens, those included."
         ),
+        (
+            "Wrong answers have A = -1, as in eq. 5; the released advantage is the reward, and its "
+            "rewards are 1 and 0, so that wrong answers have A = 0 there."
+        ),
     ),
     audit="advantage, clip and batch sizes compared with core_algos.py and run_reinforce_rej.sh",
 )

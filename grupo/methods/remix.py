@@ -215,6 +215,7 @@ PAPER = Paper(
         "The second policy of the KL term is that at the start of the step, the precedent of the"
         " trained one; the formula has the index k - 1.",
         "KL divergences are k3 estimates from the tokens of the batch, old ones included.",
+        "The entropy is a bonus and lowers the loss; the note adds c H to the loss it minimises.",
         "eps, beta, c and the capacity of the replay buffer are our choice.",
     ),
     audit="objective, clip, schedule of lambda, phases and constants compared with the note",

@@ -107,6 +107,7 @@ PAPER = Paper(
             "Other credit within a bundle (uniform, score, sum-mean), other quantiles (batch, "
             "mix) and the risk-seeking upper tail."
         ),
+        "The dual clip of 3 of the release.",
     ),
     deviations=(
         (

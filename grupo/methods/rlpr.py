@@ -105,6 +105,7 @@ PAPER = Paper(
     plan="reproduce_qwen.sh: train batch 768, minibatch 192: 4 updates per step",
     missing=(
         "The reward of 0.9 times this one plus 0.1 times the format, and the repetition penalty.",
+        "verl's entropy bonus of 0.001, which the script leaves on (ppo_trainer.yaml).",
         "The moving threshold: half of a moving average (0.99) of std(r), used from step 11 on.",
     ),
     deviations=("The threshold of std(r) is a constant, our choice.",),

@@ -59,6 +59,7 @@ PAPER = Paper(
     plan="run_sage.sh: 128 prompts per step in minibatches of 64, 2 updates",
     missing=(
         "Repeated requests for hints that cannot be parsed, and the last stored hint instead.",
+        "The dual clip of 3 of the release.",
     ),
     deviations=(
         "Each level is asked for when it is needed, in a call of its own; the code asks once for "

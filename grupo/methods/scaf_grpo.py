@@ -60,6 +60,7 @@ PAPER = Paper(
             "The option to train the hinted answer under the prompt without the hint "
             "(replace_hint_prompt)."
         ),
+        "The dual clip of 3 that the release inherits from verl (config/actor/actor.yaml).",
     ),
     deviations=(
         (

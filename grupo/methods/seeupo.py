@@ -5,7 +5,6 @@ from grupo.algo.advantages.turn_table import batch_turn_mean
 from grupo.algo.losses import KL
 from grupo.algo.losses.turn_level import ReverseClip
 from grupo.algo.minibatches import Updates
-from grupo.core import group_ops
 from grupo.core.numbers import NonNegative, PositiveInt
 from grupo.core.paper import Paper, Source
 from grupo.method import Method
@@ -20,6 +19,7 @@ def seeupo(
 ) -> Method:
     """A = z-score over the batch of r - mean r, clamped to [-3, 3]; `epochs` updates a step.
 
+    The standard deviation of the z-score is by n - 1.
     loss_t = -min(r_t M A, clip(r_t) M A), M the product of the current ratios of later turns.
 
     Args:
@@ -30,10 +30,9 @@ def seeupo(
     """
     # With one update M is 1; with one turn it is GSPO. Scaled by the whole batch, since a group's
     # own deviation breaks the paper's convergence proof.
-    whole_batch = StandardiseBatch(std=group_ops.population_std)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(Center(), whole_batch, ClampAdvantage(-3.0, 3.0)),
+        advantage=chain(Center(), StandardiseBatch(), ClampAdvantage(-3.0, 3.0)),
         loss=ReverseClip(clip_eps) + kl_coef * KL(),
         aggregation=batch_turn_mean,
         updates=Updates(epochs),
@@ -68,7 +67,7 @@ PAPER = Paper(
         ),
     ),
     audit=(
-        "advantage, clamps of ratios and products, constants and number of updates compared with "
-        "ba_ray_trainer.py and the configuration"
+        "advantage (special_norm, torch.std), clamps of ratios and products, constants and number "
+        "of updates compared with ba_ray_trainer.py and the configuration"
     ),
 )

@@ -46,7 +46,10 @@ PAPER = Paper(
         ),
     ),
     plan="SofT-GRPO-deepscaler-8k.sh: train batch 64, minibatch 32: 2 updates per step",
-    missing=("The variants with Dirichlet and Gaussian noise.",),
+    missing=(
+        "The variants with Dirichlet and Gaussian noise.",
+        "The dual clip of 3 of the release.",
+    ),
     deviations=("Rows count equally, as in GRPO; the released code averages over all tokens.",),
     audit=(
         "log-probability of a thought, KL weight and batch sizes compared with "

@@ -42,6 +42,12 @@ PAPER = Paper(
     source=Source("code", "uclaml/SPPO, sppo/trainer.py (loss) and scripts/compute_prob.py"),
     plan="a step is a round of the paper, which makes 18 epochs over its answers; epochs is ours",
     missing=("The two-answer form, which regresses the best and the worst of five answers alone.",),
+    deviations=(
+        (
+            "With one epoch log(pi / pi_old) is 0 at the only update of a step, whose gradient is "
+            "that of -2 eta (P - 1/2) log pi; more epochs fit the target further."
+        ),
+    ),
     audit="formula compared with the catalogue's row of the authors' code",
     shown=(
         "tests/methods/test_preference_games.py::test_mean_iterate_of_sppo_is_near_the_nash_policy",

@@ -88,6 +88,10 @@ PAPER = Paper(
         ),
         "Each source is a mean over its own tokens.",
         "A of demonstrations is divided by the std; the script's is not (grpo_use_std=False).",
+        (
+            "The demonstration's ratio is p, as in the paper: the script reshapes it to "
+            "p / (p + 0.1) (off_policy_reshape)."
+        ),
     ),
     audit=(
         "weights, losses and batch sizes compared with mix_core_alg.py and train_srft.sh, both by "

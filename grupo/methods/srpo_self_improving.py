@@ -34,6 +34,13 @@ PAPER = Paper(
     source=Source("memory", "the losses, derived again from the paper's min-max objective"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
     missing=("Revising n times at inference: the turn strategy is not part of the method.",),
+    deviations=(
+        (
+            "Our reading: the reviser's squares of both orders of a pair are added, and the "
+            "generator's, equal in both, counts once; the paper's sampled loss could not be "
+            "opened, and a mean over ordered pairs halves the reviser's."
+        ),
+    ),
     audit="formula compared with the catalogue's row; no document could be opened",
     shown=("tests/methods/test_self_improving_world.py::test_revising_twice_beats_revising_once",),
 )

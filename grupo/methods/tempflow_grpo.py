@@ -85,8 +85,15 @@ PAPER = Paper(
     plan=(
         "config/dgx.py: gradients of half of a step's batches are accumulated: 2 updates per step"
     ),
-    missing=("The std over all rewards of a step, which one configuration has (global_std).",),
+    missing=(
+        "The std over all rewards of a step, which one configuration has (global_std).",
+        (
+            "The script drops images whose advantages are all 0 before the update; here these "
+            "count in the mean, and their KL acts."
+        ),
+    ),
     deviations=(
+        "The std is by n - 1 and gains 1e-6, in Flow-GRPO's tracker of the script by n and 1e-4.",
         "Weights have mean 1; the scripts have 2.25 s.",
         (
             "One noise starts all images of a prompt; there 4 do, and the 24 images that branch "

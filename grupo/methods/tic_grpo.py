@@ -70,7 +70,13 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     source=Source("third_party", "reviews of the paper and an implementation by other people"),
     plan="not stated in any source that was opened; one update per step",
-    deviations=("clip_high is that of PPO; the other implementation takes DAPO's 0.28.",),
+    deviations=(
+        "clip_high is that of PPO; the other implementation takes DAPO's 0.28.",
+        (
+            "Where A < 0 and w is above the bound, the loss is constant and has no gradient; the "
+            "other implementation takes the maximum of it and the loss of the token's own ratio."
+        ),
+    ),
     audit="ratio, upper clip and length correction compared with an implementation by other "
     "people and with reviews; the paper's formulas could not be opened",
 )

@@ -83,8 +83,9 @@ PAPER = Paper(
     plan="Not stated in the abstract; one update per step.",
     missing=("The test-time intervention and the supervised fine-tuning of the same paper.",),
     deviations=(
-        "The penalty's form, its coefficients and the instructions are our reading: the abstract"
-        " states none of them.",
+        "The penalty's form, r (1 - length_coef L / max_length), its coefficients and the"
+        " instructions are our reading: no source that could be opened states any of them.",
+        "The comparison of rollouts of one level alone is our reading too.",
     ),
     audit="Formula compared with the catalogue's row and the file's own account; no document but"
     " the abstract could be opened.",

@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from grupo.algo import ratios
-from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
@@ -15,13 +14,13 @@ from grupo.rollouts.samplers import GroupSampler
 
 
 def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
-    """loss = mean over rollouts of -sg(w) (r - baseline) log pi(rollout), w = 1 for good ones.
+    """loss = mean over rollouts of -sg(w) (r - baseline) log pi(rollout) / L, w = 1 for good ones.
 
-    For r < baseline w = min(pi(rollout) / old(rollout), 1): rollouts that have become unlikely are
-    not lowered further.
+    L is the rollout's length. For r < baseline w = min(pi(rollout) / old(rollout), 1): rollouts
+    that have become unlikely are not lowered further.
 
     Args:
-        group_size: rollouts per task.
+        group_size: rollouts per task (paper: 16 for GSM8K, 32 for MATH).
         baseline: a greater one raises the weight of bad rollouts.
     """
     # There is no comparison within groups.
@@ -29,7 +28,6 @@ def topr(group_size: PositiveInt = 8, baseline: NonNegative = 0.5) -> Method:
         sampler=GroupSampler(group_size),
         advantage=SubtractConstant(baseline),
         loss=WeightedReinforce(TaperedRatio()),
-        aggregation=token_sum,
     )
 
 
@@ -63,19 +61,25 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     source=Source(
         "third_party",
+        "a public excerpt of the paper's version 2: eq. 4, 7 and 8, table 1, sections 4.1 to 4.4; "
         "public summaries that quote the gradient and the effect of the baseline",
     ),
     plan=(
-        "not stated in any source that was opened; one update per step, at which w is 1 (the "
-        "paper trains offline)"
+        "sections 4.1 and 4.2: one epoch over each generated data set, in minibatches whose size "
+        "is in no source that was opened; one update per step here, at which w is 1"
     ),
     missing=("Training on recorded rollouts, and their selection with a share of negative ones.",),
     deviations=(
+        (
+            "The division by the length is that of the experiments (sections 4.1 and 4.2); the "
+            "gradient of eq. 8 has none."
+        ),
         (
             "The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, "
             "halved."
         ),
     ),
-    audit="gradient compared with two public summaries that quote it",
+    audit="gradient compared with two public summaries that quote it, division by the length with"
+    " the excerpt and with verl's compute_policy_loss_topr, whose ratio is a geometric mean",
     shown=("docs/claims.md#reuse",),
 )

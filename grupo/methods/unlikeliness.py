@@ -4,6 +4,7 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.intrinsic import MeanSignal
+from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
@@ -25,6 +26,7 @@ def unlikeliness(
     """GRPO on r (1 - rank_coef rank / G): equally correct answers differ, and solved groups are
     trained on.
 
+    The loss is the mean over all tokens of PPO's clipped loss and kl_coef k3.
     Several epochs are the paper's other lever: later passes update unlikely answers, likely ones
     being clipped.
 
@@ -39,6 +41,7 @@ def unlikeliness(
         sampler=GroupSampler(group_size),
         advantage=chain(UnlikelinessReward(rank_coef), Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        aggregation=token_mean,
         updates=Updates(epochs),
     )
 
@@ -70,8 +73,8 @@ PAPER = Paper(
     source=Source(
         "code",
         (
-            "AndreHe02/rewarding-unlikely-release, verl/trainer/ppo/ray_lean_trainer.py and "
-            "examples/lean/grpo.sh"
+            "AndreHe02/rewarding-unlikely-release, verl/trainer/ppo/ray_lean_trainer.py, "
+            "verl/trainer/config/lean_trainer.yaml and examples/lean/grpo.sh"
         ),
     ),
     plan=(
@@ -92,8 +95,8 @@ PAPER = Paper(
         ),
     ),
     audit=(
-        "ranks, reward, constants and number of updates compared with ray_lean_trainer.py and "
-        "grpo.sh"
+        "ranks, reward, token mean (use_token_level_loss of lean_trainer.yaml, which grpo.sh "
+        "leaves), constants and number of updates compared with ray_lean_trainer.py and grpo.sh"
     ),
     shown=("docs/claims.md#modes",),
 )

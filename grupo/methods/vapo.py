@@ -62,7 +62,8 @@ class CorrectNLL(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         correct = (batch.reward_terms[self.reward_term] > 0.5)[batch.rollout, None] & batch.mask
-        return -pi.logp * correct * (batch.mask.sum() / correct.sum().clamp(min=1)).to(pi.logp)
+        scale = batch.mask.sum().to(pi.logp) / correct.sum().clamp(min=1)
+        return -pi.logp * correct * scale
 
 
 PAPER = Paper(

@@ -6,7 +6,13 @@ import torch
 from grupo.algo.minibatches import Updates
 from grupo.core.controllers import BangBang
 from grupo.core.schedules import resolve_schedules
-from grupo.methods.aepo import IsTempered, IsUntempered, TemperedRolloutWeight, aepo
+from grupo.methods.aepo import (
+    IsTempered,
+    IsUntempered,
+    TemperedRolloutWeight,
+    aepo,
+    chosen_token_mean,
+)
 from grupo.testing.batches import make_batch, perturb_logp
 
 
@@ -54,6 +60,18 @@ def test_tempered_rollouts_use_reinforce_without_ratio():
     assert loss[:, 0].tolist() == pytest.approx([-exp(0.1), 0.5])  # -A log pi = 1 - 0.5
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
     assert gradient[:, 0].tolist() == pytest.approx([-exp(0.1), -1.0])
+
+
+def test_tokens_of_tempered_rollouts_without_reward_do_not_count():
+    batch = make_batch(
+        group=[0] * 4,
+        length=[1, 2, 2, 1],
+        advantage=[0.0, -1.0, 0.0, 1.0],
+        reward_terms={"temperature_scaled": [0.0, 0.0, 1.0, 1.0]},
+    )
+    # 1 + 2 tokens of the usual rollouts, also where A = 0, and 1 of the good tempered one
+    assert aepo().aggregation is chosen_token_mean
+    assert chosen_token_mean(batch).tolist() == [[0.25, 0], [0.25, 0.25], [0, 0], [0.25, 0]]
 
 
 def test_masks_declare_the_reward_term_that_they_read():

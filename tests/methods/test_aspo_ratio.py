@@ -3,6 +3,7 @@ from math import exp
 import pytest
 
 from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.minibatches import Updates
 from grupo.methods.aspo_ratio import InverseRatioForPositive, aspo_ratio
 from grupo.testing.batches import make_batch, perturb_logp
@@ -38,6 +39,7 @@ def test_gradient_is_the_weight_times_that_of_reinforce():
 def test_defaults_are_those_of_the_authors_code():
     assert aspo_ratio().loss.weight == InverseRatioForPositive(clip_low=0.2, clip_high=0.2, cap=3.0)
     assert aspo_ratio().aggregation is token_mean
+    assert aspo_ratio().filter is keep_nonzero_std
 
 
 def test_update_plan_is_the_released_one():

@@ -54,6 +54,17 @@ def test_group_without_feasible_answer_has_loss_0():
     assert gradient.abs().max() == 0
 
 
+def test_the_mean_is_over_groups_with_a_feasible_answer():
+    # of three groups of 2, 1 and 1 answers the second has no feasible one
+    batch = make_batch(
+        group=[0, 0, 1, 2],
+        length=[1, 2, 1, 1],
+        reward_terms={"feasible": [0.0, 1.0, 0.0, 1.0]},
+    )
+    weight = cgpo_codpo().aggregation(batch)
+    assert weight.tolist() == [[1 / 4, 0.0], [1 / 8, 1 / 8], [0.0, 0.0], [1 / 2, 0.0]]
+
+
 def test_ties_share_their_place():
     loss, gradient = learn([1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [2.0, 4.0, 0.0], lam=0.0)
     assert loss == pytest.approx(log(1 + exp(-0.3)))

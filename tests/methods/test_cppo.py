@@ -28,6 +28,12 @@ def test_ties_share_the_last_place():
     assert weights([0.0, 0.0, 0.0, 0.0]) == pytest.approx([1 / 4] * 4)
 
 
+def test_weights_have_the_precision_of_the_batch():
+    # one of three is kept, and two tie for its place: 1/2; of 3 tokens, 1/6 each
+    batch = make_batch(group=[0] * 3, advantage=[2.0, 2.0, 0.1], length=[3, 3, 3])
+    assert TopAdvantageMean(0.5)(batch)[0].tolist() == [1 / 6] * 3
+
+
 def test_every_group_keeps_its_own_largest_advantages():
     assert weights([9.0, 8.0, 0.2, 0.1], group=[0, 0, 1, 1]) == pytest.approx([0.5, 0, 0.5, 0])
 

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from grupo.algo.advantages.kl_in_reward import TemperatureRatioBonus
+from grupo.algo.aggregation import token_mean
 from grupo.algo.minibatches import Updates
 from grupo.core.controllers import LastValue
 from grupo.core.schedules import resolve_schedules
@@ -55,5 +56,6 @@ def test_defaults_are_these():
     assert method.requires.all_signals == {"logp@t=1.2", "logp@t=0.8"}
 
 
-def test_update_plan_is_the_released_one():
+def test_mean_and_update_plan_are_the_released_ones():
+    assert dcpo_distribution().aggregation is token_mean
     assert dcpo_distribution().updates == Updates(minibatches=4)

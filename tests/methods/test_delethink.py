@@ -48,6 +48,15 @@ def test_loss_is_clipped_and_importance_weighted():
     assert delethink().loss(up, off)[0, 0].item() == pytest.approx(-2 * 1.26)
 
 
+def test_loss_of_a_negative_advantage_is_at_most_3_times_it():
+    plain = batch().with_advantage(lambda x, _: -torch.ones_like(x))
+    pi = perturb_logp(plain, [[log(2.0), log(4.0)] + [0.0] * 6] * 4)
+    loss = delethink().loss(pi, plain)
+    assert loss[0, :2].tolist() == pytest.approx([2.0, 3.0])  # 2 and min(4, 3)
+    (gradient,) = torch.autograd.grad(loss[0].sum(), pi.logp)
+    assert gradient[0, :2].tolist() == pytest.approx([2.0, 0.0])  # none beyond the bound
+
+
 def test_defaults_are_the_papers():
     method = delethink()
     assert method.sampler == GroupSampler(8, ChunkedThinking(8192, 100, 3996, 5))

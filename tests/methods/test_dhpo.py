@@ -47,7 +47,7 @@ def test_uncertain_tokens_use_the_token_ratio_and_certain_ones_the_sequence_rati
 
 
 def test_base_weight_1_is_grpo_and_0_is_gspo_token():
-    for even, other in ((1.0, Clip(0.2, 0.28)), (0.0, Clip(3e-4, 4e-4, SequenceTokenRatio()))):
+    for even, other in ((1.0, Clip(0.2, 0.2)), (0.0, Clip(3e-4, 4e-4, SequenceTokenRatio()))):
         values, gradient = learn(HybridRatioClip(base_weight=even, entropy_weight=0.0))
         expected, slope = learn(other)
         assert torch.allclose(values, expected)
@@ -63,6 +63,6 @@ def test_padding_does_not_affect_the_entropy_scale():
 
 def test_the_default_is_guided_by_entropy_with_the_clips_of_both():
     assert dhpo().loss == HybridRatioClip(
-        token_clip=(0.2, 0.28), sequence_clip=(3e-4, 4e-4), base_weight=0.0, entropy_weight=1.0
+        token_clip=(0.2, 0.2), sequence_clip=(3e-4, 4e-4), base_weight=0.0, entropy_weight=1.0
     )
     assert dhpo().requires.all_signals == {"entropy"}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.algo import ratios
-from grupo.algo.aggregation import token_mean
+from grupo.algo.aggregation import sequence_mean
 from grupo.algo.minibatches import Updates
 from grupo.core.types import Group, Response, Rollout, Task
 from grupo.methods.guide_grpo import guide_grpo
@@ -96,8 +96,13 @@ def test_plain_rollouts_have_the_clipped_surrogate():
     assert guide_grpo().loss(pi, plain)[:, 0].tolist() == pytest.approx([A, -1.2 * A])
 
 
+def test_answers_count_equally_whatever_their_lengths():
+    groups = batch(answer(0.0, -1.0), answer(1.0, -1.0, -1.0))
+    assert guide_grpo().aggregation(groups).tolist() == [[1 / 2, 0.0], [1 / 4, 1 / 4]]
+
+
 def test_default_hyperparameters():
     assert guide_grpo().sampler == with_hint(GroupSampler(8))
     assert guide_grpo().requires.columns == {"hint"}
     assert guide_grpo().updates == Updates(minibatches=2)
-    assert guide_grpo().aggregation is token_mean
+    assert guide_grpo().aggregation is sequence_mean

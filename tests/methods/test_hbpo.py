@@ -87,6 +87,11 @@ def test_matches_reference_implementation():
     assert twice.tolist() == pytest.approx(expected, rel=2e-5)
 
 
+def test_loss_is_mean_over_all_tokens():
+    weight = hbpo().aggregation(budgets([1, 3], [4, 4], [1, 1]))
+    assert weight.tolist() == [[0.25, 0.0, 0.0], [0.25] * 3]  # of 1 + 3 tokens
+
+
 def test_defaults_match_paper():
     method = hbpo()
     assert method.sampler.group_size == 16

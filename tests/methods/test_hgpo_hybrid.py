@@ -63,6 +63,11 @@ def test_single_mode_group_has_no_mode_advantage():
     assert first.tolist() == last.tolist() == pytest.approx([A, -A])
 
 
+def test_loss_is_mean_over_answers_of_sum_over_tokens():
+    weight = hgpo_hybrid().aggregation(make_batch(group=[0, 0], length=[1, 3]))
+    assert weight.tolist() == [[0.5, 0.0, 0.0], [0.5] * 3]  # 1 / N, N = 2 answers
+
+
 def test_defaults_match_paper():
     method = hgpo_hybrid()
     assert method.sampler.group_size == 4

@@ -29,20 +29,22 @@ def test_the_ratio_is_clipped_to_1_over_1_1_and_1_1():
     assert loop().loss(pi, batch)[:, 0].tolist() == pytest.approx([-0.825, 0.681818182, 0.0])
 
 
-def test_a_dropped_rollout_has_no_part_in_the_mean_over_tokens():
+def test_all_rollouts_weigh_the_same_and_a_dropped_one_has_no_loss():
     method = loop()
     batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.5], length=[1, 3, 4])
     batch = batch.with_advantage(method.advantage)
     weight = method.aggregation(batch)
-    assert weight.sum(1).tolist() == [0.25, 0.75, 0.0]  # of 1 + 3 tokens
-    pi = perturb_logp(batch, [[0.0] * 4] * 3)
+    assert weight.sum(1).tolist() == pytest.approx([1 / 3] * 3)  # also the third, with A = 0
+    assert weight[1].tolist() == pytest.approx([1 / 9, 1 / 9, 1 / 9, 0.0])
+    pi = perturb_logp(batch, [[log(1.05)] * 4, [0.0] * 4, [0.0] * 4])
     loss = (weight * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx((-0.75 + 3 * 0.75) / 4)
+    # rows: -1.05 * 0.75, 0.75 and 0, over 3 rollouts
+    assert loss.item() == pytest.approx(-0.05 * 0.75 / 3)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
-    assert gradient.sum(1).tolist() == pytest.approx([-0.75 / 4, 0.75 * 3 / 4, 0.0])
+    assert gradient.sum(1).tolist() == pytest.approx([-1.05 * 0.25, 0.25, 0.0])
 
 
-def test_tokens_of_the_environment_are_not_trained_on():
+def test_tokens_of_the_environment_are_not_trained_on_and_not_counted():
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[3, 2])
     mask = torch.tensor([[True, False, True], [True, True, False]])
     batch = replace(batch, mask=mask).with_advantage(loop().advantage)

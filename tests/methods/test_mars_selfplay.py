@@ -80,10 +80,10 @@ def test_negative_advantage_loss_is_capped():
     assert loss[:, 0].tolist() == pytest.approx([-1.2, 1.4])
 
 
-def test_loss_is_mean_over_rollouts_of_sum_over_tokens():
-    batch = make_batch(group=[0, 0], length=[1, 3])
-    weight = mars_selfplay().aggregation(batch)  # 1/2 for each of the 4 tokens
-    assert weight.tolist() == [[0.5, 0.0, 0.0], [0.5, 0.5, 0.5]]
+def test_loss_is_mean_over_rollouts_of_mean_over_tokens():
+    batch = make_batch(group=[0, 0], length=[1, 4])
+    weight = mars_selfplay().aggregation(batch)  # 1/2 for each rollout: 1/2, and 1/8 four times
+    assert weight.tolist() == [[0.5, 0.0, 0.0, 0.0], [0.125] * 4]
 
 
 def test_defaults_match_release():

@@ -5,7 +5,7 @@ import torch
 
 from grupo.algo.losses import KL, Clip
 from grupo.algo.minibatches import Updates
-from grupo.methods.mc_grpo import mc_grpo, sequence_mean_without_pivots
+from grupo.methods.mc_grpo import mc_grpo, mean_of_other_rows
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -31,11 +31,32 @@ def test_outlier_reward_does_not_flip_signs():
     assert (batch.reward - batch.reward.mean() > 0).tolist() == [False] * 4 + [True]
 
 
-def test_pivot_rollout_is_dropped_from_loss():
-    batch = make_batch(group=[0] * 3 + [1] * 3, length=[1, 2, 1, 1, 1, 1])
-    weight = sequence_mean_without_pivots(batch)
-    assert weight[1].tolist() == [0.125, 0.125]  # 4 rollouts left, 2 tokens
-    assert weight[batch.mask].sum().item() == pytest.approx(6 / 4)  # 2 of them have zero advantage
+def test_rows_of_pivots_weigh_nothing():
+    rewards = [0.9, 0.2, 0.5, 0.0, 1.0, 0.3]  # the medians are those of rows 2 and 5
+    batch = make_batch(group=[0] * 3 + [1] * 3, reward=rewards, length=[1, 2, 1, 1, 1, 1])
+    weight = mean_of_other_rows(batch)
+    # 4 rollouts are left, and the second has 2 tokens
+    assert weight.tolist() == [[0.25, 0], [0.125, 0.125], [0, 0], [0.25, 0], [0.25, 0], [0, 0]]
+
+
+def test_rollouts_with_the_median_reward_share_the_place_of_one_pivot():
+    batch = make_batch(group=[0] * 5, reward=[1.0, 0.0, 0.0, 0.0, 1.0])
+    weight = mean_of_other_rows(batch).flatten().tolist()
+    # 4 rollouts are left: 2/3 of each of the three zeros, and the ones
+    assert weight == pytest.approx([1 / 4, 1 / 6, 1 / 6, 1 / 6, 1 / 4])
+
+
+def test_pivot_has_no_gradient_of_the_kl():
+    method = mc_grpo(kl_coef=0.5)
+    ref = {"logp@ref": [[-2.0], [-2.0], [-2.0]]}
+    batch = make_batch(group=[0] * 3, reward=[0.2, 0.9, 0.5], signals=ref)
+    batch = batch.with_advantage(lambda x, _: 0 * x)
+    pi = perturb_logp(batch, [[0.0]] * 3)  # -1: ref / pi = e^-1
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    # the slope of k3 is 1 - ref / pi, for the two other rollouts
+    slope = 0.5 * (1 - exp(-1)) / 2
+    assert gradient.flatten().tolist() == pytest.approx([slope, slope, 0])
 
 
 def test_loss_and_gradient_match_batch_without_pivot():
@@ -54,7 +75,7 @@ def test_loss_and_gradient_match_batch_without_pivot():
 def test_advantage_is_zero_for_equal_rewards_or_single_rollout():
     batch = make_batch(group=[0, 0, 0, 1], reward=[1.0, 1.0, 1.0, 7.0])
     assert mc_grpo().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0]
-    assert sequence_mean_without_pivots(make_batch(group=[0])).isfinite().all()
+    assert mean_of_other_rows(make_batch(group=[0])).tolist() == [[0.0]]
 
 
 def test_default_hyperparameters():

@@ -42,6 +42,22 @@ def test_single_turn_rollout_has_sum_of_both_rewards():
     assert A[1].tolist() == pytest.approx([-z, 0.0])
 
 
+def test_step_reward_of_the_last_turn_is_not_a_turn_reward():
+    # as in MultiTurn, the last turn's step reward holds the outcome, 1, 0 and 1
+    batch = make_batch(
+        group=[0, 0, 0],
+        reward=[1.0, 0.0, 1.0],
+        length=[2, 2, 1],
+        turn=[[0, 1], [0, 1], [0, 0]],
+        signals={"step/reward": [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]},
+    )
+    A = batch.with_advantage(TurnLevelAdvantage(1.0)).advantage
+    s = sqrt(1 / 3) + 1e-4  # of 1, 0, 1, whose mean is 2/3; all turn rewards are 0
+    assert A[0].tolist() == pytest.approx([1 / 3 / s] * 2)
+    assert A[1].tolist() == pytest.approx([-2 / 3 / s] * 2)
+    assert A[2].tolist() == pytest.approx([1 / 3 / s, 0.0])
+
+
 def test_single_rollout_has_zero_advantage():
     batch = make_batch(group=[0], reward=[1.0], signals={"step/reward": [[1.0]]})
     assert batch.with_advantage(mt_grpo().advantage).advantage.item() == 0.0

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.algo.advantages.entropy_rank import EntropyRank
-from grupo.algo.advantages.replay import ByPrompt, ScaleReplayed
+from grupo.algo.advantages.replay import ByPrompt, ScaleMixedGroups
 from grupo.algo.filters import Replay
 from grupo.core.kept_rollouts import BestAndWorst
 from grupo.method import Method
@@ -16,8 +16,12 @@ from grupo.testing.batches import make_batch
 H = [[3.0, 0.5, 0.0, 0.0, 0.0], [2.0, 2.0, 0.5, 0.0, 0.0], [2.5, 1.0, 0.5, 0.0, 0.0]]
 
 
-def rank_rewards(reward=(0.0, 0.0, 0.0), length=(5, 5, 5), group=(0, 0, 0), limit=5, entropy=H):
-    batch = make_batch([*group], [*reward], length=[*length], signals={"entropy": entropy})
+def rank_rewards(
+    reward=(0.0, 0.0, 0.0), length=(5, 5, 5), group=(0, 0, 0), limit=5, entropy=H, replayed=()
+):
+    is_old = [[1.0 * (i in replayed)] * max(length) for i in range(len(group))]
+    signals = {"entropy": entropy, "off_context": is_old}
+    batch = make_batch([*group], [*reward], length=[*length], signals=signals)
     return EntropyRank(limit)(batch.reward, batch).tolist()
 
 
@@ -30,7 +34,8 @@ def test_peak_is_mean_of_top_fifth_with_minimum_one():
     ten = [[4.0, 0.0, *[0.1] * 8], [3.0, 3.0, *[0.1] * 8]]  # peaks of two: 2 + 0.1 / 2, 3
     assert rank_rewards((0.0, 0.0), (10, 10), (0, 0), 10, ten) == [0.05, 0.05]  # neither dominates
     assert EntropyRank(10, peak_fraction=0.05).peak_fraction * 10 < 1
-    batch = make_batch([0, 0], [0.0, 0.0], length=[10, 10], signals={"entropy": ten})
+    signals = {"entropy": ten, "off_context": [[0.0] * 10] * 2}
+    batch = make_batch([0, 0], [0.0, 0.0], length=[10, 10], signals=signals)
     assert EntropyRank(10, peak_fraction=0.05)(batch.reward, batch).tolist() == [0.1, 0.0]  # 4 > 3
 
 
@@ -41,20 +46,30 @@ def test_only_truncated_rollouts_of_failed_groups_have_rank_reward():
     assert rank_rewards(group=(0, 1, 2)) == [0.0, 0.0, 0.0]
 
 
-def test_replayed_success_raises_baseline_and_is_scaled():
-    # r = [0, 0, 0, 0, 1]: mean 0.2, std 0.4 over n; A = -0.5 and 2, halved where it is old
+def test_truncated_failures_are_ranked_beside_a_replayed_success():
+    # the first dominates the second; the replayed third has no rank, right or wrong
+    assert rank_rewards(reward=(0.0, 0.0, 1.0), replayed=(2,)) == [0.1, 0.0, 1.0]
+    assert rank_rewards(replayed=(2,)) == [0.1, 0.0, 0.0]
+    # a sampled success ends the ranking
+    assert rank_rewards(reward=(0.0, 1.0, 1.0), replayed=(2,)) == [0.0, 1.0, 1.0]
+
+
+def test_replayed_success_raises_baseline_and_scales_the_deviation_of_its_group():
+    # r = [0, 0, 0, 0, 1]: mean 0.2, std sqrt(0.8 / 4) = sqrt(0.2), doubled
     replayed = {"off_context": [*[[0.0]] * 4, [1.0]], "entropy": [[0.0]] * 5}
     saw = {"saw_failure": [0.0] * 5}
     batch = make_batch([0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], reward_terms=saw, signals=replayed)
     A = r3(max_length=4).advantage(batch.reward, batch)
-    assert A.tolist() == pytest.approx([*[-0.5] * 4, 1.0], rel=1e-5)
-    whole = r3(max_length=4, replay_scale=1.0).advantage(batch.reward, batch)[4].item()
-    assert whole == pytest.approx(2.0, rel=1e-5)
+    s = 0.2**0.5
+    assert A.tolist() == pytest.approx([*[-0.2 / (2 * s)] * 4, 0.8 / (2 * s)], rel=1e-5)
+    whole = r3(max_length=4, replay_std_scale=1.0).advantage(batch.reward, batch)[4].item()
+    assert whole == pytest.approx(0.8 / s, rel=1e-5)
 
 
-def test_rollout_is_replayed_if_any_action_is():
-    batch = make_batch([0, 0], length=[2, 2], signals={"off_context": [[0.0, 1.0], [0.0, 0.0]]})
-    assert ScaleReplayed(0.5)(torch.tensor([1.0, 1.0]), batch).tolist() == [0.5, 1.0]
+def test_group_is_mixed_if_any_action_of_any_rollout_is_replayed():
+    signals = {"off_context": [[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]}
+    batch = make_batch([0, 0, 1], length=[2, 2, 2], signals=signals)
+    assert ScaleMixedGroups(4.0)(torch.ones(3), batch).tolist() == [0.25, 0.25, 1.0]
 
 
 def test_hinted_rollouts_are_compared_with_each_other():
@@ -67,9 +82,12 @@ def test_hinted_rollouts_are_compared_with_each_other():
     label = ByPrompt()(batch)
     assert label.tolist() == [0, 0, 0, 1, 1, 1, 0]
     A = r3(max_length=4).advantage(batch.reward, batch).tolist()
-    assert A[:3] == pytest.approx([1.0, -1.0, -1.0], rel=1e-5)  # 1, 0, 0, 1: mean and std are 1/2
-    assert A[6] == pytest.approx(0.5, rel=1e-5)  # damped
-    assert A[3:6] == pytest.approx([0.5**0.5, 0.5**0.5, -(2**0.5)], rel=1e-5)  # 2/3, sqrt(2)/3
+    # 1, 0, 0, 1: mean 1/2, std sqrt(1 / 3), doubled
+    z = 0.5 / (2 * (1 / 3) ** 0.5)
+    assert A[:3] == pytest.approx([z, -z, -z], rel=1e-5)
+    assert A[6] == pytest.approx(z, rel=1e-5)
+    # 1, 1, 0: mean 2/3, std sqrt(1 / 3), no rollout replayed
+    assert A[3:6] == pytest.approx([3**-0.5, 3**-0.5, -2 * 3**-0.5], rel=1e-5)
 
 
 def test_default_hyperparameters():

@@ -52,7 +52,7 @@ def test_negative_actions_far_below_clip_have_no_gradient():
 def test_advantages_are_standardized_over_batch():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 4.0, 0.0])
     A = batch.with_advantage(seeupo().advantage).advantage.flatten().tolist()
-    deviation = sqrt((0.25 + 0.25 + 4 + 4) / 4)  # of 0.5, -0.5, 2, -2
+    deviation = sqrt((0.25 + 0.25 + 4 + 4) / 3)  # of 0.5, -0.5, 2, -2, by n - 1
     expected = [0.5 / deviation, -0.5 / deviation, 2 / deviation, -2 / deviation]
     assert pytest.approx(expected, rel=1e-6) == A
 

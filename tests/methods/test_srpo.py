@@ -4,17 +4,20 @@ from math import exp, log
 import pytest
 import torch
 
+from grupo.algo.advantages import Center
 from grupo.algo.divergences_full import jsd
+from grupo.algo.losses import Clip, SelfDistillOnFailure
 from grupo.core.batch import Signals
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.methods.srpo import srpo
+from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
 
 D = (0.5 * log(0.5 / 0.7) + 0.5 * log(0.5 / 0.3) + 0.9 * log(0.9 / 0.7) + 0.1 * log(0.1 / 0.3)) / 2
 
 
-def loss_and_gradient(right, moves, entropy=(0.0, 0.0, 0.0), strength=1.0):
-    method = srpo(distill_coef=strength)
+def loss_and_gradient(right, moves, entropy=(0.0, 0.0, 0.0)):
+    method = srpo()
     signals = {"entropy@hinted": [[h] for h in entropy]}
     batch = make_batch([0] * 3, reward=right, reward_terms={"correct": right}, signals=signals)
     batch = batch.with_advantage(method.advantage)
@@ -36,10 +39,10 @@ def test_divergence_of_uniform_policy_from_confident_teacher():
 
 def test_correct_rollouts_use_grpo_and_wrong_ones_distillation():
     loss, by_logp, by_told = loss_and_gradient([1.0, 0.0, 0.0], [0.0, 0.0, 0.0])
-    A = (2 / 3) / ((1 / 3) ** 0.5 + 1e-6)  # mean 1/3, variance (4 + 1 + 1) / 9 / 2
-    assert loss == pytest.approx(-A + D)
-    assert by_logp == pytest.approx([-A, 0.0, 0.0])
-    assert by_told == pytest.approx([0.0, 0.5, 0.5])
+    A = 2 / 3  # 1 minus the mean 1/3, not divided by the deviation
+    assert loss == pytest.approx((-A + D + D) / 3)  # the mean over all 3 tokens
+    assert by_logp == pytest.approx([-A / 3, 0.0, 0.0])
+    assert by_told == pytest.approx([0.0, 1 / 3, 1 / 3])
 
 
 def test_no_gradient_without_correct_rollout_in_group():
@@ -49,13 +52,30 @@ def test_no_gradient_without_correct_rollout_in_group():
 
 def test_confident_teacher_has_larger_weight():
     _, _, by_told = loss_and_gradient([1.0, 0.0, 0.0], [0.0, 0.0, 0.0], entropy=(9.0, 0.0, 1.0))
-    assert by_told == pytest.approx([0.0, 1 / (1 + exp(-1)), exp(-1) / (1 + exp(-1))])
+    # the weights 1 and 1/e of the two distilled tokens, divided by their mean
+    mean = (1 + exp(-1)) / 2
+    assert by_told == pytest.approx([0.0, 1 / mean / 3, exp(-1) / mean / 3])
 
 
 def test_ratio_is_detached_and_at_most_two():
-    _, by_logp, by_told = loss_and_gradient([1.0, 0.0, 0.0], [0.0, 0.5, 1.0], strength=3.0)
-    assert by_told == pytest.approx([0.0, 3 * exp(0.5) / 2, 3 * 2 / 2])
+    _, by_logp, by_told = loss_and_gradient([1.0, 0.0, 0.0], [0.0, 0.5, 1.0])
+    assert by_told == pytest.approx([0.0, exp(0.5) / 3, 2 / 3])
     assert by_logp[1:] == [0.0, 0.0]
+
+
+def test_tokens_that_are_not_distilled_are_not_weighted_by_entropy():
+    signals = {"entropy@hinted": [[5.0, 5.0], [0.0, 0.0], [7.0, 7.0]]}
+    right = {"correct": [1.0, 0.0, 0.0]}
+    batch = make_batch([0, 0, 1], length=[2, 1, 2], reward_terms=right, signals=signals)
+    # group 1 has no correct rollout: its tokens are GRPO's, as those of the correct one
+    weight = srpo().aggregation(batch)[batch.mask]
+    assert weight.tolist() == pytest.approx([1 / 5] * 5)
+
+
+def test_defaults_are_those_of_table_3():
+    assert srpo().advantage == Center()
+    assert srpo().loss == SelfDistillOnFailure(Clip(0.2, 0.28), cap=2.0)
+    assert srpo().sampler == GroupSampler(8)
 
 
 def test_teacher_is_moving_average_of_policy():
@@ -97,7 +117,8 @@ def test_matches_reference_implementation():
     student = logits.log_softmax(-1)
     divergence = jsd(student, teacher.log_softmax(-1))
     pi = Signals({"logp": student.gather(-1, tokens)[..., 0], "jsd@hinted": divergence})
-    loss = (method.aggregation(batch) * method.loss(pi, batch))[1:].sum()
+    # SDPO's mean is over the 3 distilled tokens, here it is over all 5
+    loss = (method.aggregation(batch) * method.loss(pi, batch))[1:].sum() * 5 / 3
     assert loss.item() == pytest.approx(0.1685411, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, logits)
     numbers = [

@@ -23,9 +23,9 @@ def loss_and_gradient(by, logp=-1.0, length=(2, 2, 1)):
 def test_positive_rollouts_have_weight_one_and_negative_ones_truncated_ratio():
     loss, gradient = loss_and_gradient([[-0.5, -0.5], [-0.2, -0.5], [0.4, 0.0]])
     w = exp(-0.7)  # the second became unlikelier, the third likelier: 1
-    # A = 1/2, -1/2, -1/2 and log pi of the rollouts -3, -2.7, -0.6
-    assert loss == pytest.approx((-0.5 * -3 + 0.5 * w * -2.7 + 0.5 * -0.6) / 3)
-    assert gradient == pytest.approx([-1 / 6, -1 / 6, w / 6, w / 6, 1 / 6])
+    # A = 1/2, -1/2, -1/2 and log pi of the rollouts -3, -2.7, -0.6, of 2, 2 and 1 tokens
+    assert loss == pytest.approx((-0.5 * -3 / 2 + 0.5 * w * -2.7 / 2 + 0.5 * -0.6) / 3)
+    assert gradient == pytest.approx([-1 / 12, -1 / 12, w / 12, w / 12, 1 / 6])
 
 
 def test_baseline_is_one_half_for_every_group():
@@ -38,4 +38,5 @@ def test_baseline_is_one_half_for_every_group():
 
 def test_on_policy_gradient_is_reinforce():
     _, gradient = loss_and_gradient([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
-    assert gradient == pytest.approx([-1 / 6, -1 / 6, 1 / 6, 1 / 6, 1 / 6])
+    # A / (3 rollouts of L tokens)
+    assert gradient == pytest.approx([-1 / 12, -1 / 12, 1 / 12, 1 / 12, 1 / 6])

@@ -7,7 +7,7 @@ import torch
 
 from grupo.algo.minibatches import Updates
 from grupo.methods.unlikeliness import UnlikelinessReward, unlikeliness
-from grupo.testing.batches import make_batch
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def rewarded_batch(reward, logp, length=None):
@@ -38,6 +38,14 @@ def test_equal_likelihoods_have_equal_rewards():
     batch = rewarded_batch([1, 1, 1], [[-1.0], [-1.0], [-2.0]])
     r = UnlikelinessReward(0.3)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1 - 0.3 * 1.5 / 3] * 2 + [1.0])
+
+
+def test_loss_is_mean_over_all_tokens():
+    batch = make_batch(group=[0, 0], length=[1, 3], advantage=[1.0, -1.0])
+    weight = unlikeliness().aggregation(batch)
+    assert weight.tolist() == [[0.25, 0.0, 0.0], [0.25] * 3]  # of 1 + 3 tokens
+    loss = (weight * unlikeliness().loss(perturb_logp(batch, [[0.0] * 3] * 2), batch)).sum()
+    assert loss.item() == pytest.approx((-1 + 3) / 4)  # R is 1 and k3 is 0
 
 
 def test_defaults_match_paper():

@@ -35,6 +35,13 @@ def test_correct_answers_are_imitated_by_token_mean():
     assert gradient.tolist() == [pytest.approx([-0.25] * 4), [0.0] * 4]
 
 
+def test_imitation_loss_has_the_precision_of_the_log_probabilities():
+    # 7 actions, of which 3 are correct: 7/3 has no exact single-precision value
+    batch = make_batch(group=[0, 0], length=[3, 4], reward_terms={"correct": [1.0, 0.0]})
+    logp = torch.full((2, 4), -1.0, dtype=torch.float64)
+    assert CorrectNLL()(Signals(logp=logp), batch)[0, 0].item() == 7 / 3
+
+
 def test_imitation_loss_is_zero_without_correct_answers():
     batch = make_batch(group=[0], reward_terms={"correct": [0.0]})
     assert CorrectNLL()(Signals(logp=batch.old_logp), batch).item() == 0

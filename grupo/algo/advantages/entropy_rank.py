@@ -1,4 +1,4 @@
-"""Rewards that rank the truncated rollouts of all-incorrect groups by the shape of their entropy.
+"""Rewards that rank truncated rollouts by the shape of their entropy where all sampled ones failed.
 
 Source: structural entropy ranking reward of R^3, Jiang et al., arXiv:2601.19620, section 3.2.3.
 """
@@ -6,7 +6,9 @@ Source: structural entropy ranking reward of R^3, Jiang et al., arXiv:2601.19620
 import torch
 from torch import Tensor
 
+from grupo.algo.advantages.replay import off_context_rollouts
 from grupo.algo.advantages.token_table import sum_per_rollout, to_token_table
+from grupo.algo.data_source import REQUIRES_OFF_CONTEXT
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
 from grupo.core.component import component
@@ -20,8 +22,9 @@ class EntropyRank:
 
     k is the rank of the rollout among them by the number of rollouts it dominates; ties share
     their mean rank. A rollout dominates another if the mean entropy of its most uncertain tokens
-    is higher and the mean entropy of all its tokens is lower. A group is incorrect if no reward is
-    above 0.5.
+    is higher and the mean entropy of all its tokens is lower. A group is incorrect if no reward of
+    its sampled rollouts is above 0.5. Replayed rollouts, whose signal "off_context" is 1, neither
+    count nor have a rank.
 
     Args:
         max_length: a rollout of this many tokens or more is truncated.
@@ -29,8 +32,8 @@ class EntropyRank:
         peak_fraction: fraction of a rollout's tokens that are its most uncertain ones.
 
     >>> from grupo.testing.batches import make_batch
-    >>> entropy = {"entropy": [[3.0, 0.0], [2.0, 2.0]]}
-    >>> batch = make_batch([0, 0], length=[2, 2], signals=entropy)
+    >>> signals = {"entropy": [[3.0, 0.0], [2.0, 2.0]], "off_context": [[0.0, 0.0]] * 2}
+    >>> batch = make_batch([0, 0], length=[2, 2], signals=signals)
     >>> EntropyRank(max_length=2)(batch.reward, batch).tolist()
     [0.1, 0.0]
     """
@@ -39,11 +42,12 @@ class EntropyRank:
     max_bonus: NumberOrSchedule = 0.1
     peak_fraction: Fraction = 0.2
 
-    requires = Requires(signals=("entropy",))
+    requires = REQUIRES_OFF_CONTEXT | Requires(signals=("entropy",))
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        truncated = batch.lengths >= self.max_length
-        all_incorrect = group_ops.max(x, batch.group) <= 0.5
+        replayed = off_context_rollouts(batch)
+        truncated = (batch.lengths >= self.max_length) & ~replayed
+        all_incorrect = group_ops.max(x.masked_fill(replayed, -torch.inf), batch.group) <= 0.5
         label = 2 * batch.group + truncated
         peak = self._peak_entropy(batch)
         mean = sum_per_rollout(batch.signals["entropy"], batch) / batch.lengths.clamp(min=1)

@@ -10,9 +10,10 @@ from torch import Tensor
 from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.algo.advantages.turn_table import combine_labels
 from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
+from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.component import component
-from grupo.core.numbers import NumberOrSchedule
+from grupo.core.numbers import Positive
 from grupo.core.requires import Requires
 
 
@@ -22,24 +23,25 @@ def off_context_rollouts(batch: Batch) -> Bool[Tensor, "R"]:
 
 
 @component
-class ScaleReplayed:
-    """alpha x for replayed rollouts, x for the others, (R,).
+class ScaleMixedGroups:
+    """x / alpha in groups with a replayed rollout, x in the others, (R,). Source: eq. 3.
 
     Args:
-        alpha: factor on the advantage of a replayed rollout.
+        alpha: factor of the standard deviation of a group with a replayed rollout.
 
     >>> from grupo.testing.batches import make_batch
-    >>> batch = make_batch(group=[0, 0], signals={"off_context": [[1.0], [0.0]]})
-    >>> ScaleReplayed(0.5)(torch.tensor([2.0, 2.0]), batch)
-    tensor([1., 2.])
+    >>> batch = make_batch(group=[0, 0, 1], signals={"off_context": [[1.0], [0.0], [0.0]]})
+    >>> ScaleMixedGroups(2.0)(torch.tensor([2.0, -2.0, 3.0]), batch)
+    tensor([ 1., -1.,  3.])
     """
 
-    alpha: NumberOrSchedule
+    alpha: Positive
 
     requires = REQUIRES_OFF_CONTEXT
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return torch.where(off_context_rollouts(batch), self.alpha * x, x)
+        is_mixed = group_ops.max(off_context_rollouts(batch).to(x), batch.group) > 0
+        return torch.where(is_mixed, x / self.alpha, x)
 
 
 @component

@@ -10,11 +10,12 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from grupo.algo import ratios
+from grupo.algo.aggregation import token_mean
 from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
-from grupo.core.numbers import NonNegative, NumberOrSchedule, Positive
+from grupo.core.numbers import NonNegative, Positive
 from grupo.core.requires import Requires
 
 
@@ -33,14 +34,13 @@ def self_distill_mask(batch: Batch) -> Bool[Tensor, "N 1"]:
 
 @component
 class SelfDistillOnFailure(Loss):
-    """distill_coef sg(min(r, cap)) JSD(pi, teacher) in `self_distill_mask`, else `policy_loss`.
+    """sg(min(r, cap)) JSD(pi, teacher) in `self_distill_mask`, else `policy_loss`.
 
     The divergence is exact, over the whole vocabulary; r is the token ratio. Shape (N, T).
     Source: SRPO, Li et al., arXiv:2604.02288.
 
     Args:
         policy_loss: loss of the other rollouts.
-        distill_coef: coefficient of the distillation loss.
         cap: largest importance ratio.
         teacher: name of the teacher, whose `jsd@<name>` is computed.
 
@@ -55,7 +55,6 @@ class SelfDistillOnFailure(Loss):
     """
 
     policy_loss: Loss
-    distill_coef: NumberOrSchedule = 1.0
     cap: NonNegative = 2.0
     teacher: str = "hinted"
 
@@ -69,17 +68,17 @@ class SelfDistillOnFailure(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch).detach().clamp(max=self.cap)
-        distill_loss = self.distill_coef * r * pi[f"jsd@{self.teacher}"]
-        return torch.where(self_distill_mask(batch), distill_loss, self.policy_loss(pi, batch))
+        divergence = pi[f"jsd@{self.teacher}"]
+        return torch.where(self_distill_mask(batch), r * divergence, self.policy_loss(pi, batch))
 
 
 @component
 class TeacherConfidence:
-    """Aggregation: exp(-H / temperature) over distilled tokens, a token mean over the others.
+    """The mean over all tokens, in which distilled ones weigh w / mean(w), (N, T).
 
-    H is the teacher's entropy. The weights (N, T) of tokens in `self_distill_mask` sum to 1, and so
-    do those of the other tokens.
-    Source: SRPO, Li et al., arXiv:2604.02288.
+    w = exp(-H / temperature), H the teacher's entropy; its mean is over the distilled tokens, those
+    in `self_distill_mask`.
+    Source: SRPO, Li et al., arXiv:2604.02288, sections 3.2 and 3.3.
 
     Args:
         temperature: in nats; a small one concentrates on tokens of a confident teacher.
@@ -91,8 +90,8 @@ class TeacherConfidence:
     >>> correct = {"correct": [0.0, 1.0]}
     >>> batch = make_batch([0, 0], length=[2, 2], reward_terms=correct, signals=entropy)
     >>> TeacherConfidence()(batch)
-    tensor([[0.7500, 0.2500],
-            [0.5000, 0.5000]], dtype=torch.float64)
+    tensor([[0.3750, 0.1250],
+            [0.2500, 0.2500]], dtype=torch.float64)
     """
 
     temperature: Positive = 1.0
@@ -105,8 +104,8 @@ class TeacherConfidence:
 
     def __call__(self, batch: Batch) -> PerAction:
         distilled = batch.mask & self_distill_mask(batch)
-        ones = torch.ones_like(batch.old_logp)
-        entropy = batch.signals[f"entropy@{self.teacher}"].to(ones)
+        weight = token_mean(batch)
+        entropy = batch.signals[f"entropy@{self.teacher}"].to(weight)
         confidence = (-entropy / self.temperature).exp().where(distilled, 0.0)
-        others = ones.where(batch.mask & ~distilled, 0.0)
-        return confidence / confidence.sum().clamp(min=1e-8) + others / others.sum().clamp(min=1)
+        mean = confidence.sum().clamp(min=1e-8) / distilled.sum().clamp(min=1)
+        return weight * (confidence / mean).where(distilled, 1.0)

@@ -1,7 +1,8 @@
 """The update of an assembled method, beside that of its reference."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -49,7 +50,8 @@ def batch_of(case: Case) -> Batch:
     """The case as a batch of the library."""
     rows = torch.arange(len(case.reward))
     history = tuple(
-        TaskHistory(tuple(range(len(groups))), tuple(map(tuple, groups))) for groups in case.history
+        TaskHistory(tuple(range(len(groups))), tuple(tuple(map(float, g)) for g in groups))
+        for groups in case.history
     )
     return Batch.of(
         torch.tensor(case.reward),
@@ -87,6 +89,65 @@ def groups_of(case: Case) -> list[Group]:
     return groups
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step of a method on a case.
+
+    Args:
+        method: The method, with numbers in place of schedules.
+        rows: The rows of the case that the filter kept.
+        batch: Their batch with advantages; its inputs are positions among the kept rows.
+        updates: Number of updates of a step of 64 groups.
+    """
+
+    method: Method
+    rows: list[int]
+    batch: Batch
+    updates: int
+
+    @classmethod
+    def of(cls, method: Method, case: Case, progress: float) -> "Step":
+        """The step on a case after a share of the training."""
+        method = resolve_schedules(method, progress)
+        rows = [r.index for group in method.filter(groups_of(case)) for r in group.rollouts]
+        batch = select_rollouts(batch_of(case), torch.tensor(rows))
+        batch = replace(batch, inputs=torch.arange(len(rows)))
+        plan = list(method.updates(make_batch(group=[*range(64)]), Random(0)))
+        return cls(method, rows, batch.with_advantage(method.advantage), len(plan))
+
+    def minibatches(self) -> list[Batch]:
+        """The minibatches of the update plan."""
+        return list(self.method.updates(self.batch, Random(0)))
+
+
+@dataclass(frozen=True)
+class UpdateTrace:
+    """What a method makes of a case.
+
+    Args:
+        rows: The rows that the filter kept.
+        updates: Number of updates of a step of 64 groups.
+        gradients: Of each update, the gradient in every number of the policy.
+    """
+
+    rows: list[int]
+    updates: int
+    gradients: list[dict[str, np.ndarray]]
+
+
+def trace_of(method: Method, case: Case, options: CaseOptions) -> UpdateTrace:
+    """The trace of a method, whose numbers move along its own gradients."""
+    step = Step.of(method, case, options.progress)
+    pi = {name: x[step.rows] for name, x in case.pi.items()}
+    gradients = []
+    for minibatch in step.minibatches():
+        rows = minibatch.inputs.numpy()
+        _, gradient = _loss_and_gradients(step.method, minibatch, pi, rows)
+        gradients.append(gradient)
+        pi = _moved(pi, rows, gradient, options.move)
+    return UpdateTrace(step.rows, step.updates, gradients)
+
+
 def assert_equals_reference(method: Method, reference: Reference) -> None:
     """Fail at the first quantity in which the method's update differs from the reference's.
 
@@ -95,34 +156,28 @@ def assert_equals_reference(method: Method, reference: Reference) -> None:
     the gradient, so that the next one sees other ratios.
     """
     case = case_of(method, reference.options)
-    method = resolve_schedules(method, reference.options.progress)
     update = reference.update(case)
+    step = Step.of(method, case, reference.options.progress)
     kept = np.ones(len(case.reward), bool) if update.kept is None else update.kept
-    rows_kept = [r.index for g in method.filter(groups_of(case)) for r in g.rollouts]
-    _equal_lists("kept rollouts", rows_kept, np.flatnonzero(kept).tolist())
-    batch = select_rollouts(batch_of(case), torch.tensor(rows_kept))
-    batch = replace(batch, inputs=torch.arange(len(rows_kept)))
+    _equal_lists("kept rollouts", step.rows, np.flatnonzero(kept).tolist())
     case = case.select(np.flatnonzero(kept))
-    batch = batch.with_advantage(method.advantage)
     if update.advantage is not None:
         advantage = np.asarray(update.advantage, float)
         advantage = advantage if advantage.ndim == 2 else advantage[:, None]
         case = replace(case, advantage=advantage * case.mask)
-        _equal("advantages", batch.advantage.numpy(), case.advantage)
+        _equal("advantages", step.batch.advantage.numpy(), case.advantage)
     _equal_lists(
-        "updates of a step of 64 groups",
-        [len(list(method.updates(_many_groups(64), Random(0))))],
-        [update.epochs * update.minibatches],
+        "updates of a step of 64 groups", [step.updates], [update.epochs * update.minibatches]
     )
+    minibatches = step.minibatches()
+    _check_minibatches(step.batch, minibatches, update.epochs)
     pi = dict(case.pi)
-    for number, minibatch in enumerate(_minibatches(method, batch, update.epochs), 1):
+    for number, minibatch in enumerate(minibatches, 1):
         rows = minibatch.inputs.numpy()
-        part = case.select(rows)
         value, expected = gradient(
-            lambda moved, part=part: update.loss(part, moved),
-            {name: x[rows] for name, x in pi.items()},
+            partial(update.loss, case.select(rows)), {name: x[rows] for name, x in pi.items()}
         )
-        found_value, found = _loss_and_gradients(method, minibatch, pi, rows)
+        found_value, found = _loss_and_gradients(step.method, minibatch, pi, rows)
         if not reference.value_differs:
             _equal(f"loss of update {number}", np.array(found_value), np.array(value))
         for name, derivative in expected.items():
@@ -131,20 +186,14 @@ def assert_equals_reference(method: Method, reference: Reference) -> None:
         pi = _moved(pi, rows, expected, reference.options.move)
 
 
-def _many_groups(number: int) -> Batch:
-    return make_batch(group=[*range(number)])
-
-
-def _minibatches(method: Method, batch: Batch, epochs: int) -> Iterator[Batch]:
-    """The minibatches of the method's plan, of which every epoch has each row once."""
-    minibatches = list(method.updates(batch, Random(0)))
-    seen = torch.cat([m.inputs for m in minibatches]).tolist() if minibatches else []
+def _check_minibatches(batch: Batch, minibatches: Sequence[Batch], epochs: int) -> None:
+    """Fail unless every epoch has each row once, and minibatches have whole groups."""
+    seen = [row for minibatch in minibatches for row in minibatch.inputs.tolist()]
     _equal_lists("rows of all updates", sorted(seen), sorted([*range(len(batch.mask))] * epochs))
     for minibatch in minibatches:
         groups = minibatch.row_group.unique()
         whole = int(torch.isin(batch.row_group, groups).sum())
         _equal_lists("rows of a minibatch's groups", [len(minibatch.mask)], [whole])
-        yield minibatch
 
 
 def _loss_and_gradients(
@@ -172,15 +221,14 @@ def _moved(
     """The policy's numbers after a step against the gradient, of which the largest is `move`."""
     largest = max(np.abs(x).max() for x in gradients.values())
     moved = {name: x.copy() for name, x in pi.items()}
-    if largest == 0:
+    if not 0 < largest < np.inf:
         return moved
     for name, x in gradients.items():
         values = moved[name][rows] - move * x / largest
-        if "logp" in name:
-            values = np.minimum(values, HIGHEST_LOGP)
-        else:
-            values = np.maximum(values, LOWEST)
-        moved[name][rows] = values
+        is_logp = "logp" in name
+        moved[name][rows] = values.clip(
+            None if is_logp else LOWEST, HIGHEST_LOGP if is_logp else None
+        )
     return moved
 
 

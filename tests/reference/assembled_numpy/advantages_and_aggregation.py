@@ -53,9 +53,12 @@ def gpg(case: Case) -> Update:
 
 @reference(
     "krpo",
-    "billhhh/KRPO_LLMs_RL: KalmanFilter and group_advantages in train.py, GRPOLoss in loss.py;"
-    " groups of one rollout, as the order within a group is random",
+    "billhhh/KRPO_LLMs_RL: KalmanFilter and group_advantages in train.py, GRPOLoss in loss.py",
     groups=(1,) * 16,
+    not_compared=dict.fromkeys(
+        ("token mean for mean of rows", "sum for mean"),
+        "the order of a group is random, so groups, and with them minibatches, have one rollout",
+    ),
     reward=[0.9, -0.4, -0.3, -0.8, 1.0, -0.2, 0.6, -0.7, 0.0, 0.5, -0.9, 0.2, -0.6, 0.3, -0.1, 0.4],
 )
 def krpo(case: Case) -> Update:
@@ -137,8 +140,6 @@ def mapo(case: Case) -> Update:
     " src/open_r1/grpo_trainer_math.py, recipes/math/Qwen2.5-7B-Instruct.yaml; arXiv:2601.22582",
     groups=(5, 5, 3),
     reward=[0.1, 0.9, 0.4, 0.3, 0.8, 1.0, 0.2, 0.6, 0.7, 0.0, 0.5, 0.9, 0.2],
-    disputed="The pivot is excluded from backpropagation (abstract; lines 2144 to 2185 remove its"
-    " row from the batch), but the method adds its KL: all rows' KL over the number of other rows.",
 )
 def mc_grpo(case: Case) -> Update:
     advantage = np.zeros(len(case.reward))

@@ -86,6 +86,7 @@ class CaseOptions:
         history: Rewards of the earlier groups of each group's task.
         progress: Share of the training that is done, for schedules.
         move: Largest change of a number by an update.
+        seed: Seed of the random numbers.
     """
 
     groups: Sequence[int] = (4, 4, 4, 3)
@@ -97,6 +98,7 @@ class CaseOptions:
     history: Sequence[Sequence[Sequence[float]]] = ()
     progress: float = 0.5
     move: float = 0.3
+    seed: int = 0
 
 
 def build_case(
@@ -113,7 +115,7 @@ def build_case(
         pi: Names of the numbers of the policy beside "logp".
         terms: Names of the reward terms.
     """
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(options.seed)
     group = np.repeat(np.arange(len(options.groups)), options.groups)
     n = len(group)
     shape = (n, WIDTH)
@@ -133,8 +135,7 @@ def build_case(
         if isinstance(options.reward, str):
             reward = reward * spread
     old_logp = _logp(rng, shape)
-    # a third of the log-ratios is small, so that some lie within narrow bounds
-    log_ratio = rng.uniform(-1, 1, shape) * np.where(rng.random(shape) < 1 / 3, 0.2, 1.0)
+    log_ratio = rng.permutation(_spread_log_ratios(n * WIDTH)).reshape(shape)
     logp = np.minimum(old_logp + options.ratio_spread * log_ratio, -0.02)
     demonstration = np.arange(n) % 5 == 1
     forced = np.roll(demonstration, 1)[:, None] & (columns == 3)
@@ -162,6 +163,13 @@ def build_case(
         history=options.history or [[[0.0, 1.0, float(p)]] for p in range(len(options.groups))],
         pi={"logp": logp} | {name: _signal(name, rng, shape, old_logp) for name in sorted(pi)},
     )
+
+
+def _spread_log_ratios(count: int) -> Array:
+    """Numbers from -1 to 1, dense around the bounds 0.8, 1.2 and 1.28 if 1 is 0.6 nats."""
+    wide, dense = np.linspace(0.01, 1, count // 2), np.linspace(0.2, 0.55, -(-count // 2))
+    sizes = np.concatenate([wide, dense])
+    return sizes * np.where(np.arange(count) % 2, 1.0, -1.0)
 
 
 def _values(values: Values, n: int, rng: np.random.Generator) -> Array:

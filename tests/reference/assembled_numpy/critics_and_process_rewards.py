@@ -81,10 +81,6 @@ def vc_ppo(case: Case) -> Update:
     code="vapo(lambda_length_scale=0.6)",
     terms={"correct": "binary"},
     reward="correct",
-    disputed=(
-        "Rounding alone: the method's ratio of all to correct actions is a float32, so that the NLL"
-        " differs by up to 3e-8 of itself where the ratio is not exact (5/3, 16/11)."
-    ),
 )
 def vapo(case: Case) -> Update:
     gae_lambda = 1 - 1 / (0.6 * case.lengths)
@@ -174,21 +170,17 @@ def implicit_prm(case: Case) -> Update:
 @reference(
     "prime",
     "arXiv:2502.01456, the advantage of both RLOO terms; PRIME-RL/PRIME, core_algos.py"
-    " (compute_rloo_returns); filter of verl's recipe prime, prime_ray_trainer.py",
+    " (compute_rloo_returns adds rm_scores and gt_scores unweighted), dp_prime.py (batch_norm);"
+    " filter of verl's recipe prime, prime_ray_trainer.py",
     groups=(5, 5, 3, 3),
     reward=(1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1),
-    disputed=(
-        "Both terms have equal weights: in the paper's formula, in PRIME-RL/PRIME"
-        " (core_algos.compute_rloo_returns adds rm_scores and gt_scores unweighted; rm_coef=5 is"
-        " part of the logged total alone, main_ppo.py) and in verl's recipe (reward_gt_coef and"
-        " reward_dpo_coef both 5); the method weights implicit rewards by 5 and outcomes by 1."
-    ),
 )
 def prime(case: Case) -> Update:
     accuracy = group_mean(case.reward, case.group)
     kept = (accuracy >= 0.2) & (accuracy <= 0.8)
     case = case.select(kept)
-    implicit = 0.05 * (case.signals["logp@prm"] - case.signals["logp@ref"])
+    log_ratio = case.signals["logp@prm"] - case.signals["logp@ref"]
+    implicit = log_ratio / (np.abs(sum_to_go(log_ratio, case.mask)).max() + 1e-6)
     row_mean = (implicit * case.mask).sum(1) / case.lengths
 
     def mean_of_others(x):

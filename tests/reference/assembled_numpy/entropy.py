@@ -31,13 +31,11 @@ def clip_loss(low: float, high: float, average):
 
 @reference(
     "aepo",
-    "597358816/AEPO, ray_trainer.py: fit, _select_by_advantage (threshold 0.05)",
+    "597358816/AEPO, ray_trainer.py: fit, _select_by_advantage (threshold 0.05); core_algos.py:"
+    " compute_policy_loss (masked_mean)",
     groups=(6, 5, 5),
     reward=(1, 0, 1, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1),
     terms={"temperature_scaled": (0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1)},
-    disputed="The release averages over the tokens (core_algos.compute_policy_loss: masked_mean) of"
-    " the usual and the chosen tempered rollouts (_select_by_advantage); the method has the mean of"
-    " row means, and the tempered rollouts without reward count in it.",
 )
 def aepo(case: Case) -> Update:
     tempered = case.terms["temperature_scaled"] == 1
@@ -56,11 +54,10 @@ def aepo(case: Case) -> Update:
 
 @reference(
     "dcpo_distribution",
-    "597358816/DCPO, ray_trainer.py: fit, branch DCPO",
+    "597358816/DCPO, ray_trainer.py: fit, branch DCPO; core_algos.py: compute_policy_loss"
+    " (masked_mean)",
     terms={"correct": "binary"},
     reward="correct",
-    disputed="The release averages over tokens (core_algos.compute_policy_loss: masked_mean); the"
-    " method has the mean of row means.",
 )
 def dcpo_distribution(case: Case) -> Update:
     correct = case.terms["correct"]
@@ -195,7 +192,7 @@ def earl_rtl(case: Case) -> Update:
     groups=(9, 4, 3),
     reward=(1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0),
     lengths=(7, 7, 6, 1, 7, 7, 7, 6, 7, 2, 7, 5, 4, 7, 5, 6),
-    ratio_spread=3.0,
+    ratio_spread=2.0,
 )
 def hapo_token(case: Case) -> Update:
     kept = group_std(case.reward, case.group) > 0
@@ -239,11 +236,9 @@ def skywork_or1(case: Case) -> Update:
 
 @reference(
     "dhpo",
-    "arXiv:2601.05607, the abstract, and the brief for what it leaves open; the sequence ratio has"
-    " GSPO's token form, sg(s) pi / sg(pi)",
+    "arXiv:2601.05607, the abstract, and the brief for what it leaves open; the token ratio has"
+    " GRPO's clip, the sequence ratio GSPO's clip and token form, sg(s) pi / sg(pi)",
     ratio_spread=0.3,
-    disputed="The record states GRPO's clip for the token ratio, which is 0.2 on both sides; the"
-    " method clips it at 1.28 above, DAPO's bound.",
 )
 def dhpo(case: Case) -> Update:
     def loss(batch, pi):

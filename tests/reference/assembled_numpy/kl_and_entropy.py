@@ -105,6 +105,7 @@ def k2_kl(case: Case) -> Update:
     "deepseek_r1",
     "arXiv:2501.12948, eq. of section 2 and B.3.2; a clip of 10 would not act here",
     code="deepseek_r1(clip_eps=0.5)",
+    ratio_spread=1.2,
 )
 def deepseek_r1(case: Case) -> Update:
     return grpo_with_kl(case, low=0.5, high=0.5, kl_coef=0.001, minibatches=16)
@@ -361,12 +362,11 @@ def confucius3_math(case: Case) -> Update:
 
 @reference(
     "aspo_ratio",
-    "wizard-III/Archer2.0, core_algos.py: compute_policy_loss_archer",
+    "wizard-III/Archer2.0, core_algos.py: compute_policy_loss_archer; dapo/dapo_ray_trainer.py and"
+    " run_archer2.0_qwen2.5_1.5b_math.sh: rejection_sample drops groups of equal rewards",
     ratio_spread=2.0,
     reward="binary",
     value_differs="the release changes the form of the value where the weight is capped",
-    disputed="The release drops groups whose rewards are all 0 or all 1 (rejection_sample=True in"
-    " run_archer2.0_qwen2.5_1.5b_math.sh, dapo/dapo_ray_trainer.py); the method keeps them.",
 )
 def aspo_ratio(case: Case) -> Update:
     kept = group_std(case.reward, case.group) > 0

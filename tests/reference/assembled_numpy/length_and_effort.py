@@ -115,9 +115,6 @@ def cosine_length(case: Case) -> Update:
     "McGill-NLP/the-markovian-thinker, compute_policy_loss_vanill_no_aggr and"
     " agg_loss_with_trace_lengths of core_algos.py, r1d-1.5b_deepscaler_delethink_24k.yaml",
     ratio_spread=1.6,
-    disputed="the release bounds the loss of negative advantages by its dual clip, -3 A"
-    " (clip_ratio_c 3.0 of actor.yaml, compute_policy_loss_vanill_no_aggr); the method has no dual"
-    " clip, and its record does not say so",
 )
 def delethink(case: Case) -> Update:
     """A row is a whole trace here."""
@@ -305,9 +302,6 @@ def grpo_lead(case: Case) -> Update:
         "budget": (2, 2, 4, 4, 2, 2, 4, 4, 2, 2, 4, 4, 2, 4, 4),
         "correct": (1, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0),
     },
-    disputed="the objective is an expectation over states and actions in paper.txt and a token mean"
-    " in the release (loss_agg_mode of ppo_trainer.yaml); the method has the mean of row means,"
-    " which is not among its stated deviations",
 )
 def hbpo(case: Case) -> Update:
     budget, n = case.terms["budget"], case.lengths

@@ -272,8 +272,6 @@ def tis(case: Case) -> Update:
 @reference(
     "topr",
     "arXiv:2503.14286, eq. 7 and 8; sections 4.1 and 4.2 for the length",
-    disputed="sections 4.1 and 4.2 divide the loss of an answer by its length; the method sums"
-    " over tokens",
 )
 def topr(case: Case) -> Update:
     def loss(batch, pi):

@@ -246,11 +246,6 @@ def arenarl(case: Case) -> Update:
     groups=(4, 4, 4, 4),
     reward=DISTINCT,
     terms={"feasible": (1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1)},
-    disputed=(
-        "The draft divides by the groups with a feasible answer (codpo_optimization, `loss ="
-        " (losses * positive_completion_mask).sum() / positive_completion_mask.sum()`), the method"
-        " by all groups; nothing else differs."
-    ),
 )
 def cgpo_codpo(case: Case) -> Update:
     """Without a feasible answer a group is skipped; without an infeasible one its worst loses."""
@@ -320,11 +315,6 @@ def op_gfn(case: Case) -> Update:
     },
     lengths=(7, 4, 7, 7, 4, 4, 6, 5, 6, 6, 5, 5),
     code="srpo_self_improving(beta=0.4, generator_weight=0.3)",
-    disputed=(
-        "Both losses are expectations over ordered pairs (y1, y2), in which each of the two orders"
-        " of a given pair has weight 1/2; the method adds the reviser's squares of both orders and"
-        " counts the generator's, equal in both, once: the reviser weighs twice as much."
-    ),
 )
 def srpo_self_improving(case: Case) -> Update:
     beta, weight = 0.4, 0.3
@@ -333,9 +323,9 @@ def srpo_self_improving(case: Case) -> Update:
         answer, previous = batch.terms["answer_is_chosen"], batch.terms["previous_is_chosen"]
         h = dict(zip(zip(answer, previous, strict=True), scores, strict=True))
         w_of_l, l_of_w, w_of_w, l_of_l = h[1, 0], h[0, 1], h[1, 1], h[0, 0]
-        reviser = (
-            (1 / 2 - beta * (w_of_l - l_of_l)) ** 2 + (-1 / 2 - beta * (l_of_w - w_of_w)) ** 2
-        ) / 2
+        # the method's reading: a sum over the two orders of a pair, not their mean
+        reviser = (1 / 2 - beta * (w_of_l - l_of_l)) ** 2
+        reviser = reviser + (-1 / 2 - beta * (l_of_w - w_of_w)) ** 2
         both = w_of_l - l_of_w + h[1, 0.5] - h[0, 0.5]
         generator = (1 / 2 - beta / 2 * both) ** 2
         return (1 - weight) * reviser + weight * generator

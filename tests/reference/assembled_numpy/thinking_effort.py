@@ -71,7 +71,7 @@ def adacot(case: Case) -> Update:
         "start": (0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1, 1),
         "reference": (0.95, 0.95, 0.95, 0.95, 0.9, 0.9, 0.9, 0.9, 0, 0, 0, 0, 0.4, 0.4, 0.4),
     },
-    ratio_spread=4.0,
+    ratio_spread=1.2,
 )
 def adaptthink(case: Case) -> Update:
     """The first token's old log-probability is that of the drawn start."""
@@ -178,8 +178,6 @@ def autothink(case: Case) -> Update:
     signals={"step/forced": (np.arange(WIDTH) < 2) * np.ones((16, 1))},
     reward=(0.2, 0.5, 0.6, 0.8, 0.2, 0.5, 0.3, 0.5, 1, 1, 0, 0.5, 0.7, 0.1, 0.9, 0.9),
     ratio_spread=1.0,
-    disputed="eq. 11 is 1 / N times the sum over all tokens, without 1 / |o_i|; the method takes"
-    " the mean over each answer's tokens, which is not among its stated deviations",
 )
 def hgpo_hybrid(case: Case) -> Update:
     think = case.terms["mode"] == 1

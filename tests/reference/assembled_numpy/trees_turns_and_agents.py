@@ -140,7 +140,7 @@ def aspo_tir(case: Case) -> Update:
 
 @reference(
     "e_grpo",
-    "arXiv:2510.24694, eq. 4 to 6, from memory of the paper",
+    "arXiv:2510.24694, version 2, eq. 3 to 6",
     terms={
         "correct": (1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0),
         "entities": (0.4, 0.8, 0.2, 0, 0.5, 0.6, 0.3, 0.1, 0, 0, 0, 0, 0.9, 0.3, 0.6),
@@ -326,20 +326,21 @@ def igpo(case: Case) -> Update:
     "loop",
     "apple/ml-loop, phi_agents/rl/train.py and conf/rl/params/default.yaml",
     reward=(1, 0, 0, 0.5, 0.3, 0.3, 0.3, 0.305, 0, 0, 0, 0, 1, 0.4, 0.7),
-    disputed="The release averages the tokens of each rollout, then rollouts (loss.mean() of"
-    " _surrogate_loss, loss_div_factor = minibatch_size), the method all tokens of the kept"
-    " rollouts.",
 )
 def loop(case: Case) -> Update:
+    """Rollouts that the source drops stay in their minibatch with a loss of 0.
+
+    The source divides by the constant size of its minibatches, of kept rollouts alone.
+    """
     n = np.array([(case.group == g).sum() for g in case.group])
     advantage = (case.reward - group_mean(case.reward, case.group)) * n / (n - 1)
     advantage = advantage * (np.abs(advantage) >= 0.01)
 
     def loss(batch, pi):
         ratio = np.exp(pi["logp"] - batch.old_logp)
-        per_action = clipped_surrogate(ratio, batch.advantage, 1 - 1 / 1.1, 0.1)
-        kept = np.abs(batch.advantage[:, 0]) >= 0.01
-        return row_mean(per_action, batch.mask)[kept].sum() / max(kept.sum(), 1)
+        return mean_of_row_means(
+            clipped_surrogate(ratio, batch.advantage, 1 - 1 / 1.1, 0.1), batch.mask
+        )
 
     return Update(advantage, loss, epochs=2, minibatches=8)
 
@@ -351,8 +352,6 @@ def loop(case: Case) -> Update:
     " examples/multi_games/agentic_val_multi_games_selfplay.yaml",
     terms={"seat": (0, 1) * 7 + (0,)},
     ratio_spread=1.0,
-    disputed="agg_loss of the release's functionals.py takes masked_mean over a row's tokens, also"
-    " in its default mode seq-mean-token-sum; the method takes their sum.",
 )
 def mars_selfplay(case: Case) -> Update:
     reward, has_turn = turn_sums(case, case.signals["step/reward"])
@@ -389,9 +388,12 @@ def mars_selfplay(case: Case) -> Update:
     },
 )
 def mt_grpo(case: Case) -> Update:
-    """A rollout of one turn, without a tool's result, has the advantage of both rewards' sum."""
+    """A rollout of one turn, without a tool's result, has the advantage of both rewards' sum.
+
+    It has no turn reward: the last turn's step reward holds the outcome.
+    """
     reward, has_turn = turn_sums(case, case.signals["step/reward"])
-    turn_reward = reward[:, 0]
+    turn_reward = reward[:, 0] * has_turn[:, 1]
     outcome = z_score(case.reward, case.group, eps=1e-4)
     turn = z_score(turn_reward, case.group, eps=1e-4)
     both = z_score(case.reward + turn_reward, case.group, eps=1e-4)
@@ -402,7 +404,7 @@ def mt_grpo(case: Case) -> Update:
 
 @reference(
     "otc_po",
-    "arXiv:2504.14870, eq. of OTC-GRPO, from memory of the paper",
+    "arXiv:2504.14870, version 2, eq. 6, 7 and 9, c of section 4.1",
     terms={
         "correct": (1, 1, 0, 1, 1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 1),
         "tool_calls": (2, 4, 1, 7, 0, 3, 1, 1, 0, 1, 2, 3, 1, 1, 2),
@@ -492,8 +494,6 @@ def salt(case: Case) -> Update:
     " (compute_grpo_outcome_advantage_local, update_ratios), compute_policy_loss_gspo of"
     " external/verl/verl/trainer/ppo/core_algos.py",
     ratio_spread=0.5,
-    disputed="The release divides the batch's advantages by torch.std, with n - 1"
-    " (special_norm of compute_grpo_outcome_advantage_local), the method by the std with n.",
 )
 def seeupo(case: Case) -> Update:
     centered = case.reward - group_mean(case.reward, case.group)

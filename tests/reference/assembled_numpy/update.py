@@ -1,7 +1,7 @@
 """What a reference states about a method, and the table of all references."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Reference:
             its record.
         value_differs: Why the value of the loss, unlike its gradient, is a matter of convention;
             "" where it is compared.
-        disputed: Where method and source disagree, in a sentence; "" if they agree.
+        not_compared: Why a planted error goes unseen, by its name in `planted_errors.py`.
     """
 
     update: Callable[[Case], Update]
@@ -52,7 +52,7 @@ class Reference:
     options: CaseOptions
     code: str = ""
     value_differs: str = ""
-    disputed: str = ""
+    not_compared: Mapping[str, str] = field(default_factory=dict)
 
 
 REFERENCES: dict[str, Reference] = {}
@@ -64,7 +64,7 @@ def reference(
     *,
     code: str = "",
     value_differs: str = "",
-    disputed: str = "",
+    not_compared: Mapping[str, str] = {},
     **options: object,
 ) -> Callable[[Callable[[Case], Update]], Callable[[Case], Update]]:
     """Registers a function `case -> Update` as the reference of a method.
@@ -74,7 +74,7 @@ def reference(
         source: What the function was written from: equations, or repository and file.
         code: The method with other arguments than in the example of its record.
         value_differs: Why the value of the loss is not compared.
-        disputed: Where method and source disagree.
+        not_compared: Errors that this reference cannot see, each with the reason.
         options: Fields of `CaseOptions`.
     """
 
@@ -82,7 +82,7 @@ def reference(
         if name in REFERENCES:
             raise ValueError(f"{name} has two references")
         REFERENCES[name] = Reference(
-            update, source, replace(CaseOptions(), **options), code, value_differs, disputed
+            update, source, replace(CaseOptions(), **options), code, value_differs, not_compared
         )
         return update
 
