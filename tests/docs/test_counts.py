@@ -124,6 +124,7 @@ COUNTS = (
     ),
     Count("TRUST.md", r"(\S+) configurations, 1e-10 after", len(IN_FLOAT64)),
     Count("TRUST.md", r"\| (\S+) kill points \|", len(POINTS)),
+    Count("docs/assembled.md", r"Each of the (\S+) methods", len(methods())),
     Count("docs/callbacks.md", r"with these (\S+) methods", NUM_EVENTS),
     Count("docs/concepts.md", r"choices of a paper: (\S+) components", len(fields(Method))),
     Count("docs/distributed.md", r"The test has (\S+) recipes", len(IN_FLOAT64)),

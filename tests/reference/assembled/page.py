@@ -25,8 +25,8 @@ INTRODUCTION = """<!-- written by `python -m tests.reference.assembled` -->
 Each of the {methods} methods is compared with an implementation of its paper's update in plain
 numpy and float64 (`tests/reference/assembled_numpy`), which imports neither grupo nor torch. The
 references were written from papers and released code by somebody who did not write the methods and
-did not read them. {readings} are of methods whose paper could not be opened: they state what the
-record says ({reading_names}).
+did not read them. Where the paper could not be opened, they state what the
+record says: {reading_names}.
 
 Compared are the rollouts that the filter keeps, the advantages, the number of updates of a step,
 and for each update the loss and its gradient in every number of the policy, to {relative} of the
@@ -58,7 +58,6 @@ def page(outcomes: Outcomes) -> str:
     readings = sorted(name for name, r in REFERENCES.items() if r.source == "the record")
     introduction = INTRODUCTION.format(
         methods=len(REFERENCES),
-        readings=len(readings),
         reading_names=", ".join(f"[{ENTRIES[x].name}](methods/{x}.md)" for x in readings),
         relative="1e-9",
         errors=len(ERRORS),
