@@ -79,7 +79,8 @@ def reference(
     """
 
     def register(update: Callable[[Case], Update]) -> Callable[[Case], Update]:
-        if name in REFERENCES:
+        other = REFERENCES.get(name)  # a file may be imported under two names
+        if other and other.update.__code__.co_filename != update.__code__.co_filename:
             raise ValueError(f"{name} has two references")
         REFERENCES[name] = Reference(
             update, source, replace(CaseOptions(), **options), code, value_differs, not_compared
