@@ -24,12 +24,13 @@ def amft(
 
     RL is PPO's clip with advantages whitened over the batch and an entropy bonus of 0.01, SFT the
     likelihood of demonstrations, each a mean over its own tokens. H is the policy's mean entropy
-    over trained tokens.
+    over all trained tokens, those of demonstrations included. A step trains with the mu that the
+    steps before have set.
 
     Args:
         target_entropy: entropy at which mu stays, in nats (paper: the entropy after a first stage
             of SFT).
-        group_size: policy rollouts per task.
+        group_size: policy rollouts per task (our choice).
         initial_sft_weight: mu at the first step.
         gain: change of mu per nat.
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
@@ -88,7 +89,22 @@ PAPER = Paper(
         ),
         "The SFT stage before, which sets the target entropy.",
     ),
-    deviations=("The entropy bonus applies to policy rollouts alone.",),
+    deviations=(
+        (
+            "H counts the tokens of demonstrations, too; the release's H counts those of rollouts "
+            "alone (masked_entropy of ppo_loss.py)."
+        ),
+        (
+            "mu changes after the step; amft_trainer.py changes it before it weights the losses of "
+            "the same step."
+        ),
+        (
+            "The likelihood is that of the next token. The cross-entropy of amft_trainer.py does "
+            "not shift the logits against the labels, while its PPO loss does; the module that "
+            "makes the labels is not in the release."
+        ),
+        "group_size is our choice.",
+    ),
     audit=(
         "loss, controller and constants compared with the released trainer, whose generation is a "
         "placeholder"

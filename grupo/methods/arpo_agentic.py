@@ -73,8 +73,8 @@ PAPER = Paper(
     plan="ARPO_7B_Reasoning_1node.sh: train batch 128, minibatch 16 prompts: 8 updates per step",
     missing=(
         (
-            "The reward of the release: -1 for a wrong format, else token F1, and +0.1 where both "
-            "tools were used."
+            "The reward of the release: -1 for a wrong format, else token F1, and +0.1 where F1 is "
+            "above 0 and both tools were used."
         ),
         "The dual clip of 3 of the release.",
     ),
@@ -86,6 +86,12 @@ PAPER = Paper(
         (
             "The entropy is that of the vocabulary, in the release that of a token's ten likeliest "
             "words."
+        ),
+        (
+            "The rise is against the first turn of the same rollout, which a branch shares with "
+            "the rollout that it left. The release never clears initial_entropy_dict, so that the "
+            "rise is against the first batch's entropy at the same index. A new index, such as "
+            "that of a branch in the first batch, has its own first segment as baseline."
         ),
     ),
     audit=(

@@ -62,6 +62,12 @@ PAPER = Paper(
     checked=("golden", "properties", "run"),
     source=Source("paper", "eq. 1"),
     plan="a pass over the pairs, one update per batch; prompts_per_step is the batch",
+    missing=(
+        "The bias that shifts the scores after training, so that demonstrations have a mean score"
+        " of 0.",
+        "The start from the SFT model with its unembedding replaced by a scalar output: here the"
+        " recipe's policy keeps its unembedding and gains a head.",
+    ),
     deviations=(
         "The score is read in the state before the last token, the end token, not after it.",
         "A task with several answers on either side: its best against its worst ones, which share"

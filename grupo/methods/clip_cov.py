@@ -87,8 +87,8 @@ PAPER = Paper(
     plan="recipe/dapo/7b_clip_cov.sh: train batch 256, minibatch 32 prompts: 8 updates per step",
     missing=(
         (
-            "Dynamic sampling of the scripts: groups of equal accuracy are refilled in up to 10 "
-            "rounds."
+            "Dynamic sampling of the scripts: groups of equal accuracy are replaced from up to 10 "
+            "generation batches."
         ),
     ),
     deviations=(

@@ -42,8 +42,8 @@ def dapo(
         group_size: rollouts per task.
         clip_low: ratios are at least 1 - clip_low.
         clip_high: ratios are at most 1 + clip_high.
-        max_resample_rounds: rounds of generation per step (released scripts: max_num_gen_batches
-            10).
+        max_resample_rounds: most rounds of generation in a step (max_num_gen_batches of the
+            released scripts: 10).
         reward_range: smallest and largest reward of the environment, which become -1 and 1 (eq. 7).
     """
     # Among rewards of 0 and 1 an overlong correct answer would equal a short wrong one.
@@ -71,6 +71,11 @@ PAPER = Paper(
     source=Source("code", "eq. 8 to 13 of the paper; verl's recipe/dapo/run_dapo_qwen2.5_32b.sh"),
     plan="section 4.1 and run_dapo_qwen2.5_32b.sh: 512 prompts, minibatch 32: 16 updates per step",
     missing=("The dual clip of 10 of the script.",),
+    deviations=(
+        "A round generates the missing groups only, in the script 3 x 512 prompts.",
+        "After the last round a step trains on fewer groups; the script ends with an error after 10"
+        " batches.",
+    ),
     audit=(
         "formulas as cited in the file; constants and batch sizes compared with "
         "run_dapo_qwen2.5_32b.sh"

@@ -33,7 +33,7 @@ def dler(
 
     r = 0 for answers of more than max_length tokens.
     loss = token mean of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) + kl_coef k2 over groups
-    whose r differ, refilled until the batch is full (eq. 3, sections 3.1 to 3.4); eight updates per
+    whose r differ, refilled in at most 10 rounds (eq. 3, sections 3.1 to 3.4); eight updates per
     step. `difficulty_aware_dler` is section 3.5.
 
     Args:
@@ -45,7 +45,7 @@ def dler(
     """
     lengths = TruncationLengths((max_length,))
     return Method(
-        curriculum=DynamicSampling(ShuffledTasks(), 10),  # DAPO's ten rounds of generation
+        curriculum=DynamicSampling(ShuffledTasks(), 10),  # DAPO's value
         sampler=GroupSampler(group_size),
         filter=KeepInformativeWithinLength(lengths),
         advantage=chain(ZeroOverlongReward(lengths), Center(), Whiten()),
@@ -158,8 +158,8 @@ PAPER = Paper(
         "The dual clip of 10 of the released script.",
     ),
     deviations=(
-        "A step ends after 10 rounds of generation, as in DAPO's script; section 3.3 refills until"
-        " the batch is full.",
+        "After 10 rounds of generation a step trains on fewer groups; section 3.3 refills until the"
+        " batch is full, and DAPO's script ends with an error after 10 batches.",
         "The KL divergence is k2, the mse of table 4; the released script leaves verl's low_var_kl,"
         " which is k3.",
         "A correctness ratio equal to a threshold of difficulty-aware DLER counts as the easier"

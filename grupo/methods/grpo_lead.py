@@ -90,15 +90,19 @@ PAPER = Paper(
     source=Source(
         "code",
         "aeroplanepaper/GRPO-LEAD: verl/verl/trainer/main_ppo.py, logistic_reweight in "
-        "core_algos.py, scripts/train/ds_14b_stage1.sh",
+        "core_algos.py, scripts/train/ds_14b_sft_stage1.sh (the README's script of the main "
+        "experiments)",
     ),
-    plan="one update per step: ds_14b_stage1.sh has 32 prompts per step and minibatches of 32",
+    plan="ds_14b_sft_stage1.sh: 30 prompts per step, minibatches of 30: one update per step",
     missing=(
         (
             "The length reward is skipped where the three shortest answers of a group have "
             "4,000 tokens or fewer on average."
         ),
-        "Answers without a box are exempt in the release.",
+        (
+            "Answers without a box or an end of thinking have reward 0 in the release, -2 where "
+            "they repeat themselves, and stay in the group's statistics; here they have -1."
+        ),
         "The SFT stage before RL, and the stages of growing difficulty.",
         (
             "The script's rejection of groups (trainer.rejection_sample) and its framework's "

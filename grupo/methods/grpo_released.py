@@ -1,4 +1,4 @@
-"""GRPO as released: a mean over all tokens of the batch. Shao et al., 2024, arXiv:2402.03300."""
+"""GRPO of verl: a mean over all tokens of the batch. Shao et al., 2024, arXiv:2402.03300."""
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip

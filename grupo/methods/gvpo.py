@@ -19,9 +19,10 @@ def gvpo(group_size: PositiveInt = 4, reward_temperature: Positive = 0.1) -> Met
     """loss = mean over groups of sum_i (reward_temperature (rho_i - mean rho) - A_i)^2 / (2 (k -
     1)).
 
-    rho = log pi - log pi_old of a whole answer, A = r - mean(r), k answers. This is the gradient of
-    reward minus reward_temperature KL, without importance weights; the only optimum is proportional
-    to pi_old e^(r / reward_temperature).
+    rho = log pi - log pi_old of a whole answer, A = r - mean(r), k answers. On policy
+    the gradient is reward_temperature times that of reward_temperature KL(pi, pi_old) - reward. The
+    loss has no importance weights, and its only optimum is proportional to pi_old
+    e^(r / reward_temperature).
 
     A step has 4 updates, each on a minibatch of its groups.
 
@@ -62,7 +63,7 @@ class LogRatioRegression(Loss):
 
 PAPER = Paper(
     title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
-    use="The rollouts may come from any policy, and the KL-regularised optimum is the aim.",
+    use="The KL-regularised optimum is the aim, and a step makes several updates without clipping.",
     tags=("off-policy", "kl"),
     checked=("golden", "properties", "reference", "run"),
     source=Source(
@@ -70,7 +71,10 @@ PAPER = Paper(
         "jszkc/GVPO: README and GVPO/run_qwen2-7b_math_gvpo.sh (the same recipe is in verl-recipe)",
     ),
     plan="run_qwen2-7b_math_gvpo.sh: 1,024 prompts per step in minibatches of 256, 4 updates",
-    missing=("Rollouts of other policies: replay and human demonstrations.",),
+    missing=(
+        "Rollouts of policies other than pi_old, which the paper allows: replay and human "
+        "demonstrations.",
+    ),
     deviations=(
         (
             "The loss is the mean over groups: the release's loss sums over them, which changes"

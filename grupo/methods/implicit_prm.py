@@ -67,7 +67,7 @@ PAPER = Paper(
     catalogue=("implicit-prm",),
     source=Source(
         "code",
-        "lifan-yuan/ImplicitPRM: train/tasks/run_ce.sh and README (the catalogue's row)",
+        "PRIME-RL/ImplicitPRM: train/tasks/run_ce.sh and README (the catalogue's row)",
     ),
     plan=(
         "run_ce.sh: one epoch over fixed data in batches of 64, one update for each; here "

@@ -24,10 +24,12 @@ def inpo(
     compared it is a win rate. With a = 1 it is IPO on the policy's own answers.
 
     Args:
-        group_size: rollouts per task.
-        eta: step size of the mirror descent (our choice).
-        ref_weight: a, the strength of the KL divergence from the reference policy over eta.
-        epochs: updates on the answers of a step.
+        group_size: rollouts per task (run script: 8).
+        eta: inverse step size of the mirror descent (run script: 0.005; the trainer's
+            default: 0.0075).
+        ref_weight: a, the strength of the KL divergence from the reference policy over eta (run
+            script: 1/3).
+        epochs: updates on the answers of a step (our choice).
     """
     return Method(
         sampler=GroupSampler(group_size),
@@ -47,8 +49,13 @@ PAPER = Paper(
     tags=("preferences", "self-play", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("inpo",),
-    source=Source("memory", "the paper's loss"),
-    plan="a step is a round of the paper; epochs is ours",
+    source=Source(
+        "third_party",
+        "a copy of the authors' code, XuHuang441/Multi-player-Nash-Policy-Optimization, "
+        "inpo_original: inpo/trainer.py and run_inpo_fixed.sh",
+    ),
+    plan="a step is a round of the paper, which trains on the pairs of 20,000 prompts in "
+    "minibatches; epochs is our choice",
     missing=("The tournament that finds the best and the worst of 8 answers: here the reward.",),
     deviations=(
         "A group of equal rewards has loss 0 and counts in the mean over groups.",
@@ -57,7 +64,9 @@ PAPER = Paper(
             "pi_ref) there; more epochs fit s further."
         ),
     ),
-    audit="formula compared with the catalogue's row; no document could be opened",
+    audit="loss compared with inpo_loss of the copy, constants with the run script; another "
+    "implementation (ntlfi/ENPO, workers/train_inpo.py) has the same loss and quotes eta = 0.0075 "
+    "and ref_weight = 1/3 for the paper, whose text was not opened",
     shown=(
         "tests/methods/test_preference_games.py::test_mean_iterate_of_inpo_is_near_the_nash_policy",
     ),

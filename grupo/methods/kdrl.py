@@ -20,7 +20,7 @@ def kdrl(
 
     loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + b k2 with k2 =
     (log pi - log teacher)^2 / 2, whose on-policy gradient is that of KL(pi, teacher), and b falling
-    linearly. The recipe defines "teacher".
+    linearly over the run. The recipe defines "teacher".
 
     Args:
         group_size: rollouts per task (our choice).
@@ -55,6 +55,7 @@ PAPER = Paper(
     ),
     deviations=(
         'k2 has no ratio off policy: CorrectedKL(other_policy="teacher") is unbiased there.',
+        "The linear decay of the coefficient over the whole run is our reading.",
         "group_size and clip_eps are our choice.",
     ),
     audit=(

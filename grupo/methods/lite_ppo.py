@@ -37,6 +37,9 @@ def lite_ppo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method
 class ScaleByBatchStd:
     """x / (s + eps), s the unbiased standard deviation of all rewards of the batch.
 
+    Args:
+        eps: added to the denominator (ROLL: 1e-6).
+
     >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 1], reward=[1.0, 3.0, 2.0])  # deviation 1
     >>> ScaleByBatchStd(eps=0.0)(torch.tensor([-1.0, 1.0, 0.0]), batch)
@@ -59,15 +62,23 @@ PAPER = Paper(
     tags=("advantage", "aggregation"),
     trl="scale_rewards='batch', loss_type='dapo'",
     checked=("golden", "properties", "run"),
-    source=Source("third_party", "TRL's index of papers, with the paper's table of parameters"),
+    source=Source(
+        "third_party",
+        "TRL's index of papers, with the paper's table of parameters; the deviation of the batch "
+        "and its 1e-6 from reward_norm of alibaba/ROLL, the authors' framework "
+        "(roll/utils/functionals.py:564-597, norm_mean_type=group, norm_std_type=batch)",
+    ),
     plan=(
         "not settled: TRL's index derives 8 minibatches per rollout batch for one device, "
         "the number of devices is not stated, and ppo_epochs is 1; one update per step"
     ),
-    deviations=("eps is added to the batch's standard deviation, our choice.",),
+    missing=(
+        "The dual clip, the clip of advantages at 2.0, the whitening of advantages and the KL loss "
+        "of 0.001 of ROLL's page LitePPO.md; the paper's table has a KL weight of 0.",
+    ),
     audit=(
-        "deviation of the batch, token mean, no KL and group size compared with TRL's index"
-        " of papers"
+        "deviation of the batch and its 1e-6 compared with ROLL's reward_norm; token mean, no KL "
+        "and group size with TRL's index of papers"
     ),
     shown=("docs/claims.md#noisy",),
 )

@@ -10,8 +10,8 @@ from grupo.rollouts.samplers import GroupSampler
 def mixed_r1(group_size: PositiveInt = 8, format_coef: NonNegative = 1.0) -> Method:
     """A = (r - mean(r)) / std(r), r = correct + format_coef format.
 
-    Reward terms: "format", and "correct" in [0, 1] by `matching`, `chart` or `bmas` of
-    rewards.closeness or `iou` of rewards.boxes, depending on the kind of task.
+    Reward terms: "format", and "correct" in [0, 1] by `same_word`, `chart_match` or `bmas` of
+    rewards.similarity or `iou` of rewards.bounding_box, depending on the kind of task.
 
     Args:
         group_size: rollouts per task.
@@ -35,9 +35,11 @@ PAPER = Paper(
     ),
     plan="not stated in any source that was opened; one update per step",
     missing=("The mixed data set of 45,000 tasks.",),
-    deviations=("format_coef, the tolerance of `chart` and the bound of `bmas` are our choice.",),
+    deviations=(
+        "format_coef, the tolerance of `chart_match` and the bound of `bmas` are our choice.",
+    ),
     audit=(
-        "formula compared with the catalogue's row and the file's own account; no document "
-        "could be opened"
+        "the four rewards of tasks compared with the abstract, the formula with the catalogue's "
+        "row; no other document could be opened"
     ),
 )

@@ -105,6 +105,9 @@ PAPER = Paper(
     ),
     deviations=(
         "A lone rollout is standardised with the virtual one: the code gives it its reward.",
+        "A step trains on whole groups of its own. The code trains on surplus rollouts one step "
+        "later, with the log-probabilities of their own step, and cuts the batch by rows after "
+        "balancing, so a group may be split (ray_trainer.py:1082-1084, 1276-1283).",
     ),
     audit=(
         "statistics, eps, clips, filter, group size and plan compared with the code and the"

@@ -76,5 +76,5 @@ PAPER = Paper(
         ),
         "reward_temperature 0.1 and group_size 8 are our choice.",
     ),
-    audit="formula compared with the file's own account alone; no document could be opened",
+    audit="compared with eq. 3 of section 2.3.2 (PDF in the authors' repository)",
 )

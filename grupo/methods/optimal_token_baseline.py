@@ -68,7 +68,7 @@ class SubtractTokenBaseline:
     W_t = sum_(s <= t) c_s^2 (1 - 2 pi(a_s) + sum_v pi(v)^2): the squared norm of the gradient of
     c log pi with respect to the logits, up to t. r is the reward of the rollout, or the number of
     each action of an estimator before it, such as `RewardToGo()`. The longest rollout is its own
-    baseline at its end and gets 0.
+    baseline at its end and gets 0, as does a lone rollout.
 
     Args:
         eps: added to the denominator.
@@ -104,14 +104,19 @@ PAPER = Paper(
     checked=("golden", "properties", "reference", "run"),
     source=Source(
         "third_party",
-        "verl: docs/algo/otb.md and examples/otb_trainer/run_qwen2_5-7b.sh",
+        "verl: docs/algo/otb.md and examples/otb_trainer/run_qwen3_8b_fsdp.sh",
     ),
-    plan="one update per step: run_qwen2_5-7b.sh has 128 prompts per step and minibatches of 128",
+    plan=(
+        "one update per step: run_qwen3_8b_fsdp.sh has 128 prompts per step and minibatches of 128"
+    ),
     deviations=(
         "The reward of the rollout stands for the reward to go, which chain(RewardToGo(), "
         "SubtractTokenBaseline()) has; verl's squared importance weight is "
         "SubtractTokenBaseline(weight=ImportanceWeight(...)).",
         "The longest rollout is its own baseline at its end: verl's baseline is 0 there.",
+        "A lone rollout is its own baseline, so A = 0: verl's baseline is 0 and A is its reward.",
+        "The loss is the mean over answers of sums over tokens: verl's example leaves the default "
+        "mean over tokens.",
         "There is no clip, since the baseline is optimal for this gradient: verl's example clips.",
     ),
     audit=(

@@ -84,9 +84,11 @@ PAPER = Paper(
     source=Source(
         "code",
         "MikeWangWZHL/PAPO: examples/papo_grpo/qwen2_5_vl_7b_grpo_papo.sh, "
-        "examples/configs/config_grpo_papo.yaml; dp_actor.py by the catalogue's row",
+        "examples/configs/config_grpo_papo.yaml, verl/workers/actor/dp_actor.py",
     ),
-    plan="both scripts of papo_grpo: 384 prompts per step in minibatches of 128, 3 updates",
+    plan=(
+        "the four PAPO scripts of papo_grpo: 384 prompts per step in minibatches of 128, 3 updates"
+    ),
     missing=(
         "The form on DAPO (perception 0.01, entropies 0.03, no KL).",
         "Annealing of perception_coef, and its restriction to some tokens or answers.",

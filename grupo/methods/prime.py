@@ -130,14 +130,16 @@ PAPER = Paper(
     " verl counts answers): 4 updates per step.",
     missing=(
         "The outcome model is trained on each step's rollouts there; here it is fixed.",
-        "Groups beyond the batch size are kept for the next step there; here they are dropped.",
+        "Groups beyond the batch size are kept for the next step there; here a round generates the"
+        " missing groups only.",
     ),
     deviations=(
         "The mean of a rollout's own implicit rewards is left out of its baseline, as in the paper;"
         " the released code adds (r_t - mean of the rollout's own r) / (K - 1).",
         "Advantages are not whitened, as in the paper's formula; the released code whitens them.",
         "m is the largest sum of the whole batch; each device of the released code has its own.",
-        "A step ends after 10 rounds of generation; the released code has no limit.",
+        "After 10 rounds of generation a step trains on fewer groups; the released code has no"
+        " limit.",
     ),
     audit="Constants, filter and update plan compared with the repository at 18ad596; the advantage"
     " agrees with its code up to the deviations. Both terms have weight 1 there: rm_coef=5 is part"

@@ -100,10 +100,11 @@ PAPER = Paper(
     plan="not stated in any source that was opened; the 3 epochs are those of PPO",
     deviations=(
         "By default the critic is linear on detached features, not a model of its own: value_head.",
+        "Our reading: Clip acts before Delta; PPO's settings, without a KL, are ours.",
         "Threshold and weight are our choice: most sound steps should score above the threshold.",
     ),
     audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
+        "bound of the accumulated reward compared with the abstract, the formula with the "
+        "catalogue's row and the file's own account; the paper's text could not be opened"
     ),
 )

@@ -70,10 +70,14 @@ PAPER = Paper(
     deviations=(
         (
             "The text that shows the failure and all constants are our choice: the sections that "
-            "were opened state none."
+            "were opened state none but the 32,768."
         ),
         "The standard deviation is by n - 1: the paper does not define it.",
         "The ratio is that of a token, as in GRPO; eq. 2 writes that of the answer.",
+        (
+            "Replay is decided over the plain and the reflected group of a task together, so one "
+            "success in the reflected group stops the replay of successes for the plain one."
+        ),
         "alpha does not act in groups without a replayed rollout, which eq. 1 covers.",
     ),
     audit="algorithm 1, the ranks and the advantage of mixed groups compared with the excerpts",

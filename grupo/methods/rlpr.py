@@ -1,7 +1,7 @@
 """RLPR: the reference answer's likelihood is the reward. Yu et al., 2025, arXiv:2506.18254."""
 
 from collections.abc import Sequence
-from statistics import pstdev
+from statistics import stdev
 
 from torch import Tensor
 
@@ -27,7 +27,8 @@ def rlpr(
 ) -> Method:
     """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= min_std.
 
-    p is the mean probability of the reference answer's tokens after the reasoning, p0 without it.
+    p is the mean probability of the reference answer's tokens after the reasoning, by the policy
+    before the update; p0 is that without the reasoning, once, by the policy before training.
 
     A step makes 4 updates, one on each of 4 minibatches.
 
@@ -70,7 +71,9 @@ class DebiasedProbability:
 
 @component
 class KeepMinStd:
-    """Keeps groups whose debiased rewards have a standard deviation (by n) of at least min_std.
+    """Keeps groups whose debiased rewards have a standard deviation of at least min_std.
+
+    The standard deviation is by n - 1, and 0 for a lone rollout.
 
     Args:
         min_std: smallest standard deviation.
@@ -81,7 +84,11 @@ class KeepMinStd:
     requires = REQUIRES_PROBABILITIES
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        return [group for group in groups if pstdev(self._debiased(group)) >= self.min_std]
+        return [group for group in groups if self._std(group) >= self.min_std]
+
+    def _std(self, group: Group) -> float:
+        rewards = self._debiased(group)
+        return stdev(rewards) if len(rewards) > 1 else 0.0
 
     def _debiased(self, group: Group) -> list[float]:
         return [
@@ -98,8 +105,8 @@ PAPER = Paper(
     source=Source(
         "code",
         (
-            "OpenBMB/RLPR, examples/RLPR/reproduce_qwen.sh, verl/workers/reward_manager/prob.py "
-            "and verl/trainer/ppo/ray_trainer.py"
+            "OpenBMB/RLPR, examples/RLPR/reproduce_qwen.sh, verl/workers/reward_manager/prob.py, "
+            "verl/trainer/ppo/ray_trainer.py and core_algos.py"
         ),
     ),
     plan="reproduce_qwen.sh: train batch 768, minibatch 192: 4 updates per step",
@@ -108,9 +115,12 @@ PAPER = Paper(
         "verl's entropy bonus of 0.001, which the script leaves on (ppo_trainer.yaml).",
         "The moving threshold: half of a moving average (0.99) of std(r), used from step 11 on.",
     ),
-    deviations=("The threshold of std(r) is a constant, our choice.",),
+    deviations=(
+        "The threshold of std(r) is a constant, our choice.",
+        "std(r) of a lone rollout is 0 in the filter; the code has 1.",
+    ),
     audit=(
-        "reward, clip, filter and batch sizes compared with prob.py, ray_trainer.py and "
-        "reproduce_qwen.sh"
+        "reward, clip, filter (torch.std, core_algos.py:152) and batch sizes compared with "
+        "prob.py, ray_trainer.py and reproduce_qwen.sh"
     ),
 )

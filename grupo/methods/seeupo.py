@@ -20,7 +20,8 @@ def seeupo(
     """A = z-score over the batch of r - mean r, clamped to [-3, 3]; `epochs` updates a step.
 
     The standard deviation of the z-score is by n - 1.
-    loss_t = -min(r_t M A, clip(r_t) M A), M the product of the current ratios of later turns.
+    loss_t = -min(r_t M A, clip(r_t) M A), M the clipped product of the clipped current ratios of
+    later turns.
 
     Args:
         group_size: rollouts per task (authors' code: 8).
@@ -28,8 +29,8 @@ def seeupo(
         kl_coef: weight of the KL divergence from the reference policy.
         epochs: updates per step.
     """
-    # With one update M is 1; with one turn it is GSPO. Scaled by the whole batch, since a group's
-    # own deviation breaks the paper's convergence proof.
+    # With one update M is 1; with one turn the ratio is GSPO's. The advantage is scaled by the
+    # whole batch, since a group's own deviation breaks the paper's convergence proof.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), StandardiseBatch(), ClampAdvantage(-3.0, 3.0)),
@@ -64,6 +65,12 @@ PAPER = Paper(
         (
             "The ratios are to the policy before the step; the code measures old log-probs anew "
             "before the pass of each turn."
+        ),
+        (
+            "r_t is the geometric mean of a turn's token ratios. The code's ratio is that of a "
+            "token, with a dual clip of 3, and is 1 in each pass: its configuration sets "
+            "algorithm.loss_mode to gspo, but the branch reads actor.policy_loss.loss_mode, which "
+            "is vanilla (dp_actor.py:435)."
         ),
     ),
     audit=(

@@ -14,7 +14,9 @@ def soft_grpo(
     """GRPO with k3 whose actions are both soft thoughts and tokens.
 
     The log-probability of a thought is that of the noise that yields its scores u: the mean over
-    tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
+    tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g. p is
+    the policy's probability of a token, divided by the sum over the tokens that top-k and top-p
+    keep.
 
     A step makes 2 updates, one on each of 2 minibatches.
 
@@ -33,7 +35,7 @@ def soft_grpo(
 PAPER = Paper(
     title="SofT-GRPO: Surpassing Discrete-Token LLM Reinforcement Learning via "
     "Gumbel-Reparameterized Soft-Thinking Policy Optimization",
-    use="Models that think in mixtures of tokens, `SoftLM`; with any other policy it is GRPO.",
+    use="Models that think in mixtures of tokens, `SoftThinkingLM`; other policies have GRPO.",
     tags=("exploration",),
     equals_grpo_when="policy and environment are the same",
     checked=("golden", "properties", "run"),
@@ -50,7 +52,17 @@ PAPER = Paper(
         "The variants with Dirichlet and Gaussian noise.",
         "The dual clip of 3 of the release.",
     ),
-    deviations=("Rows count equally, as in GRPO; the released code averages over all tokens.",),
+    deviations=(
+        "Rows count equally, as in GRPO; the released code averages over all tokens.",
+        (
+            "The gradient enters the embedding matrix through the mixed embeddings; the released "
+            "code detaches them (dp_actor.py:210)."
+        ),
+        (
+            "p is normalised over the tokens that top-p keeps; the released code normalises over "
+            "all k tokens, also those cut by top-p, and adds 1e-6."
+        ),
+    ),
     audit=(
         "log-probability of a thought, KL weight and batch sizes compared with "
         "logprobs_from_logits_topk_gumbel and the script"

@@ -30,7 +30,7 @@ def vl_rethinker(
     drawn by |A|^alpha / sum |A|^alpha. loss = -min(w A, clip(w, 0.8, 1.35) A), w the ratio to the
     policy that generated, - sft_coef log pi where a rollout rethinks and A > 0.
 
-    A step makes 4 updates, one on each of 4 minibatches.
+    A step makes 8 updates, one on each of 8 minibatches.
 
     Args:
         group_size: rollouts per task (authors' script: 8).
@@ -44,7 +44,7 @@ def vl_rethinker(
         advantage=Center(),
         loss=Clip(0.2, 0.35) + sft_coef * WhereLoss(NLL(), RethoughtSuccesses()),
         aggregation=token_mean,
-        updates=Updates(minibatches=4),
+        updates=Updates(minibatches=8),
         replay=FillFromBuffer(capacity, alpha),
     )
 
@@ -82,23 +82,30 @@ PAPER = Paper(
         "experience_maker.py, openrlhf/models/loss.py, scripts/train_vlm_multi.sh",
     ),
     plan=(
-        "scripts/train_vlm_multi.sh: 512 prompts of 8 rollouts, of which half are trained on in "
-        "batches of 512: 4 updates per step"
+        "scripts/train_vlm_multi.sh: 512 prompts of 8 rollouts in batches of 512: 8 updates per "
+        "step, since active_sampling returns all rollouts (replay_buffer.py:432)"
     ),
     missing=(
         (
             "The shaped reward: -0.1 for an unfinished answer or one without a box, 1.1 for a "
-            "correct one that rethinks by itself once or twice: an environment's reward terms."
+            "correct one that rethinks by itself once or twice, max(1 - 0.2 n, -0.1) for one with "
+            "n triggers, 3 or more: an environment's reward terms."
         ),
         "Continuations with more than four triggers are kept, as are those of wrong rollouts in "
         "groups with an accuracy above 0.7.",
-        "Up to 10 percent of rollouts without an advantage in the trained half.",
+        "The limit on what is continued: no rollout longer than the token limit minus 1,024.",
+        "The clamp to 1 of a micro-batch's loss above 10.",
     ),
     deviations=(
         (
-            "A step trains on as many rollouts as it has, not on half of them, and once on each of "
-            "its own with an advantage; the code draws them by |A|, with replacement. In the code "
-            "the default arguments return before this branch."
+            "Forced rethinking and replay are on; both are off by the script's defaults, a data "
+            "version of none and a filter of None."
+        ),
+        (
+            "A step trains once on each of its rollouts with an advantage, and fills the other "
+            "places from the buffer. The released run trains on all rollouts: do_filter is never "
+            "passed, so active_sampling returns before its selection. That selection would keep "
+            "half as many rollouts, drawn by |A|, with replacement, for 4 updates."
         ),
         (
             "The weights are |A|^alpha, as in the paper; the code draws by |A| + 1e-4. Replayed "
@@ -109,7 +116,11 @@ PAPER = Paper(
             "that it selects."
         ),
         "A = r - mean(r), as in the code.",
-        "A cut is before the last occurrence of a text; the code has the first one of `answer`.",
+        "A cut is before `Wait`, `\\boxed` and an empty line; the code also cuts before `answer`.",
+        (
+            "A rollout rethinks if its text contains `wait`; the code counts `wait,`, `wait a` and "
+            "`alternatively`."
+        ),
     ),
     audit=(
         "buffer, weights, clip bounds, triggers, their probabilities and limits compared with the "

@@ -22,6 +22,7 @@ from pathlib import Path
 import torch
 
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.algo.replay_rules import advantage_magnitude, no_replay
 from grupo.compare.sequential_design import SequentialDesign
 from grupo.evidence.claims.hard_sums import steps_for_tokens
@@ -46,7 +47,9 @@ from grupo.training.learner import Learner, TrainStepResult
 from grupo.util.importing import load_module_file
 
 DESIGN = SequentialDesign(max_pairs=16, looks=(8, 12, 16))
-SSR = vl_rethinker(GROUP_SIZE).replace(sampler=GroupSampler(GROUP_SIZE), loss=Clip(0.2, 0.35))
+SSR = vl_rethinker(GROUP_SIZE).replace(
+    sampler=GroupSampler(GROUP_SIZE), loss=Clip(0.2, 0.35), updates=Updates(minibatches=4)
+)
 METHODS: Mapping[str, Method] = {
     "GRPO": GRPO,
     "learnable only": LEARNABLE_ONLY,

@@ -29,10 +29,16 @@ def test_reward_is_probability_gain_over_no_reasoning():
 
 def test_too_easy_and_too_hard_groups_are_dropped():
     wide, narrow, hopeless = group(0.4, 0.8), group(0.8, 0.82), group(0.1, 0.15)
-    # standard deviations 0.2, 0.01 and 0, since a negative gain gets no reward
+    # standard deviations sqrt(0.08), sqrt(0.0002) and 0: a negative gain gets no reward
     assert KeepMinStd(0.05)([wide, narrow, hopeless]) == [wide]
     assert KeepMinStd(0.0)([wide, narrow, hopeless]) == [wide, narrow, hopeless]
     assert KeepMinStd(0.05)([group(0.7)]) == []
+
+
+def test_standard_deviation_of_the_filter_is_by_n_minus_1():
+    wide = group(0.4, 0.8)  # gains 0.2 and 0.6: sqrt(0.08) = 0.283 by n - 1, 0.2 by n
+    assert KeepMinStd(0.28)([wide]) == [wide]
+    assert KeepMinStd(0.29)([wide]) == []
 
 
 def test_filter_declares_both_probabilities():

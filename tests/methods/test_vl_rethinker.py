@@ -4,6 +4,7 @@ from math import exp, log
 
 import pytest
 
+from grupo.algo.minibatches import Updates
 from grupo.methods.vl_rethinker import vl_rethinker
 from grupo.testing.batches import make_batch, perturb_logp
 
@@ -33,6 +34,10 @@ def test_correct_rethinking_has_a_twentieth_of_the_likelihood_loss_on_top():
 def test_advantages_are_centred_and_not_scaled():
     batch = make_batch([0, 0, 0, 0], reward=[1.0, 0.0, 0.0, 0.0])
     assert METHOD.advantage(batch.reward, batch).tolist() == [0.75, -0.25, -0.25, -0.25]
+
+
+def test_a_step_has_8_minibatches():
+    assert METHOD.updates == Updates(minibatches=8)
 
 
 def test_the_rare_outcome_of_a_group_is_replayed_three_times_as_often():

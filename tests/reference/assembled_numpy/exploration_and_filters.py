@@ -307,7 +307,7 @@ def riskpo(case: Case) -> Update:
     "rlpr",
     "OpenBMB/RLPR, verl/workers/reward_manager/prob.py (shaping threshold_0),"
     " compute_grpo_outcome_advantage of core_algos.py, examples/RLPR/reproduce_qwen.sh",
-    code="rlpr(min_std=0.2)",
+    code="rlpr(min_std=0.25)",
     terms={
         "answer_probability": (0.9, 0.1, 0.4, 0.7, 0.3, 0.35, 0.3, 0.25, 0.8, 0, 1, 0.5, 0.6, 0, 1),
         "answer_probability_alone": (0.3,) * 4 + (0.1,) * 4 + (0.4,) * 4 + (0.5,) * 3,
@@ -316,7 +316,7 @@ def riskpo(case: Case) -> Update:
 def rlpr(case: Case) -> Update:
     gain = case.terms["answer_probability"] - case.terms["answer_probability_alone"]
     reward = np.maximum(gain, 0)
-    kept = group_std(reward, case.group) >= 0.2
+    kept = group_std(reward, case.group) >= 0.25  # by n, all are narrower
     advantage = z_score(reward[kept], case.group[kept])
     return Update(advantage, clipped_token_mean(0.2, 0.27), minibatches=4, kept=kept)
 

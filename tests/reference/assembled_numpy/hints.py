@@ -186,4 +186,4 @@ def vl_rethinker(case: Case) -> Update:
         likelihood = -pi["logp"] * rethought
         return token_mean(clipped(batch, pi, 0.2, 0.35) + 0.05 * likelihood, batch.mask)
 
-    return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=4)
+    return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=8)
