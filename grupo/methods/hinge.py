@@ -13,7 +13,8 @@ def hinge(gamma: Positive = 0.1) -> Method:
     """loss = mean over pairs of max(0, 1 - gamma (h(chosen) - h(rejected))), h = log(pi / pi_ref).
 
     Args:
-        gamma: the loss is 0 from a difference of 1 / gamma on.
+        gamma: the loss is 0 from a difference of 1 / gamma on (our choice, as DPO's beta; TRL's
+            page of papers has 0.05 for SLiC).
     """
     loss = Preference(LogRatio(), Hinge(gamma))
     return Method(sampler=PreferencePairs(), advantage=identity, loss=loss, aggregation=group_mean)

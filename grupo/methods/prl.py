@@ -18,8 +18,8 @@ from grupo.rollouts.samplers import GroupSampler
 
 def prl(
     group_size: PositiveInt = 5,
-    inverse_kl_coef: Positive = 200.0,
-    step_length: PositiveInt = 256,
+    inverse_kl_coef: Positive = 100.0,
+    step_length: PositiveInt = 64,
     clip_eps: NonNegative = 0.2,
 ) -> Method:
     """A_t = (r - mean r) / (std r + 1e-6) - S_e / inverse_kl_coef, e the end of the step that holds
@@ -30,8 +30,8 @@ def prl(
 
     Args:
         group_size: rollouts per task (authors' code: 5).
-        inverse_kl_coef: inverse weight of the KL (eta in the paper) (authors' code: 200.0).
-        step_length: length of a step, in tokens (authors' code: 256).
+        inverse_kl_coef: inverse weight of the KL (eta in the paper) (authors' script: 100).
+        step_length: length of a step, in tokens (authors' script: 64).
         clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     advantage = chain(Center(), ScaleByStd(), SubtractFutureKL(inverse_kl_coef, step_length))
@@ -79,14 +79,14 @@ PAPER = Paper(
         "code",
         (
             "MaxwellJryao/Process-Reward-Learning, verl/trainer/ppo/ray_trainer.py, core_algos.py "
-            "and runs/run_grpo.sh"
+            "and the version of runs/run_grpo.sh with adv_estimator=prm"
         ),
     ),
     plan="runs/run_grpo.sh: train batch 128, minibatch 128: one update per step",
     missing=(
         (
             "Steps that end at newlines (prm_step_split), and process rewards that are normalised "
-            "in the group (prm_adv=prm)."
+            "in the group, which that script switches on (prm_adv=prm)."
         ),
     ),
     deviations=(
@@ -96,7 +96,7 @@ PAPER = Paper(
         ),
     ),
     audit=(
-        "advantage and constants compared with ray_trainer.py, core_algos.py and run_grpo.sh (an "
-        "older version of which has eta 100 and steps of 64 tokens)"
+        "advantage and constants compared with ray_trainer.py, core_algos.py and run_grpo.sh ("
+        "later versions have the estimator of GRPO, with which eta does not act)"
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
+from grupo.algo.advantages import Center, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.component import component
 from grupo.core.numbers import NonNegative, PositiveInt
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 
 def prompt_echo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r) with r = minus the cross-entropy of the prompt.
+    """A = r - mean(r) with r = minus the cross-entropy of the prompt given the image.
 
     Reward terms: "echo", r. Actions are denoising steps.
 
@@ -24,7 +24,7 @@ def prompt_echo(group_size: PositiveInt = 8, clip_eps: NonNegative = 0.2) -> Met
     """
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(UseRewardTerm("echo"), Center(), ScaleByStd()),
+        advantage=chain(UseRewardTerm("echo"), Center()),
         loss=Clip(clip_eps, clip_eps),
     )
 
@@ -60,18 +60,14 @@ PAPER = Paper(
     catalogue=("prompt-echo",),
     source=Source(
         "third_party",
-        "an explainer article with the sum over tokens, and the abstract",
+        "the authors' README (roooobotx/prompt_echo: r and A); an explainer article has the sum"
+        " over tokens; training code is not released",
     ),
     plan="not stated in any source that was opened; one update per step",
-    missing=("The settings of the flow models and samplers of the paper's runs.",),
+    missing=("The settings of the flow models and samplers of the paper's runs.", "AWM's loss."),
     deviations=(
-        (
-            "The mean over the prompt's tokens, in place of the sum: equivalent within a group, "
-            "up to eps."
-        ),
+        "r is the mean over the prompt's tokens, as a cross-entropy usually is; with the sum, A is"
+        " as many times as large as the prompt has tokens.",
     ),
-    audit=(
-        "formula compared with the catalogue's row and the file's own account; no document could "
-        "be opened"
-    ),
+    audit="r and A compared with the authors' README",
 )

@@ -77,6 +77,9 @@ PAPER = Paper(
     source=Source("code", "OpenRLHF, examples/scripts/train_reinforce_llama_ray.sh"),
     plan="train_reinforce_llama_ray.sh: rollout batch 1024, train batch 128: 8 updates per step",
     missing=("The normalisation of the reward model's scores (normalize_reward) of the script.",),
+    deviations=(
+        "The variance of whitening divides by n - 1, OpenRLHF's by n, the number of tokens.",
+    ),
     audit=(
         "arithmetic compared with TRL 1.16 and verl 0.9.1 (848 cases); group size, KL weight and "
         "batch sizes compared with the script"

@@ -44,6 +44,7 @@ PAPER = Paper(
     plan="the script: 128 prompts of 8 rollouts, train batch 1024: one update per step",
     missing=("The filter of groups with equal rewards and the IcePop mask of the script.",),
     deviations=(
+        "The variance of whitening divides by n - 1, OpenRLHF's by n, the number of tokens.",
         (
             "The weight of the KL is 0.01, as in reinforce_pp; the script has 1e-5, an older one "
             "1e-4."

@@ -123,7 +123,8 @@ PAPER = Paper(
     deviations=(
         "The release clamps gamma with swapped bounds, so that it is -0.001 for every A; here it"
         " rises from gamma_low at A = -4 to gamma_high at A = 4. gamma_high=-0.001 is the release.",
-        "The share of answers with feedback falls over the whole run; in the release, in 50 steps.",
+        "The share of answers with feedback falls over the whole run; in the release, over"
+        " its first third, 16 steps.",
     ),
     audit="both losses, gamma, fallback, dual clip, constants and plan compared with the release",
     shown=(

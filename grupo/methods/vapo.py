@@ -76,8 +76,8 @@ PAPER = Paper(
         "public reviews that quote decoupled and length-adaptive GAE, clip and NLL",
     ),
     plan=(
-        "8,192 rollouts per step and 512 per update, as the file has them of the paper: 16 "
-        "updates per step"
+        "8,192 rollouts per step and 512 per update, from memory of the paper, which could not be "
+        "opened: 16 updates per step"
     ),
     missing=(
         "The phase before, in which the value alone is trained on rollouts of the frozen policy.",

@@ -1,5 +1,3 @@
-import pytest
-
 from grupo.core.types import Response, Rollout, Task
 from grupo.methods.prompt_echo import PromptLikelihood, mean_prompt_logp, prompt_echo
 from grupo.testing.batches import make_batch
@@ -16,15 +14,10 @@ def test_image_is_scored_with_prompt_of_its_task():
     assert reward(Task("cat", "a cat"), images) == [-4.0, -1.5]
 
 
-def test_sum_and_mean_have_equal_advantages():
-    means, sums = [-2.0, -1.0, -1.5], [-6.0, -3.0, -4.5]
-    batch = make_batch(group=[0] * 3, reward_terms={"echo": means})
-    other = make_batch(group=[0] * 3, reward_terms={"echo": sums})
+def test_the_advantage_is_the_difference_from_the_mean_of_the_group():
+    batch = make_batch(group=[0, 0, 0, 1, 1], reward_terms={"echo": [-2.0, -1.0, -1.5, -4.0, -6.0]})
     A = prompt_echo().advantage(batch.reward, batch)
-    assert A.tolist() == pytest.approx([-1.0, 1.0, 0.0], abs=1e-5)  # std of -2 -1 -1.5 is 1/2
-    assert prompt_echo().advantage(other.reward, other).tolist() == pytest.approx(
-        A.tolist(), abs=1e-5
-    )
+    assert A.tolist() == [-0.5, 0.5, 0.0, 1.0, -1.0]  # the means are -1.5 and -5
 
 
 def test_requires_one_reward_term_and_no_reference():

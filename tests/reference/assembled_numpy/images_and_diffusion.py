@@ -116,7 +116,7 @@ def pref_grpo(case: Case) -> Update:
 
 @reference(
     "prompt_echo",
-    "arXiv:2604.12652, abstract; GRPO for the rest",
+    "roooobotx/prompt_echo, README; GRPO for the rest",
     terms={"echo": [-2, -1, -4, -3, -3, -5, -1, -2, -2, -2, -2, -2, -1, -2, -4]},
 )
 def prompt_echo(case: Case) -> Update:
@@ -124,7 +124,8 @@ def prompt_echo(case: Case) -> Update:
         ratio = np.exp(pi["logp"] - batch.old_logp)
         return mean_of_row_means(clipped_surrogate(ratio, batch.advantage, 0.2, 0.2), batch.mask)
 
-    return Update(z_score(case.terms["echo"], case.group), loss)
+    echo = case.terms["echo"]
+    return Update(echo - group_mean(echo, case.group), loss)
 
 
 @reference(
