@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.catalogue.entries import methods
-from grupo.rollouts.samplers import SplitGroup
+from grupo.rollouts.samplers import ForcedRethinking, SplitGroup
 from grupo.testing.smoke import train_on_echo
 from grupo.testing.smoke.report_card import MIN_GAIN
 from grupo.testing.smoke.run import echo_recipe
@@ -21,6 +21,7 @@ LEARNS = set(re.findall(r"\(methods/(\w+)\.md\).*\| yes \|$", TABLE, re.MULTILIN
 # accuracy is 0.95 in the end
 COLLAPSES = pytest.mark.xfail(reason="8 updates a step are too many at this seed", strict=True)
 MARKS = {"vapo": (COLLAPSES,)}
+TEXTS = {SplitGroup: "parts", ForcedRethinking: "trigger"}  # the fields that hold them
 CASES = [pytest.param(entry, id=entry.key, marks=MARKS.get(entry.key, ())) for entry in methods()]
 
 
@@ -48,9 +49,9 @@ def test_the_method_trains_with_its_own_groups_and_minibatches(entry):
     torch.set_num_threads(1)
     recipe = echo_recipe(entry.method, max_steps=2)
     method = entry.method
-    if isinstance(method.sampler, SplitGroup):  # Echo's model has no tokens for its texts
-        texts = recipe.method.sampler.parts
-        method = method.replace(sampler=replace(method.sampler, parts=texts))
+    if name := TEXTS.get(type(method.sampler)):  # Echo's model has no tokens for these texts
+        texts = {name: getattr(recipe.method.sampler, name)}
+        method = method.replace(sampler=replace(method.sampler, **texts))
     learner = Learner(recipe.replace(method=method))
     before = {name: x.clone() for name, x in learner.policy.weights().items()}
     metrics = [learner.step().metrics for _ in range(2)]
