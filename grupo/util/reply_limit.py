@@ -1,8 +1,8 @@
 """A limit on the bytes of each reply that an HTTP client reads into memory."""
 
+import sys
 from collections.abc import AsyncIterator
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from grupo.util.limits import REPLY_SIZE
@@ -17,7 +17,7 @@ async def limit_reply(response: Any) -> None:
     A hook `response` of a client that sends the header `UNCOMPRESSED`; the client is one of httpx
     or of httpx2, which has the same interface.
     """
-    http = import_module(type(response).__module__.partition(".")[0])
+    http = sys.modules[type(response).__module__.partition(".")[0]]
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
         await response.aclose()

@@ -7,6 +7,7 @@ the methods with them.
 case.py            the batches
 differentiate.py   derivatives by a complex step
 formulas.py        means and deviations that many papers share
+losses.py          losses that many papers share
 update.py          what a reference states
 <family>.py        the references of a family of methods
 """

@@ -6,46 +6,27 @@ import numpy as np
 
 from tests.reference.assembled_numpy.case import Case
 from tests.reference.assembled_numpy.formulas import (
-    clipped_surrogate,
     group_mean,
     group_std,
     k3,
     maximum,
     mean_of_row_means,
+    row_mean,
     stop_gradient,
     token_mean,
     z_score,
+)
+from tests.reference.assembled_numpy.losses import (
+    clipped_row_mean,
+    clipped_token_mean,
+    surrogate,
+    with_kl,
 )
 from tests.reference.assembled_numpy.update import Update, reference
 
 MIXED = (1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0)  # two groups have no spread
 DISTINCT = (0.1, 0.9, 0.4, 0.35, 0.8, 0.05, 0.6, 0.7, 0.2, 0.95, 0.3, 0.45, 0.15, 0.85, 0.65)
 ASCENDING = (0.1, 0.3, 0.35, 0.8, 0.9, 0.05, 0.2, 0.25, 0.6, 0.7, 0.95, 0.1, 0.15, 0.65, 0.85)
-
-
-def surrogate(batch, pi, low=0.2, high=0.2):
-    ratio = np.exp(pi["logp"] - batch.old_logp)
-    return clipped_surrogate(ratio, batch.advantage, low, high)
-
-
-def clipped_token_mean(low=0.2, high=0.2):
-    return lambda batch, pi: token_mean(surrogate(batch, pi, low, high), batch.mask)
-
-
-def clipped_row_mean(low=0.2, high=0.2):
-    return lambda batch, pi: mean_of_row_means(surrogate(batch, pi, low, high), batch.mask)
-
-
-def with_kl(coef, mean):
-    def loss(batch, pi):
-        kl = k3(pi["logp"], batch.signals["logp@ref"])
-        return mean(surrogate(batch, pi) + coef * kl, batch.mask)
-
-    return loss
-
-
-def row_mean(x, mask):
-    return (x * mask).sum(1) / mask.sum(1)
 
 
 @reference(

@@ -57,9 +57,19 @@ def k3(logp: Array, ref_logp: Array) -> Array:
     return np.exp(difference) - difference - 1
 
 
+def row_sum(x: Array, mask: Array) -> Array:
+    """The sum over each row's actions (N,)."""
+    return (x * mask).sum(1)
+
+
+def row_mean(x: Array, mask: Array) -> Array:
+    """The mean over each row's actions (N,)."""
+    return row_sum(x, mask) / mask.sum(1)
+
+
 def mean_of_row_means(x: Array, mask: Array) -> complex:
     """The mean over rows of each row's mean over its actions."""
-    return np.mean((x * mask).sum(1) / mask.sum(1))
+    return np.mean(row_mean(x, mask))
 
 
 def token_mean(x: Array, mask: Array) -> complex:

@@ -13,12 +13,8 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import surrogate
 from tests.reference.assembled_numpy.update import Update, reference
-
-
-def clipped(batch, pi, low=0.2, high=0.2):
-    """The loss of PPO for each action, with the ratio to the old policy."""
-    return clipped_surrogate(np.exp(pi["logp"] - batch.old_logp), batch.advantage, low, high)
 
 
 @reference(
@@ -41,7 +37,7 @@ def critique_grpo(case: Case) -> Update:
 @reference("ghpo", "hkgc-1/GHPO, src/ghpo/ghpo_trainer.py; loss_type bnpo")
 def ghpo(case: Case) -> Update:
     def loss(batch, pi):
-        return token_mean(clipped(batch, pi), batch.mask)
+        return token_mean(surrogate(batch, pi), batch.mask)
 
     return Update(z_score(case.reward, case.group, eps=1e-4), loss)
 
@@ -62,7 +58,7 @@ def guide_grpo(case: Case) -> Update:
         quantile = [np.quantile(np.real(r)[m], 0.9) for r, m in zip(ratio, batch.mask, strict=True)]
         quantile = np.maximum(quantile, 1e-4)[:, None]
         shaped = -batch.advantage * ratio / (ratio + quantile)
-        losses = np.where(batch.signals["off_context"] == 1, shaped, clipped(batch, pi))
+        losses = np.where(batch.signals["off_context"] == 1, shaped, surrogate(batch, pi))
         return mean_of_row_means(losses, batch.mask)
 
     advantage = z_score(case.reward[kept], case.group[kept])
@@ -73,9 +69,9 @@ def guide_grpo(case: Case) -> Update:
 def policyrollout(case: Case) -> Update:
     def loss(batch, pi):
         ratio = np.exp(pi["logp"] - batch.signals["logp@current"])
-        surrogate = clipped_surrogate(ratio, batch.advantage, 0.2, 0.2)
+        per_action = clipped_surrogate(ratio, batch.advantage, 0.2, 0.2)
         kl = k3(pi["logp"], batch.signals["logp@ref"])
-        return mean_of_row_means(surrogate + 0.001 * kl, batch.mask)
+        return mean_of_row_means(per_action + 0.001 * kl, batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 
@@ -126,7 +122,7 @@ def r3(case: Case) -> Update:
 
     def loss(batch, pi):
         kl = k3(pi["logp"], batch.signals["logp@ref"])
-        return mean_of_row_means(clipped(batch, pi) + 0.001 * kl, batch.mask)
+        return mean_of_row_means(surrogate(batch, pi) + 0.001 * kl, batch.mask)
 
     alpha = np.where([is_replay[prompt == g].any() for g in prompt], 2.0, 1.0)
     return Update(z_score(reward, prompt) / alpha, loss)
@@ -137,7 +133,7 @@ def rgr_grpo(case: Case) -> Update:
     def loss(batch, pi):
         p = np.exp(pi["logp"])
         shaped = -batch.advantage * p / (p + 0.1)
-        losses = np.where(batch.signals["off_context"] == 1, shaped, clipped(batch, pi))
+        losses = np.where(batch.signals["off_context"] == 1, shaped, surrogate(batch, pi))
         return mean_of_row_means(losses, batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
@@ -146,7 +142,7 @@ def rgr_grpo(case: Case) -> Update:
 @reference("scaf_grpo", "arXiv:2510.19807; dvlab-research/Scaf-GRPO, sh/.../bs256_6k_mix.sh")
 def scaf_grpo(case: Case) -> Update:
     def loss(batch, pi):
-        return mean_of_row_means(clipped(batch, pi), batch.mask)
+        return mean_of_row_means(surrogate(batch, pi), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss, minibatches=4)
 
@@ -161,15 +157,15 @@ def thinktuning(case: Case) -> Update:
     def loss(batch, pi):
         a, p = batch.advantage, np.exp(pi["logp"])
         ratio = np.exp(pi["logp"] - batch.signals["logp@current"])
-        surrogate = clipped_surrogate(ratio, a, 0.2, 0.2)
-        surrogate = np.where(a < 0, minimum(surrogate, -3.0 * a), surrogate)
+        per_action = clipped_surrogate(ratio, a, 0.2, 0.2)
+        per_action = np.where(a < 0, minimum(per_action, -3.0 * a), per_action)
         gamma = np.clip(-0.001 + 0.002 * (a + 4) / 8, -0.001, 0.001)
         shifted = stop_gradient(p) + gamma
         shifted = np.where(shifted < 0, stop_gradient(p) / 1.0001, shifted)
         shifted = np.where(shifted > 1, stop_gradient(p) / 0.9999, shifted)
         rare = (a < 0) & (np.real(p) < 0.01)
         is_teacher = (batch.signals["sampled"] == 0) & ~rare
-        return token_mean(np.where(is_teacher, -a * p / shifted, surrogate), batch.mask)
+        return token_mean(np.where(is_teacher, -a * p / shifted, per_action), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss, minibatches=4)
 
@@ -184,6 +180,6 @@ def vl_rethinker(case: Case) -> Update:
     def loss(batch, pi):
         rethought = (batch.terms["rethought"] > 0)[:, None] & (batch.advantage > 0)
         likelihood = -pi["logp"] * rethought
-        return token_mean(clipped(batch, pi, 0.2, 0.35) + 0.05 * likelihood, batch.mask)
+        return token_mean(surrogate(batch, pi, 0.2, 0.35) + 0.05 * likelihood, batch.mask)
 
     return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=8)

@@ -5,7 +5,6 @@ import numpy as np
 from tests.reference.assembled_numpy.case import Case
 from tests.reference.assembled_numpy.formulas import (
     clip,
-    clipped_surrogate,
     group_mean,
     group_std,
     maximum,
@@ -14,6 +13,7 @@ from tests.reference.assembled_numpy.formulas import (
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import surrogate
 from tests.reference.assembled_numpy.update import Update, reference
 
 Array = np.ndarray
@@ -51,12 +51,6 @@ def row_mean_where(x: Array, mask: Array) -> complex:
     return mean_of_row_means(x[rows], mask[rows])
 
 
-def ppo(batch: Case, pi, low: float = 0.2, high: float = 0.2) -> Array:
-    """The clipped surrogate of each action."""
-    ratio = np.exp(pi["logp"] - batch.old_logp)
-    return clipped_surrogate(ratio, batch.advantage, low, high)
-
-
 @reference(
     "ahpo",
     "arXiv:2510.08540: L = xi L_off + L_on, from memory of the paper",
@@ -70,7 +64,7 @@ def ahpo(case: Case) -> Update:
 
     def loss(batch, pi):
         given = demonstrated(batch)
-        on = row_mean_where(ppo(batch, pi), batch.mask & ~given)
+        on = row_mean_where(surrogate(batch, pi), batch.mask & ~given)
         return on + row_mean_where(-pi["logp"] * fails[:, None], given)
 
     advantage = np.where(own, sampled_only(z_score, case), fails)
@@ -89,7 +83,7 @@ def amft(case: Case) -> Update:
 
     def loss(batch, pi):
         given = demonstrated(batch)
-        rl = mean_where(ppo(batch, pi) - 0.01 * pi["entropy"], batch.mask & ~given)
+        rl = mean_where(surrogate(batch, pi) - 0.01 * pi["entropy"], batch.mask & ~given)
         return 0.2 * rl + 0.8 * mean_where(-pi["logp"], given)
 
     return Update(advantage, loss)
@@ -109,7 +103,7 @@ def shaped(logp: Array) -> Array:
 def ampo(case: Case) -> Update:
     def loss(batch, pi):
         off = -batch.advantage * shaped(pi["logp"])
-        policy = np.where(demonstrated(batch), off, ppo(batch, pi))
+        policy = np.where(demonstrated(batch), off, surrogate(batch, pi))
         return np.mean(((policy - 0.001 * pi["entropy"]) * batch.mask).sum(1)) / 64
 
     return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=2)
@@ -147,7 +141,7 @@ def chord_mu(case: Case) -> Update:
 
     def loss(batch, pi):
         given = demonstrated(batch)
-        rl = mean_where(ppo(batch, pi), batch.mask & ~given)
+        rl = mean_where(surrogate(batch, pi), batch.mask & ~given)
         return (1 - mu) * rl + mu * mean_where(-pi["logp"], given)
 
     return Update(sampled_only(z_score, case), loss)
@@ -162,7 +156,7 @@ def chord_phi(case: Case) -> Update:
     def loss(batch, pi):
         given = demonstrated(batch)
         p = stop_gradient(np.exp(pi["logp"]))
-        rl = mean_where(ppo(batch, pi), batch.mask & ~given)
+        rl = mean_where(surrogate(batch, pi), batch.mask & ~given)
         return 0.9 * rl + 0.1 * mean_where(-p * (1 - p) * pi["logp"], given)
 
     return Update(sampled_only(z_score, case), loss)
@@ -172,7 +166,7 @@ def chord_phi(case: Case) -> Update:
 def cog_rethinker(case: Case) -> Update:
     def loss(batch, pi):
         given = demonstrated(batch)
-        rl = mean_where(ppo(batch, pi, 0.2, 0.28), batch.mask & ~given)
+        rl = mean_where(surrogate(batch, pi, 0.2, 0.28), batch.mask & ~given)
         return rl + 0.1 * mean_where(-pi["logp"], given)
 
     # groups without spread are kept for their copies, which rollouts of this case do not name
@@ -192,7 +186,7 @@ def dft(case: Case) -> Update:
 def expo_self_explanation(case: Case) -> Update:
     def loss(batch, pi):
         given = demonstrated(batch)
-        rl = row_mean_where(ppo(batch, pi), batch.mask & ~given)
+        rl = row_mean_where(surrogate(batch, pi), batch.mask & ~given)
         return rl + 0.05 * row_mean_where(-pi["logp"], given)
 
     return Update(sampled_only(z_score, case), loss)
@@ -208,7 +202,7 @@ def g_opd(case: Case) -> Update:
     advantage = 1.25 * gain - (case.old_logp - base)
 
     def loss(batch, pi):
-        return token_mean(ppo(batch, pi), batch.mask)
+        return token_mean(surrogate(batch, pi), batch.mask)
 
     return Update(advantage, loss)
 
@@ -258,7 +252,7 @@ def hpt(case: Case) -> Update:
 
     def loss(batch, pi):
         given = demonstrated(batch)
-        rl = mean_where(ppo(batch, pi), batch.mask & ~given)
+        rl = mean_where(surrogate(batch, pi), batch.mask & ~given)
         return rl + mean_where(-pi["logp"], given)
 
     advantage = sampled_only(lambda r, g: r - group_mean(r, g), case.select(kept))
@@ -269,7 +263,7 @@ def hpt(case: Case) -> Update:
 def kdrl(case: Case) -> Update:
     def loss(batch, pi):
         k2 = (batch.signals["logp@teacher"] - pi["logp"]) ** 2 / 2
-        return token_mean(ppo(batch, pi) + 0.003 * k2, batch.mask)
+        return token_mean(surrogate(batch, pi) + 0.003 * k2, batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 
@@ -281,7 +275,7 @@ def kdrl(case: Case) -> Update:
 def luffy(case: Case) -> Update:
     def loss(batch, pi):
         off = -batch.advantage * shaped(pi["logp"])
-        policy = np.where(demonstrated(batch), off, ppo(batch, pi))
+        policy = np.where(demonstrated(batch), off, surrogate(batch, pi))
         return np.mean((policy * batch.mask).sum(1)) / 64
 
     return Update(case.reward - group_mean(case.reward, case.group), loss, minibatches=2)
@@ -381,7 +375,7 @@ def srpo(case: Case) -> Update:
         weight = weight / mean_where(weight, distilled)
         ratio = stop_gradient(np.minimum(np.exp(pi["logp"] - batch.old_logp), 2.0))
         distillation = weight * ratio * pi["jsd@hinted"]
-        surrogate = ppo(batch, pi, 0.2, 0.28)
-        return token_mean(np.where(distilled, distillation, surrogate), batch.mask)
+        per_action = surrogate(batch, pi, 0.2, 0.28)
+        return token_mean(np.where(distilled, distillation, per_action), batch.mask)
 
     return Update(case.reward - group_mean(case.reward, case.group), loss)

@@ -10,26 +10,18 @@ from tests.reference.assembled_numpy.formulas import (
     maximum,
     mean_of_row_means,
     minimum,
+    row_sum,
     stop_gradient,
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import surrogate
 from tests.reference.assembled_numpy.update import Update, reference
-
-
-def row_sum(x, mask):
-    """Sum over each row's actions (N,)."""
-    return (x * mask).sum(1)
 
 
 def engine_ratio(batch):
     """Old policy over inference engine, for each action."""
     return np.exp(batch.old_logp - batch.signals["logp@sampler"])
-
-
-def clipped(batch, pi, low=0.2, high=0.2):
-    """The loss of PPO for each action, with the ratio to the old policy."""
-    return clipped_surrogate(np.exp(pi["logp"] - batch.old_logp), batch.advantage, low, high)
 
 
 @reference("asymre", "arXiv:2506.20520, section 2: J = E[log pi (r - V)], V = mean + delta V")
@@ -60,8 +52,8 @@ def bapo(case: Case) -> Update:
             low = min(low + 0.05, 0.9)
         while not is_balanced(np.real(ratio), batch, low, high) and high < 3.0:
             high = min(high + 0.1, 3.0)
-        surrogate = clipped_surrogate(ratio, batch.advantage, 1 - low, high - 1)
-        return token_mean(surrogate, batch.mask)
+        per_action = clipped_surrogate(ratio, batch.advantage, 1 - low, high - 1)
+        return token_mean(per_action, batch.mask)
 
     return Update(z_score(case.reward, case.group), loss, epochs=2, minibatches=4)
 
@@ -109,9 +101,9 @@ def dppo_tv(case: Case) -> Update:
 @reference("dual_clip", "arXiv:1912.09729, eq. 5; verl compute_policy_loss_vanilla", ratio_spread=2)
 def dual_clip(case: Case) -> Update:
     def loss(batch, pi):
-        surrogate = clipped(batch, pi)
-        bounded = minimum(surrogate, -3.0 * batch.advantage)
-        return mean_of_row_means(np.where(batch.advantage < 0, bounded, surrogate), batch.mask)
+        per_action = surrogate(batch, pi)
+        bounded = minimum(per_action, -3.0 * batch.advantage)
+        return mean_of_row_means(np.where(batch.advantage < 0, bounded, per_action), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 
@@ -138,7 +130,7 @@ def icepop(case: Case) -> Update:
     def loss(batch, pi):
         k = engine_ratio(batch)
         weight = np.where((k >= 0.7) & (k <= 1.4), k, 0.0)
-        return mean_of_row_means(weight * clipped(batch, pi), batch.mask)
+        return mean_of_row_means(weight * surrogate(batch, pi), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 
@@ -185,7 +177,7 @@ def off_policy_sequence_masking(case: Case) -> Update:
         drift = row_sum(batch.signals["logp@sampler"] - np.real(pi["logp"]), batch.mask)
         masked = (batch.advantage < 0) & (drift / batch.lengths > 0.1)[:, None]
         kl = ratio * k3(pi["logp"], batch.signals["logp@ref"])
-        return mean_of_row_means(~masked * clipped(batch, pi) + 0.001 * kl, batch.mask)
+        return mean_of_row_means(~masked * surrogate(batch, pi) + 0.001 * kl, batch.mask)
 
     return Update(case.reward - group_mean(case.reward, case.group), loss)
 
@@ -225,9 +217,9 @@ def remix(case: Case) -> Update:
         ratio = np.exp(pi["logp"] - batch.old_logp)
         centre = np.exp(batch.signals["logp@current"] - batch.old_logp)
         bounded = minimum(maximum(ratio, centre - 0.2), centre + 0.2)
-        surrogate = -minimum(ratio * a, bounded * a)
+        per_action = -minimum(ratio * a, bounded * a)
         kl = k3(pi["logp"], batch.signals["logp@ref"])  # lambda is 1 in the first 50 steps
-        return mean_of_row_means(surrogate + 0.001 * kl - 0.001 * pi["entropy"], batch.mask)
+        return mean_of_row_means(per_action + 0.001 * kl - 0.001 * pi["entropy"], batch.mask)
 
     return Update(z_score(case.reward, case.group), loss, epochs=2)
 
@@ -237,7 +229,7 @@ def seq_mis(case: Case) -> Update:
     def loss(batch, pi):
         weight = np.exp(row_sum(batch.old_logp - batch.signals["logp@sampler"], batch.mask))
         weight = np.where(weight <= 2, weight, 0)[:, None]
-        return mean_of_row_means(weight * clipped(batch, pi), batch.mask)
+        return mean_of_row_means(weight * surrogate(batch, pi), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 
@@ -246,7 +238,7 @@ def seq_mis(case: Case) -> Update:
 def seq_tis(case: Case) -> Update:
     def loss(batch, pi):
         weight = np.exp(row_sum(batch.old_logp - batch.signals["logp@sampler"], batch.mask))
-        return mean_of_row_means(np.minimum(weight, 2)[:, None] * clipped(batch, pi), batch.mask)
+        return mean_of_row_means(np.minimum(weight, 2)[:, None] * surrogate(batch, pi), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 
@@ -254,7 +246,7 @@ def seq_tis(case: Case) -> Update:
 @reference("skywork_r1v2", "arXiv:2504.16656: GRPO on rollouts with an advantage", reward="binary")
 def skywork_r1v2(case: Case) -> Update:
     def loss(batch, pi):
-        return mean_of_row_means(clipped(batch, pi), batch.mask)
+        return mean_of_row_means(surrogate(batch, pi), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 
@@ -263,7 +255,7 @@ def skywork_r1v2(case: Case) -> Update:
 def tis(case: Case) -> Update:
     def loss(batch, pi):
         return mean_of_row_means(
-            np.minimum(engine_ratio(batch), 1.4) * clipped(batch, pi), batch.mask
+            np.minimum(engine_ratio(batch), 1.4) * surrogate(batch, pi), batch.mask
         )
 
     return Update(z_score(case.reward, case.group), loss)
@@ -293,7 +285,7 @@ def trm(case: Case) -> Update:
         log_ratio = batch.old_logp - batch.signals["logp@sampler"]
         kl = np.exp(log_ratio) - 1 - log_ratio
         keep = ((kl * batch.mask).max(1) <= 0.2) & (row_sum(kl, batch.mask) / batch.lengths <= 0.08)
-        return mean_of_row_means(keep[:, None] * clipped(batch, pi), batch.mask)
+        return mean_of_row_means(keep[:, None] * surrogate(batch, pi), batch.mask)
 
     return Update(z_score(case.reward, case.group), loss)
 

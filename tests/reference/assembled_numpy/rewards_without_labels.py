@@ -4,37 +4,27 @@ import numpy as np
 
 from tests.reference.assembled_numpy.case import Case
 from tests.reference.assembled_numpy.formulas import (
-    clipped_surrogate,
     group_mean,
     k3,
     mean_of_row_means,
+    row_mean,
     token_mean,
     z_score,
 )
+from tests.reference.assembled_numpy.losses import surrogate
 from tests.reference.assembled_numpy.update import Update, reference
 
 Array = np.ndarray
-
-
-def row_mean(x: Array, mask: Array) -> Array:
-    """The mean of each row over its actions (n,)."""
-    return (x * mask).sum(1) / mask.sum(1)
-
-
-def ppo(batch: Case, pi, low: float = 0.2, high: float = 0.2) -> Array:
-    """The clipped surrogate of each action."""
-    ratio = np.exp(pi["logp"] - batch.old_logp)
-    return clipped_surrogate(ratio, batch.advantage, low, high)
 
 
 def grpo_loss(kl_coef: float = 0.0):
     """GRPO's loss: the clipped surrogate and k3, averaged over rows and their actions."""
 
     def loss(batch, pi):
-        surrogate = ppo(batch, pi)
+        per_action = surrogate(batch, pi)
         if kl_coef:
-            surrogate = surrogate + kl_coef * k3(pi["logp"], batch.signals["logp@ref"])
-        return mean_of_row_means(surrogate, batch.mask)
+            per_action = per_action + kl_coef * k3(pi["logp"], batch.signals["logp@ref"])
+        return mean_of_row_means(per_action, batch.mask)
 
     return loss
 
@@ -127,7 +117,7 @@ def gui_g1(case: Case) -> Update:
     reward = case.terms["hit"] + 0.25 * case.terms["iou"] + 0.125 * case.terms["box"]
 
     def loss(batch, pi):
-        return np.mean((ppo(batch, pi) * batch.mask).sum(1)) / 64
+        return np.mean((surrogate(batch, pi) * batch.mask).sum(1)) / 64
 
     weight = case.terms["difficulty"]  # a factor of the loss, and therefore of the advantage
     return Update(weight * (reward - group_mean(reward, case.group)), loss)
@@ -184,7 +174,7 @@ def papo(case: Case) -> Update:
         masked = batch.signals["logp@masked"]
         kl = 0.01 * k3(logp, batch.signals["logp@ref"]) - 0.02 * k3(logp, masked)
         entropies = -0.05 * logp - 0.05 * masked
-        return mean_of_row_means(ppo(batch, pi) + kl + entropies, batch.mask)
+        return mean_of_row_means(surrogate(batch, pi) + kl + entropies, batch.mask)
 
     return Update(z_score(case.reward, case.group), loss, minibatches=3)
 
@@ -200,7 +190,7 @@ def posterior_grpo(case: Case) -> Update:
     reward = terms["format"] + terms["correct"] + terms["correct"] * terms["thinking"]
 
     def loss(batch, pi):
-        return token_mean(ppo(batch, pi, 0.2, 0.28), batch.mask)
+        return token_mean(surrogate(batch, pi, 0.2, 0.28), batch.mask)
 
     return Update(z_score(reward, case.group), loss)
 
@@ -303,7 +293,7 @@ def tw_grpo(case: Case) -> Update:
             own = batch.group == g
             values = x[own][batch.mask[own]]
             weight[own] = 1 + 0.4 * (x[own] - values.min()) / (values.max() - values.min())
-        return token_mean(weight * ppo(batch, pi, 0.2, 0.28), batch.mask)
+        return token_mean(weight * surrogate(batch, pi, 0.2, 0.28), batch.mask)
 
     return Update(z_score(reward, case.group), loss)
 

@@ -11,9 +11,16 @@ from tests.reference.assembled_numpy.formulas import (
     k3,
     mean_of_row_means,
     minimum,
+    row_mean,
     stop_gradient,
     token_mean,
     z_score,
+)
+from tests.reference.assembled_numpy.losses import (
+    clipped_row_mean,
+    clipped_token_mean,
+    surrogate,
+    with_kl,
 )
 from tests.reference.assembled_numpy.update import Update, reference
 
@@ -41,31 +48,6 @@ ACTIONS = by_turn(
         *[[5, 6], [5, 6], [5, 6]],
     ]
 )
-
-
-def surrogate(batch, pi, low=0.2, high=0.2):
-    ratio = np.exp(pi["logp"] - batch.old_logp)
-    return clipped_surrogate(ratio, batch.advantage, low, high)
-
-
-def clipped_token_mean(low=0.2, high=0.2):
-    return lambda batch, pi: token_mean(surrogate(batch, pi, low, high), batch.mask)
-
-
-def clipped_row_mean(low=0.2, high=0.2):
-    return lambda batch, pi: mean_of_row_means(surrogate(batch, pi, low, high), batch.mask)
-
-
-def with_kl(coef, mean):
-    def loss(batch, pi):
-        kl = k3(pi["logp"], batch.signals["logp@ref"])
-        return mean(surrogate(batch, pi) + coef * kl, batch.mask)
-
-    return loss
-
-
-def row_mean(x, mask):
-    return (x * mask).sum(1) / mask.sum(1)
 
 
 def at_turn(case, turn):
